@@ -1,0 +1,5 @@
+"""`python -m hexconv` is `hexconv`."""
+
+from hexconv.cli import main
+
+main()

@@ -1,0 +1,38 @@
+"""The program: one function per command, errors as one line, exit codes 0 / 1 / 2."""
+
+import sys
+
+from cyclopts import App, CycloptsError
+
+from hexconv.errors import HexconvError
+
+app = App(
+    name="hexconv",
+    help="From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.",
+    help_format="markdown",
+    result_action="return_value",
+    default_parameter=None,
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and leave with its exit code: 0 holds, 1 checked and does not hold, 2 bad input or missing tool."""
+    sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
+
+
+def exit_code(arguments: list[str]) -> int:
+    """Run one command line; print an error as one line on standard error."""
+    try:
+        return app(arguments, exit_on_error=False, print_error=False) or 0
+    except CycloptsError as error:
+        return _refuse(str(error), 2)
+    except HexconvError as error:
+        return _refuse(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _refuse("interrupted", 130)
+
+
+def _refuse(message: str, code: int) -> int:
+    """Print one line and hand the exit code back."""
+    print(f"hexconv: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,48 @@
+"""What can go wrong, as a user sees it: one line, and the exit code that goes with it.
+
+Every error says what was asked, what is true (and by how much it differs) and what to change. Anything else that
+escapes to the command line is a bug of hexconv.
+"""
+
+
+class HexconvError(Exception):
+    """Base of everything that is the user's to mend; its text is one line.
+
+    >>> str(HexconvError("first line\\n  second line"))
+    'first line second line'
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class InputError(HexconvError):
+    """A file, an option or a value that can't be used.
+
+    Args (of the constructor):
+        where: the file and the field's path, `schedules/a.toml: chain.conv[0].kernel`.
+        given: what was found there.
+        allowed: what may stand there, and what to change.
+
+    >>> raise InputError("a.toml: plan.k_split", "0", "a positive number of 32-channel blocks")
+    Traceback (most recent call last):
+    ...
+    hexconv.errors.InputError: a.toml: plan.k_split: got 0, allowed: a positive number of 32-channel blocks
+    """
+
+    def __init__(self, where: str, given: str, allowed: str) -> None:
+        super().__init__(f"{where}: got {given}, allowed: {allowed}")
+
+
+class Unsupported(HexconvError):
+    """A well-formed case that TVM or the scheme can't do; refused by name before anything is lowered."""
+
+
+class ToolMissing(HexconvError):
+    """A program or library that the command needs isn't on this machine; the text says how to install it."""
+
+
+class RunFailed(HexconvError):
+    """A run that gave no answer: it trapped, overran its time or memory, or broke its guards."""

@@ -1,0 +1,1 @@
+"""Where an element lives: layouts as digits, with no TVM."""
