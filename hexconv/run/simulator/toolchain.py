@@ -1,7 +1,8 @@
-"""From a kernel's object file to a program for the simulator: clang, lld and compiler-rt out of the package `ziglang`.
+"""From a kernel's object file to a program for the simulator, with clang, lld and libraries out of the package `ziglang`.
 
-compiler-rt supplies what LLVM calls instead of emitting: integer division (Hexagon has none), division and conversion
-of floats (float16 among them), 64-bit arithmetic, memcpy. Harness and compiler-rt are built once per instruction set.
+Two libraries supply what LLVM calls instead of emitting: compiler-rt (integer division, of which Hexagon has none,
+float16, float64, memcpy) and zig's libc (rint and the like). They and the harness are built once per instruction set;
+only what a kernel calls is linked.
 """
 
 import importlib.metadata
@@ -18,11 +19,12 @@ from hexconv.errors import RunFailed, ToolMissing
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.simulator.cache import cache_folder, cached, content_key
 
-ZIG_TARGET = "hexagon-linux-none"
+ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs are freestanding
 INSTALL_ZIG = "pip install ziglang"
 
 _HARNESS_FLAGS = "-O2 -std=c11 -Wall -Wextra -Werror -ffreestanding -fno-stack-protector -fno-sanitize=all -nostdlib".split()
-_RUNTIME_FLAGS = "-O ReleaseFast -ffunction-sections -fstrip".split()
+_LIBRARY_FLAGS = "-O ReleaseFast -ffunction-sections -fstrip -lc".split()
+_LIBRARIES = ("compiler_rt.zig", "c.zig")
 
 
 def zig_folder() -> Path:
@@ -50,14 +52,14 @@ def program(kernel: HexagonObject) -> Path:
         ToolMissing: no zig, or a cache folder that can't be written.
         RunFailed: the kernel doesn't link; the text names the symbols it asks for.
     """
-    harness, runtime = _harness(kernel.isa), _compiler_rt(kernel.isa)
-    key = content_key(kernel.elf, harness.name, runtime.name)
-    return cached("programs", key, lambda path: _link(kernel, [harness, runtime], path))
+    parts = [_harness(kernel.isa), *(_library(source, kernel.isa) for source in _LIBRARIES)]
+    key = content_key(kernel.elf, *(part.name for part in parts))
+    return cached("programs", key, lambda path: _link(kernel, parts, path))
 
 
 def probe_program() -> Path:
     """A program of the oldest instruction set that uses HVX once and leaves with status 0."""
-    source = resources.files(__package__) / "harness" / "probe.s"
+    source = resources.files("hexconv.run.simulator") / "harness" / "probe.s"
     key = content_key(source.read_bytes(), zig_version())
     flags = ["-mcpu=hexagonv60", "-mhvx", "-nostdlib", "-static"]
 
@@ -76,7 +78,7 @@ def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
 
 
 def _harness(isa: str) -> Path:
-    folder = resources.files(__package__) / "harness"
+    folder = resources.files("hexconv.run.simulator") / "harness"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))), key=lambda entry: entry.name)
     contents = [part for entry in files for part in (entry.name, entry.read_bytes())]
     key = content_key(isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents)
@@ -90,15 +92,16 @@ def _harness(isa: str) -> Path:
     return cached("harness", key, build)
 
 
-def _compiler_rt(isa: str) -> Path:
-    source = zig_folder() / "lib" / "compiler_rt.zig"
-    key = content_key(isa, zig_version(), *_RUNTIME_FLAGS)
+def _library(source: str, isa: str) -> Path:
+    """One of zig's own libraries, by the name of its root file."""
+    key = content_key(source, isa, zig_version(), *_LIBRARY_FLAGS)
 
     def build(path: Path) -> None:
-        arguments = ["-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_RUNTIME_FLAGS, str(source)]
+        root = zig_folder() / "lib" / source
+        arguments = ["-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_LIBRARY_FLAGS, str(root)]
         _zig("build-obj", *arguments, f"-femit-bin={path}")
 
-    return cached("compiler_rt", key, build)
+    return cached("libraries", key, build)
 
 
 def _zig(*arguments: str) -> None:

@@ -58,3 +58,9 @@ int TVMFFIFunctionCall(TVMFFIObjectHandle function, TVMFFIAny *arguments, int32_
 int TVMFFIHandleInitOnce(void **address, int (*make)(void **result)) {
     return *address != NULL ? 0 : make(address);
 }
+
+/* zig's libc has rint but not its twin, which differs in an exception flag that nobody here reads. */
+float rintf(float x);
+double rint(double x);
+float nearbyintf(float x) { return rintf(x); }
+double nearbyint(double x) { return rint(x); }
