@@ -41,6 +41,12 @@ class HexagonObject:
     vtcm_bytes: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Workspace:
+    size_bytes: int
+    in_vtcm: bool
+
+
 def isas() -> tuple[str, ...]:
     """The instruction sets that TVM's LLVM can emit and that have HVX, newest first: ("v81", ..., "v60")."""
     names = [re.fullmatch(r"hexagonv(\d+)", str(cpu)) for cpu in codegen.llvm_get_cpu_archlist(_BARE_TARGET)]
@@ -66,8 +72,8 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     return HexagonObject(
         isa=isa,
         elf=_object_file(finished, target),
-        heap_bytes=tuple(size for device, size in workspaces if device != vtcm.DEVICE_ID),
-        vtcm_bytes=tuple(size for device, size in workspaces if device == vtcm.DEVICE_ID),
+        heap_bytes=tuple(workspace.size_bytes for workspace in workspaces if not workspace.in_vtcm),
+        vtcm_bytes=tuple(workspace.size_bytes for workspace in workspaces if workspace.in_vtcm),
     )
 
 
@@ -95,17 +101,18 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     return finish_host()(pipeline(bound))
 
 
-def _workspaces(finished: tvm.IRModule) -> list[tuple[int, int]]:
-    """(device number, bytes) of every workspace that the code asks for."""
-    found: list[tuple[int, int]] = []
+def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
+    """Every workspace that the code asks for. TVM's own name the device by a variable, those in VTCM by its number."""
+    found: list[_Workspace] = []
 
     def note(call: Call) -> None:
         if not call.op.same_as(_ALLOCATE):
             return
         _device_type, device, size, *_dtype = call.args
         if not isinstance(size, tirx.IntImm):
-            raise Unsupported(f"a workspace of {size} bytes: its size has to be a constant; give every loop a constant extent")
-        found.append((int(device), int(size)))
+            raise Unsupported(f"a workspace of {size} bytes: its size has to be a constant")
+        in_vtcm = isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID
+        found.append(_Workspace(int(size), in_vtcm))
 
     for function in finished.functions.values():
         tvm_ffi.structural_walk(function, (Call, note))

@@ -1,5 +1,1 @@
-"""Runs on the Hexagon instruction simulator."""
-
-from hexconv.run.simulator.runner import Simulator
-
-__all__ = ["Simulator"]
+"""Runs on the Hexagon instruction simulator, QEMU."""

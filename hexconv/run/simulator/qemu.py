@@ -13,10 +13,8 @@ from pathlib import Path
 
 from hexconv.errors import RunFailed, ToolMissing
 from hexconv.lower.hexagon import isas
+from hexconv.run.simulator.needs import INSTALL_QEMU, QEMU
 from hexconv.run.simulator.toolchain import probe_program
-
-PROGRAM = "qemu-hexagon"
-INSTALL = "apt-get install qemu-user"
 
 _ELF_FLAGS_OFFSET = 36  # e_flags of a 32-bit ELF header; its low byte is the instruction set, 0x67 for v67
 _PROBE_SECONDS = 20
@@ -51,9 +49,9 @@ def find_qemu() -> Qemu:
     Raises:
         ToolMissing: there is none, or it runs no instruction set with HVX.
     """
-    found = shutil.which(PROGRAM)
+    found = shutil.which(QEMU)
     if found is None:
-        raise ToolMissing(f"{PROGRAM} is not on PATH; install it: {INSTALL}")
+        raise ToolMissing(f"{QEMU} is not on PATH; install it: {INSTALL_QEMU}")
     return _probed(found, Path(found).stat().st_mtime_ns)
 
 
@@ -63,7 +61,7 @@ def _probed(found: str, _modified: int) -> Qemu:
     version = _version(path)
     newest = next((isa for isa in isas() if _runs(path, isa)), None)
     if newest is None:
-        raise ToolMissing(f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL}")
+        raise ToolMissing(f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}")
     return Qemu(path, version, newest)
 
 
@@ -71,7 +69,7 @@ def _version(path: Path) -> str:
     said = run([str(path), "--version"], _PROBE_SECONDS, stdin=subprocess.DEVNULL).message
     found = re.search(r"version (\d[\d.]*)", said)
     if found is None:
-        raise ToolMissing(f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL}")
+        raise ToolMissing(f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}")
     return found[1]
 
 

@@ -14,6 +14,7 @@ from hexconv.lower import vtcm
 from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.simulator.image import Image, laid_out, opened
+from hexconv.run.simulator.needs import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
 from hexconv.run.simulator.qemu import find_qemu, run
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.verdict import check
@@ -36,8 +37,8 @@ class Simulator:
     """
 
     architecture: str = vtcm.DEFAULT_ARCHITECTURE
-    seconds: float = 600.0
-    memory_bytes: int = 1 << 30
+    seconds: float = DEFAULT_SECONDS
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
     tick_microseconds: int = 250_000
     counter_start: int = 0
 

@@ -18,9 +18,9 @@ import tvm_ffi.libinfo
 from hexconv.errors import RunFailed, ToolMissing
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.simulator.cache import cache_folder, cached, content_key
+from hexconv.run.simulator.needs import INSTALL_ZIG
 
 ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs are freestanding
-INSTALL_ZIG = "pip install ziglang"
 
 _HARNESS_FLAGS = "-O2 -std=c11 -Wall -Wextra -Werror -ffreestanding -fno-stack-protector -fno-sanitize=all -nostdlib".split()
 _LIBRARY_FLAGS = "-O ReleaseFast -ffunction-sections -fstrip -lc".split()

@@ -24,21 +24,24 @@ def check(image: Image, ending: Ending, names: list[str]) -> None:
     Raises:
         RunFailed: with the cause, most telling first.
     """
-    _check_findings(image.header["complaint"])
+    _check_findings(image.header)
     _check_state(image, ending, names)
     _check_guards(image, names)
 
 
-def _check_findings(complaint: Any) -> None:
+def _check_findings(header: Any) -> None:
+    complaint = header["complaint"]
+    capacity = header["arenas"][complaint["arena"]]["capacity_bytes"]
     arena = _MEMORY[Arena(int(complaint["arena"]))]
     workspace = f"workspace {complaint['serial']} of {complaint['bytes']} bytes in the {arena}"
     match Finding(int(complaint["kind"])):
         case Finding.WROTE_AFTER:
-            raise RunFailed(f"the kernel wrote {complaint['distance'] + 1} bytes behind {workspace}; its guard is broken")
+            raise RunFailed(f"the kernel wrote behind {workspace}, {complaint['distance']} bytes past its end")
         case Finding.WROTE_BEFORE:
-            raise RunFailed(f"the kernel wrote {complaint['distance']} bytes in front of {workspace}; its guard is broken")
+            raise RunFailed(f"the kernel wrote in front of {workspace}, {complaint['distance']} bytes before its start")
         case Finding.EXHAUSTED:
-            raise RunFailed(f"{workspace} does not fit beside the {complaint['distance']} bytes in use; use smaller caches")
+            used = complaint["distance"]
+            raise RunFailed(f"{workspace} does not fit: {used} of {capacity} bytes are in use; use smaller caches")
         case Finding.UNKNOWN_FREE:
             raise RunFailed(f"the kernel freed memory of the {arena} that it does not have")
 
@@ -103,5 +106,5 @@ def _check_gap(image: Image, name: str, end: int, next_name: str, start: int) ->
         return
     behind, before = changed[0] - end, start - changed[1]
     if behind < before:
-        raise RunFailed(f"the kernel wrote {behind + 1} bytes behind {name}; its guard is broken")
-    raise RunFailed(f"the kernel wrote {before} bytes in front of {next_name}; its guard is broken")
+        raise RunFailed(f"the kernel wrote behind {name}, {behind} bytes past its end")
+    raise RunFailed(f"the kernel wrote in front of {next_name}, {before} bytes before its start")
