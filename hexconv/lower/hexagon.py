@@ -1,13 +1,15 @@
-"""From a lowered module to a Hexagon object file: the code of its kernel, and the workspaces that it will ask for.
+"""From a lowered module to a Hexagon object file, and the workspaces that its code will ask for.
 
-TVM's kind `hexagon` builds x86 code in 0.27 unless a vendor toolchain is there; its kind `llvm` with a Hexagon triple
-gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors of 128 bytes, one entry `__tvm_ffi_main`).
+TVM's kind `hexagon` builds x86 code in 0.27 unless a vendor toolchain is there; its kind `llvm` with a
+Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors of 128 bytes, one entry
+`__tvm_ffi_main`).
 """
 
 import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -78,7 +80,7 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to loops, allocations to flat buffers; a module that is lowered already comes out as it went in."""
+    """Blocks to loops, allocations to flat buffers; a lowered module comes out as it went in."""
     passes = [
         s_tir.transform.CanonicalizeLoop(),
         s_tir.transform.LowerInitBlock(),
@@ -96,13 +98,14 @@ def _flattened(module: tvm.IRModule) -> tvm.IRModule:
 
 def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """All of TVM's passes: what its code generator will see."""
-    pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
+    passes: Any = tirx.get_tir_pipeline("default")
+    pipeline, finish_host, _finish_device = passes
     bound = tirx.transform.BindTarget(target.with_host(target))(module)
     return finish_host()(pipeline(bound))
 
 
 def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
-    """Every workspace that the code asks for. TVM's own name the device by a variable, those in VTCM by its number."""
+    """Every workspace that the code asks for; only those in VTCM name the device by a number."""
     found: list[_Workspace] = []
 
     def note(call: Call) -> None:
@@ -114,8 +117,7 @@ def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
         in_vtcm = isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID
         found.append(_Workspace(int(size), in_vtcm))
 
-    for function in finished.functions.values():
-        tvm_ffi.structural_walk(function, (Call, note))
+    tvm_ffi.structural_walk(finished, (Call, note))
     return found
 
 

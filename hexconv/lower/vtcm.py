@@ -1,13 +1,14 @@
 """VTCM: how much an architecture has, and memory for the buffers that a schedule puts there.
 
-TVM lowers a buffer of scope `global.vtcm` to a call that its own next pass refuses (0.27: `LowerVtcmAlloc` leaves a
-`tvm_stack_make_shape` where `LowerTVMBuiltin` doesn't expect one). `place_in_vtcm` takes such buffers away before that
-pass sees them: each becomes a workspace of memory 1 of the device, where TVM's own workspaces are of memory 0. A
-runtime that knows VTCM (the simulator's harness) serves memory 1 from it; any other serves it from the heap.
+TVM lowers a buffer of scope `global.vtcm` to a call that its own next pass refuses (0.27: `LowerVtcmAlloc`
+leaves a `tvm_stack_make_shape` where `LowerTVMBuiltin` doesn't expect one). `place_in_vtcm` takes such
+buffers away before that pass sees them: each becomes a workspace of memory 1 of the device, where TVM's own
+workspaces are of memory 0. A runtime that knows VTCM (the simulator's harness) serves memory 1 from it; any
+other serves it from the heap.
 """
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -24,12 +25,14 @@ DEFAULT_ARCHITECTURE = "v68"
 
 _TAG_PREFIX = "qcom/hexagon-"
 
+Node = Any  # TVM's nodes get their fields when its library is loaded, out of a type checker's sight
+
 
 def capacities_bytes() -> dict[str, int]:
-    """VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}, oldest first."""
+    """VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
     tags = list_tags() or {}
     capacities = {
-        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])
+        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])  # pyright: ignore[reportArgumentType] -- a map, not an array
         for name, target in tags.items()
         if name.startswith(_TAG_PREFIX)
     }
@@ -57,46 +60,56 @@ def granules_bytes(buffer_bytes: int) -> int:
     return math.ceil(buffer_bytes / GRANULE_BYTES) * GRANULE_BYTES
 
 
-@tirx.transform.prim_func_pass(opt_level=0, name="hexconv.PlaceInVtcm")
-def place_in_vtcm(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
+def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:
     """Give every `global.vtcm` buffer a workspace of the device's memory 1, freed at its scope's end.
 
     before: `alloc_buffer(A, scope="global.vtcm"); body`
     after:  `decl_buffer(A, data=TVMBackendAllocWorkspace(cpu, 1, bytes, ...)); if null: throw; body; free`
 
-    Runs on lowered functions (flat buffers, no blocks), before TVM's own pipeline.
+    Takes lowered functions (flat buffers, no blocks); TVM's own pipeline comes after it.
     """
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post"))
+    return tirx.transform.prim_func_pass(_place, opt_level=0, name="hexconv.PlaceInVtcm")(module)
 
 
-def _allocate_in_sequence(sequence: tirx.SeqStmt) -> tirx.Stmt:
+def _place(func: Node, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
+    return func.with_body(
+        tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post")
+    )
+
+
+def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
     """A buffer lives to the end of the sequence that allocates it; so does its workspace."""
     buffers = [step.buffer for step in sequence.seq if _in_vtcm(step)]
     if not buffers:
         return sequence
-    steps = [part for step in sequence.seq for part in (_allocation(step.buffer) if _in_vtcm(step) else (step,))]
+    steps = [
+        part for step in sequence.seq for part in (_allocation(step.buffer) if _in_vtcm(step) else (step,))
+    ]
     return tirx.SeqStmt(steps + [_release(buffer) for buffer in reversed(buffers)])
 
 
-def _in_vtcm(step: tirx.Stmt) -> bool:
-    return isinstance(step, tirx.AllocBuffer) and step.buffer.scope() == SCOPE
+def _in_vtcm(step: Node) -> bool:
+    if not isinstance(step, tirx.AllocBuffer):
+        return False
+    buffer: Node = step.buffer
+    return buffer.scope() == SCOPE
 
 
-def buffer_bytes(buffer: tirx.Buffer) -> int:
+def buffer_bytes(buffer: Node) -> int:
     """Bytes of a buffer of constant shape."""
     dtype = tvm.DataType(buffer.dtype)
     return math.prod(int(extent) for extent in buffer.shape) * (dtype.bits * dtype.lanes // 8)
 
 
-def _allocation(buffer: tirx.Buffer) -> Sequence[tirx.Stmt]:
+def _allocation(buffer: Node) -> tuple[tirx.Stmt, ...]:
     dtype = tvm.DataType(buffer.dtype)
     size = [tirx.IntImm("uint64", buffer_bytes(buffer)), _int32(dtype.type_code), _int32(dtype.bits)]
     data = Call("tirx.TVMBackendAllocWorkspace", [*_device(), *size], ret_ty=buffer.data.ty)
     return tirx.DeclBuffer(buffer, data=data), tirx.IfThenElse(tirx.isnullptr(buffer.data), _throw(), None)
 
 
-def _release(buffer: tirx.Buffer) -> tirx.Stmt:
-    status = Call("tirx.TVMBackendFreeWorkspace", [*_device(), buffer.data], ret_ty="int32")
+def _release(buffer: Node) -> tirx.Stmt:
+    status: Node = Call("tirx.TVMBackendFreeWorkspace", [*_device(), buffer.data], ret_ty="int32")
     return tirx.IfThenElse(status != 0, _throw(), None)
 
 

@@ -114,7 +114,12 @@ def _vendor_simulator() -> Part:
     path = vendor.find_hexagon_sim()
     problem = "not used: no runner for it has been tried yet" if path else ""
     return Part(
-        vendor.PROGRAM, str(path or ""), "cycles instead of packets", vendor.INSTALL, needed=False, problem=problem
+        vendor.PROGRAM,
+        str(path or ""),
+        "cycles instead of packets",
+        vendor.INSTALL,
+        needed=False,
+        problem=problem,
     )
 
 

@@ -1,7 +1,8 @@
 """Poison: what memory holds before a kernel writes it, and what surrounds every buffer.
 
-The halfword 0xFFCC repeated is NaN as float16, bfloat16, float32 and float64, and -52, -1, -52, ... as bytes: a kernel
-that reads memory it didn't write can't get a right answer by luck, and one that writes beside its buffer is seen.
+The halfword 0xFFCC repeated is NaN as float16, bfloat16, float32 and float64, and -52, -1, -52, ... as bytes:
+a kernel that reads memory it didn't write can't get a right answer by luck, and one that writes beside its
+buffer is seen.
 """
 
 import numpy as np
@@ -26,7 +27,7 @@ def poison(memory: Array) -> None:
 
 
 def changed_bytes(memory: Array, start: int, stop: int) -> tuple[int, int] | None:
-    """The first and the last byte of `memory[start:stop]` (uint8) that isn't poison any more; None when all are.
+    """The first and the last byte of `memory[start:stop]` (uint8) that isn't poison any more, if any.
 
     >>> a = np.zeros(8, np.uint8)
     >>> poison(a)
@@ -47,4 +48,6 @@ def _where(memory: Array, start: int, stop: int, expected: int) -> tuple[int, in
     different = memory[start:stop:2] != expected
     if not different.any():
         return None
-    return start + 2 * int(different.argmax()), start + 2 * (len(different) - 1 - int(different[::-1].argmax()))
+    return start + 2 * int(different.argmax()), start + 2 * (
+        len(different) - 1 - int(different[::-1].argmax())
+    )

@@ -1,8 +1,8 @@
 """What every way of running a lowered module has in common: what goes in, what comes out.
 
-A runner gets a module with one function `main` whose arguments are the inputs, then the outputs. Before the kernel it
-fills outputs and workspaces with poison, around every buffer it puts a guard, and after the run it looks at the guards.
-A run that gives no answer raises `RunFailed`; nothing that one run does reaches another.
+A runner gets a module with one function `main` whose arguments are the inputs, then the outputs. Before the
+kernel it fills outputs and workspaces with poison, around every buffer it puts a guard, and after the run it
+looks at the guards. A run that gives no answer raises `RunFailed`; nothing that one run does reaches another.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ShapeAndType = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class Counts:
-    """What a simulator saw the kernel alone execute. A packet holds the 1 to 4 instructions that a thread issues at once."""
+    """What the kernel alone executed. A packet holds the 1 to 4 instructions that a thread issues at once."""
 
     packets: int
     instructions: int
@@ -42,7 +42,9 @@ class Runner(Protocol):
         """The word for this place on the command line: `llvm` or `hexagon`."""
         ...
 
-    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
+    def run(
+        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
         """Run `main` once.
 
         Args:

@@ -1,7 +1,7 @@
 """Files that are made once and kept, named by what they are made from.
 
-A file appears whole or not at all (it is built beside its place and renamed), so runs in parallel and an interrupted
-build do no harm; at worst a file is built twice.
+A file appears whole or not at all (it is built beside its place and renamed), so runs in parallel and an
+interrupted build do no harm; at worst a file is built twice.
 """
 
 import hashlib
@@ -52,7 +52,9 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         _remove_surplus(folder)
         _build_beside(place, build)
     except OSError as error:
-        raise ToolMissing(f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can") from error
+        raise ToolMissing(
+            f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can"
+        ) from error
     return place
 
 
@@ -70,8 +72,16 @@ def _build_beside(place: Path, build: Callable[[Path], None]) -> None:
 def _remove_surplus(folder: Path) -> None:
     """Drop what interrupted builds left, and the oldest files beyond what is kept."""
     settled = time.time() - _SETTLED_SECONDS
-    files = sorted((entry.stat().st_mtime, entry.path) for entry in os.scandir(folder) if entry.is_file())
+    files = sorted((_modified(path), path) for path in folder.iterdir())
     surplus = len(files) - KEPT_FILES
     for rank, (modified, path) in enumerate(files):
-        if modified < settled and (rank < surplus or Path(path).name.startswith(_UNFINISHED)):
-            Path(path).unlink(missing_ok=True)
+        if modified < settled and (rank < surplus or path.name.startswith(_UNFINISHED)):
+            path.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> float:
+    """When a file was written; now, when another process has just renamed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()

@@ -2,8 +2,8 @@
 
     header | guard | stack | guard | argument 0 | guard | argument 1 | ... | guard | heap | VTCM | guard
 
-The simulator maps the file, the kernel runs in it, and the same pages are read here afterwards: tensors of tens of MB
-go in and out without a pipe. The file has no name: nothing is left when a process dies.
+The simulator maps the file, the kernel runs in it, and the same pages are read here afterwards: tensors of
+tens of MB go in and out without a pipe. The file has no name: nothing is left when a process dies.
 """
 
 import mmap
@@ -66,7 +66,9 @@ def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capaci
         Unsupported: more arguments or dimensions than the harness takes.
     """
     if len(tensors) > MAX_ARGUMENTS:
-        raise Unsupported(f"{len(tensors)} arguments: the simulator's harness takes {MAX_ARGUMENTS}; use a shorter chain")
+        raise Unsupported(
+            f"{len(tensors)} arguments: the simulator's harness takes {MAX_ARGUMENTS}; use a shorter chain"
+        )
     header = np.zeros(1, HEADER)[0]
     header["magic"], header["header_bytes"] = MAGIC, HEADER.itemsize
     end = _place(header["stack"], HEADER.itemsize, STACK_BYTES)
@@ -99,11 +101,17 @@ def opened(layout: Layout) -> Iterator[Image]:
 def _describe(argument: Any, shape: Sequence[int], dtype: str) -> int:
     """Fill in a tensor's shape and type; its size in bytes."""
     if len(shape) > MAX_DIMENSIONS:
-        raise Unsupported(f"a tensor of {len(shape)} dimensions: the simulator's harness takes {MAX_DIMENSIONS}")
+        raise Unsupported(
+            f"a tensor of {len(shape)} dimensions: the simulator's harness takes {MAX_DIMENSIONS}"
+        )
     element = tvm_ffi.dtype(dtype)
     argument["dimensions"] = len(shape)
     argument["shape"][: len(shape)] = shape
-    argument["type_code"], argument["type_bits"], argument["type_lanes"] = element.type_code, element.bits, element.lanes
+    argument["type_code"], argument["type_bits"], argument["type_lanes"] = (
+        element.type_code,
+        element.bits,
+        element.lanes,
+    )
     return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
 
 
@@ -115,7 +123,7 @@ def _plan_arena(arena: Any, end: int, workspaces: Sequence[int], granule_bytes: 
 
 
 def _place(region: Any, end: int, size_bytes: int) -> int:
-    """Put a region behind a guard, on a page; the offset behind it. Beyond 4 GiB, which no run gets, the numbers stop."""
+    """Put a region behind a guard, on a page; the offset behind it. Numbers stop at 4 GiB, which no run gets."""
     offset = _round_up(end + GUARD_BYTES, GUARD_BYTES)
     region["offset"], region["bytes"] = min(offset, 2**32 - 1), min(size_bytes, 2**32 - 1)
     return offset + size_bytes

@@ -61,7 +61,9 @@ def _probed(found: str, _modified: int) -> Qemu:
     version = _version(path)
     newest = next((isa for isa in isas() if _runs(path, isa)), None)
     if newest is None:
-        raise ToolMissing(f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}")
+        raise ToolMissing(
+            f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}"
+        )
     return Qemu(path, version, newest)
 
 
@@ -69,7 +71,9 @@ def _version(path: Path) -> str:
     said = run([str(path), "--version"], _PROBE_SECONDS, stdin=subprocess.DEVNULL).message
     found = re.search(r"version (\d[\d.]*)", said)
     if found is None:
-        raise ToolMissing(f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}")
+        raise ToolMissing(
+            f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}"
+        )
     return found[1]
 
 
@@ -100,7 +104,13 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
     """
     try:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace"
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+            errors="replace",
         )
     except OSError as error:
         raise ToolMissing(f"{command[0]} can't be started: {error.strerror}") from error
@@ -108,7 +118,9 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
         try:
             message, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"the run took longer than {seconds:g} s; allow more, or use a smaller case") from None
+            raise RunFailed(
+                f"the run took longer than {seconds:g} s; allow more, or use a smaller case"
+            ) from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -28,7 +28,8 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        architecture: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that the
+        architecture: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
+        the
             installed simulator runs.
         seconds: the time a run has.
         memory_bytes: the memory a run may have.
@@ -47,7 +48,9 @@ class Simulator:
         """The word for this runner on the command line."""
         return "hexagon"
 
-    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
+    def run(
+        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
         """Run `main` of a scheduled or lowered module once.
 
         Raises:
@@ -59,7 +62,9 @@ class Simulator:
         kernel = compile_for_hexagon(module, qemu.isa)
         return self.run_object(kernel, inputs, outputs)
 
-    def run_object(self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
+    def run_object(
+        self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
         """Run a compiled kernel once."""
         executable = program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
@@ -72,8 +77,9 @@ class Simulator:
         allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES)
         if needed_bytes > allowed_bytes:
             raise RunFailed(
-                f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have {allowed_bytes / MIB:.1f} MiB, "
-                f"{(needed_bytes - allowed_bytes) / MIB:.1f} MiB less; use a smaller case or plan"
+                f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have "
+                f"{allowed_bytes / MIB:.1f} MiB, {(needed_bytes - allowed_bytes) / MIB:.1f} MiB less; "
+                "use a smaller case or plan"
             )
 
     def _measure(
@@ -88,7 +94,9 @@ class Simulator:
         started = time.perf_counter()
         ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
         seconds = time.perf_counter() - started
-        names = [f"input {index}" for index in range(len(inputs))] + [f"output {index}" for index in range(len(outputs))]
+        names = [f"input {index}" for index in range(len(inputs))] + [
+            f"output {index}" for index in range(len(outputs))
+        ]
         check(image, ending, names)
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]

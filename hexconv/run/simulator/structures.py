@@ -1,4 +1,4 @@
-"""The structures that host and harness share, as NumPy sees them; harness/image.h has them in C, in the same order.
+"""The structures that host and harness share, as NumPy sees them; harness/image.h has the same in C.
 
 The harness refuses an image whose header has another size than its own.
 """
@@ -50,7 +50,9 @@ U32 = np.dtype("<u4")
 U64 = np.dtype("<u8")
 
 REGION = _structure(("offset", U32), ("bytes", U32))
-ARENA_PLAN = _structure(("region", REGION), ("capacity_bytes", U32), ("granule_bytes", U32), ("guard_bytes", U32))
+ARENA_PLAN = _structure(
+    ("region", REGION), ("capacity_bytes", U32), ("granule_bytes", U32), ("guard_bytes", U32)
+)
 ARGUMENT = _structure(
     ("data", REGION),
     ("dimensions", U32),

@@ -1,8 +1,8 @@
-"""From a kernel's object file to a program for the simulator, with clang, lld and libraries out of the package `ziglang`.
+"""From a kernel's object file to a program for the simulator, with what the package `ziglang` brings.
 
-Two libraries supply what LLVM calls instead of emitting: compiler-rt (integer division, of which Hexagon has none,
-float16, float64, memcpy) and zig's libc (rint and the like). They and the harness are built once per instruction set;
-only what a kernel calls is linked.
+Two libraries supply what LLVM calls instead of emitting: compiler-rt (integer division, of which Hexagon has
+none, float16, float64, memcpy) and zig's libc (rint and the like). They and the harness are built once per
+instruction set; only what a kernel calls is linked.
 """
 
 import importlib.metadata
@@ -22,8 +22,11 @@ from hexconv.run.simulator.needs import INSTALL_ZIG
 
 ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs are freestanding
 
-_HARNESS_FLAGS = "-O2 -std=c11 -Wall -Wextra -Werror -ffreestanding -fno-stack-protector -fno-sanitize=all -nostdlib".split()
-_LIBRARY_FLAGS = "-O ReleaseFast -ffunction-sections -fstrip -lc".split()
+_HARNESS_FLAGS = (
+    *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"),
+    *("-fno-stack-protector", "-fno-sanitize=all"),
+)
+_LIBRARY_FLAGS = ("-O", "ReleaseFast", "-ffunction-sections", "-fstrip", "-lc")
 _LIBRARIES = ("compiler_rt.zig", "c.zig")
 
 
@@ -79,15 +82,36 @@ def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
 
 def _harness(isa: str) -> Path:
     folder = resources.files("hexconv.run.simulator") / "harness"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))), key=lambda entry: entry.name)
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))),
+        key=lambda entry: entry.name,
+    )
     contents = [part for entry in files for part in (entry.name, entry.read_bytes())]
-    key = content_key(isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents)
+    key = content_key(
+        isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents
+    )
 
     def build(path: Path) -> None:
-        includes = ["-I", tvm_ffi.libinfo.find_include_path(), "-I", tvm_ffi.libinfo.find_dlpack_include_path()]
+        includes = [
+            "-I",
+            tvm_ffi.libinfo.find_include_path(),
+            "-I",
+            tvm_ffi.libinfo.find_dlpack_include_path(),
+        ]
         with resources.as_file(folder) as sources:
             units = [str(sources / entry.name) for entry in files if entry.name.endswith(".c")]
-            _zig("cc", "-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *includes, "-r", *units, "-o", str(path))
+            _zig(
+                "cc",
+                "-target",
+                ZIG_TARGET,
+                f"-mcpu=hexagon{isa}",
+                *_HARNESS_FLAGS,
+                *includes,
+                "-r",
+                *units,
+                "-o",
+                str(path),
+            )
 
     return cached("harness", key, build)
 
