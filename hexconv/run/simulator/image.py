@@ -123,7 +123,7 @@ def _plan_arena(arena: Any, end: int, workspaces: Sequence[int], granule_bytes: 
 
 
 def _place(region: Any, end: int, size_bytes: int) -> int:
-    """Put a region behind a guard, on a page; the offset behind it. Numbers stop at 4 GiB, which no run gets."""
+    """Put a region behind a guard, on a page; the offset behind it. Sizes end at 4 GiB: no run gets that."""
     offset = _round_up(end + GUARD_BYTES, GUARD_BYTES)
     region["offset"], region["bytes"] = min(offset, 2**32 - 1), min(size_bytes, 2**32 - 1)
     return offset + size_bytes

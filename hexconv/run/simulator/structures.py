@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 MAGIC = 0x48584356
-MAX_ARGUMENTS = 32
+MAX_ARGUMENTS = 64
 MAX_DIMENSIONS = 8
 TEXT_BYTES = 1024
 

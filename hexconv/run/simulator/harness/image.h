@@ -10,7 +10,7 @@
 
 enum {
     IMAGE_MAGIC = 0x48584356,
-    MAX_ARGUMENTS = 32,
+    MAX_ARGUMENTS = 64,
     MAX_DIMENSIONS = 8,
     TEXT_BYTES = 1024,
     POISON_HALFWORD = 0xFFCC, /* NaN as float16, bfloat16, float32 and float64; -52 and -1 as bytes */
