@@ -2,7 +2,7 @@
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position, where
+from hexconv.compute.stored import Position
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, Extents
 
@@ -19,7 +19,7 @@ def pack_input(image: te.Tensor, extents: Extents, zero_point: int) -> te.Tensor
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(*index)
         logical = image[at.n, at.row - extents.top, at.column - extents.left, at.channel]
-        return where(at.is_logical(extents), logical, tirx.const(zero_point, image.dtype))
+        return at.where_logical(extents, logical, tirx.const(zero_point, image.dtype))
 
     def packed(n: tirx.Var, ho: tirx.Var, wo: tirx.Var, co: tirx.Var, hi: tirx.Var, wi: tirx.Var, ci: tirx.Var) -> tirx.Expr:
         return element(n, ho, wo, co, hi, wi, ci)
@@ -68,7 +68,7 @@ def conv2d(
 
     def element(n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var) -> tirx.Expr:
         to = Position.of(n, ho, wo, ko, hi, wi, ki)
-        value = where(to.is_logical(output), product(to, ko, ki), tirx.const(0, dtype))
+        value = to.where_logical(output, product(to, ko, ki), tirx.const(0, dtype))
         return te.sum(value, axis=[rc, rh, rw])
 
     return te.compute(output.packed_shape, element, name=name)

@@ -2,7 +2,7 @@
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position, where
+from hexconv.compute.stored import Position
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.extents import Extents
@@ -35,7 +35,7 @@ def epilogue(
         value = value + bias[at.channel] if bias is not None else value
         value = te.max(value, tirx.const(0, sums.dtype)) if conv.activation == "relu" else value
         value = requantized(value, conv.requantize, dtype) if conv.requantize else value.astype(dtype)
-        return where(at.is_logical(output), value, tirx.const(fringe, dtype))
+        return at.where_logical(output, value, tirx.const(fringe, dtype))
 
     return te.compute(output.packed_shape, element, name=name)
 

@@ -32,17 +32,17 @@ class Position:
         outer = (self.n, row // ROW_BLOCK, column // COLUMN_BLOCK, channel // CHANNEL_BLOCK)
         return (*outer, row % ROW_BLOCK, column % COLUMN_BLOCK, channel % CHANNEL_BLOCK)
 
-    def is_logical(self, extents: Extents) -> list[tirx.Expr]:
-        """The conditions under which this element exists in NHWC; those that always hold are left out."""
+    def where_logical(self, extents: Extents, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
+        """`value` where this element exists in NHWC, and `otherwise` elsewhere, where nothing of `value` is evaluated.
+
+        One condition inside of the other, channels innermost: each can then be decided at the loop that it depends on.
+        """
         rows = _between(self.row, *extents.valid_rows, extents.row_blocks * ROW_BLOCK)
         columns = _between(self.column, *extents.valid_columns, extents.column_blocks * COLUMN_BLOCK)
         channels = _between(self.channel, 0, extents.channels, extents.channel_blocks * CHANNEL_BLOCK)
-        return rows + columns + channels
-
-
-def where(conditions: list[tirx.Expr], value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
-    """`value` where all conditions hold; nothing of it is evaluated elsewhere."""
-    return te.if_then_else(te.all(*conditions), value, otherwise) if conditions else value
+        for conditions in (channels, columns, rows):
+            value = te.if_then_else(te.all(*conditions), value, otherwise) if conditions else value
+        return value
 
 
 def _between(index: Index, first: int, end: int, size: int) -> list[tirx.Expr]:

@@ -1,10 +1,11 @@
 """The pass pipeline, in the order of what it decides: sizes of caches, flat loops, who shares memory with whom."""
 
+from collections.abc import Callable
+
 import tvm
 from tvm import s_tir, tirx
 
-HOIST_ALL = {"s_tir.HoistExpression": {"hoisted_conditionals": tirx.transform.HoistedConditionals.All.value}}
-
+from hexconv.lower.guards import guards_to_statements, hoist_guards
 
 def compact(module: tvm.IRModule) -> tvm.IRModule:
     """Allocate each cache where it is used, in the size of the region that is used there.
@@ -32,12 +33,17 @@ def flatten(module: tvm.IRModule) -> tvm.IRModule:
         s_tir.transform.LowerOpaqueBlock(),
         tirx.transform.FlattenBuffer(),
         tirx.transform.StmtSimplify(),
-        s_tir.transform.HoistExpression(),
+        _function_pass(guards_to_statements),
+        _function_pass(hoist_guards),
+        tirx.transform.ConvertSSA(),
         tirx.transform.StmtSimplify(),
-        tirx.transform.RemoveNoOp(),
     ]
-    with tvm.transform.PassContext(config=HOIST_ALL):
-        return tvm.ir.transform.Sequential(sequence)(module)
+    return tvm.ir.transform.Sequential(sequence)(module)
+
+
+def _function_pass(change: Callable[[tirx.PrimFunc], tirx.PrimFunc]) -> tvm.ir.transform.Pass:
+    """A rewrite of functions as a pass."""
+    return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0)
 
 
 def merge(module: tvm.IRModule) -> tvm.IRModule:

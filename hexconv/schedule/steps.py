@@ -54,8 +54,8 @@ def write_back(sch: Schedule, cached: SBlockRV, k_split: int, h_split: int) -> T
                  for ko_inner, ho_inner, wo, hi, wi, ki: output[...] = output_cache[...]
     """
     n, ho, wo, ko, hi, wi, ki = sch.get_loops(cached)
-    ko_outer, ko_inner = sch.split(ko, [None, k_split])
-    ho_outer, ho_inner = sch.split(ho, [None, h_split])
+    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, k_split)])
+    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, h_split)])
     sch.reorder(n, ko_outer, ho_outer, ko_inner, ho_inner, wo, hi, wi, ki)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
     name_loops(sch, [ko_inner, ho_inner, wo, hi, wi, ki], ["ko_inner", "ho_inner", "wo", "hi", "wi", "ki"])
@@ -89,8 +89,8 @@ def tile_conv(sch: Schedule, loops: Sequence[LoopRV], k_split: int, h_split: int
                  for ko_inner, ho_inner, wo, hi, wi, ki, ...: conv
     """
     n, ho, wo, ko, *rest = loops
-    ko_outer, ko_inner = sch.split(ko, [None, k_split])
-    ho_outer, ho_inner = sch.split(ho, [None, h_split])
+    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, k_split)])
+    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, h_split)])
     sch.reorder(n, ko_outer, ho_outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
     name_loops(sch, [ko_inner, ho_inner, wo], ["ko_inner", "ho_inner", "wo"])
@@ -141,6 +141,11 @@ def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
 LOOP_NAME = "hexconv.loop"
 PART = "hexconv.part"
 EXPLICIT_READS = "explicit_read_region"
+
+
+def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
+    """A split's factor, no larger than what there is to split."""
+    return min(factor, int(sch.get(loop).extent))
 
 
 def _is_unit(sch: Schedule, loop: LoopRV) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ValidationInfo
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
@@ -19,12 +19,14 @@ class Padding:
     right: Rows = 0
 
 
-def _padding(value: object) -> object:
+def _padding(value: object, info: ValidationInfo) -> object:
     """One number for all sides, or [top, left, bottom, right]."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value] * 4
     if isinstance(value, (list, tuple)) and len(value) == 4:
-        return dict(zip(("top", "left", "bottom", "right"), value, strict=True))
+        sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
+        # From a file the sides are still to be checked, each under its own path; from Python that is Padding's own work.
+        return sides if info.mode == "json" else Padding(**sides)
     if isinstance(value, Padding):
         return value
     raise ValueError("one number, or four: [top, left, bottom, right]")
