@@ -4,4 +4,4 @@ QEMU = "qemu-hexagon"
 INSTALL_QEMU = "apt-get install qemu-user"
 INSTALL_ZIG = "pip install ziglang"
 DEFAULT_MEMORY_BYTES = 1 << 30
-DEFAULT_SECONDS = 600.0
+DEFAULT_SECONDS = 1800.0

@@ -16,6 +16,7 @@ from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.simulator.image import Image, laid_out, opened
 from hexconv.run.simulator.needs import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
 from hexconv.run.simulator.qemu import find_qemu, run
+from hexconv.run.simulator.structures import Arena
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.verdict import check
 
@@ -28,7 +29,7 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        architecture: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
+        arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
         the
             installed simulator runs.
         seconds: the time a run has.
@@ -37,7 +38,7 @@ class Simulator:
         counter_start: what the counters hold before the kernel.
     """
 
-    architecture: str = vtcm.DEFAULT_ARCHITECTURE
+    arch: str = vtcm.DEFAULT_ARCH
     seconds: float = DEFAULT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     tick_microseconds: int = 250_000
@@ -48,9 +49,7 @@ class Simulator:
         """The word for this runner on the command line."""
         return "hexagon"
 
-    def run(
-        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
-    ) -> Measurement:
+    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
         """Run `main` of a scheduled or lowered module once.
 
         Raises:
@@ -68,7 +67,7 @@ class Simulator:
         """Run a compiled kernel once."""
         executable = program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
-        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.architecture))
+        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.arch))
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
             return self._measure(image, executable, inputs, outputs)
@@ -100,8 +99,8 @@ class Simulator:
         check(image, ending, names)
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
-        counts = Counts(int(header["packets"]), int(header["instructions"]), int(header["hvx_instructions"]))
-        return Measurement(tuple(results), seconds, counts)
+        counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
+        return Measurement(tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]))
 
 
 def _check_unchanged(inputs: Sequence[Array], arguments: Sequence[Array]) -> None:

@@ -159,8 +159,8 @@ def test_a_vtcm_that_is_too_small_is_named() -> None:
     with pytest.raises(
         RunFailed, match="workspace 0 of 286444 bytes in the VTCM does not fit: 0 of 262144 bytes are in use"
     ):
-        attempt(large_vtcm, Simulator(architecture="v66"))
-    assert attempt(large_vtcm, Simulator(architecture="v68")).outputs[0][0] == INPUT[0]
+        attempt(large_vtcm, Simulator(arch="v66"))
+    assert attempt(large_vtcm, Simulator(arch="v68")).outputs[0][0] == INPUT[0]
 
 
 def test_a_simulator_that_is_killed_half_way_is_named() -> None:
@@ -173,9 +173,7 @@ def test_a_simulator_that_is_killed_half_way_is_named() -> None:
 
 def test_no_simulator_outlives_a_killed_program() -> None:
     folder = str(Path(__file__).parent)
-    script = (
-        f"import sys; sys.path.insert(0, {folder!r}); from test_failures import *; attempt(endless, PATIENT)"
-    )
+    script = f"import sys; sys.path.insert(0, {folder!r}); from test_failures import *; attempt(endless, PATIENT)"
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as program:
         try:
             simulator = first_simulator_of(program.pid)
