@@ -1,9 +1,9 @@
 """Indices that can't leave their buffer, whatever the guards around them say.
 
-The guards of a schedule keep every access inside of its buffer; here the indices do so by themselves. Where the loops alone
-would let an index leave, it is clamped. No value that is used changes, since the guard lets none of the clamped ones through,
-and TVM's OOBChecker (which looks at loops and not at guards) finds nothing. Where TVM can derive a clamp from a guard,
-the next simplification takes it away again.
+The guards of a schedule keep every access inside of its buffer; here the indices do so by themselves. Where the loops
+alone would let an index leave, it is clamped. No value that is used changes, since the guard lets none of the clamped
+ones through, and TVM's OOBChecker (which looks at loops and not at guards) finds nothing. Where TVM can derive a clamp
+from a guard, the next simplification takes it away again.
 
 before:  if wo * 8 + wi < 62: ... cache[ho, wo + (wi + rw) // 8, ...]
 after:   if wo * 8 + wi < 62: ... cache[ho, min(wo + (wi + rw) // 8, 7), ...]

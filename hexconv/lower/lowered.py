@@ -69,7 +69,7 @@ class Lowered:
     Attributes:
         module: plain loops over flat buffers, caches merged; what is built and what a `.tir` file parses back to.
         labelled: the same with the parts of the chain as loop annotations, for the printer.
-        shaped: the same before buffers become flat and share memory: TVM's OOBChecker proves it free of accesses outside.
+        shaped: the same before buffers become flat and share memory: what TVM's OOBChecker is asked about.
         unmerged: the same as `module` with every cache in memory of its own.
         caches: compacted, in the order in which they are first written.
         allocations: physical, in the order in which they are allocated.
