@@ -27,7 +27,7 @@ KNOWN_KEYS = {
 
 
 def first_complaint(error: ValidationError, where: str) -> InputError:
-    """The first thing wrong with a file, as an error with its path; a misspelt key before the one that it leaves out."""
+    """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first."""
     details = error.errors()
     detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
     path = _path(detail["loc"])
