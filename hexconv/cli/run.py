@@ -5,12 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from hexconv.analyze import Fit, needed_macs, vtcm_fit
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
+from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
 from hexconv.report import run_csv
@@ -22,7 +22,6 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
 Row = dict[str, Any]
-COLUMNS = ("case", "passed", "max_rel_error", "fringe_is_zero", "seconds", "packets", "macs_per_packet", "vtcm_bytes")
 
 
 @app.command
@@ -58,7 +57,7 @@ def run(
     if json:
         print_json(rows)
     else:
-        Console().print(_table(rows))
+        show(_table(rows))
     if any("error" in row for row in rows):
         return 2
     return 0 if all(row["passed"] for row in rows) else 1
@@ -99,8 +98,8 @@ def _as_row(result: Run, macs: int) -> Row:
 
 
 def _table(rows: list[Row]) -> Table:
-    """Results to read: what fits a terminal; --json has all."""
-    headings = [name for name in COLUMNS if any(name in row for row in rows)]
+    """Results to read; what went wrong is told apart."""
+    headings = list(dict.fromkeys(name for row in rows for name in row if name not in ("error", "vtcm")))
     table = Table(*headings)
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in headings))
