@@ -62,14 +62,14 @@ def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
     """
     if len(strides) != len(dims):
         raise DescriptorError(action, f"{len(strides)} strides for {len(dims)} dimensions")
-    if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in strides):
+    if any(isinstance(step, bool) or not isinstance(step, int) for step in strides):
         raise DescriptorError(action, f"strides {list(strides)}: whole numbers from 0 on")
     if 0 in dims:
         return
     reach = 1
-    for step, size in sorted(
-        (step, size) for step, size in zip(strides, dims, strict=True) if step and size > 1
-    ):
+    for step, size in sorted((s, size) for s, size in zip(strides, dims, strict=True) if s and size > 1):
+        if step < 0:
+            raise DescriptorError(action, f"stride {step}: 0 and more; only a dimension of 1 may have any")
         if step < reach:
             raise DescriptorError(
                 action, f"stride {step} steps into the {reach} elements that shorter strides reach"
