@@ -1,6 +1,7 @@
 """The command line: `hexconv COMMAND`, one module a command."""
 
 from hexconv.cli import doctor as doctor  # registers its command
+from hexconv.cli import layout as layout  # registers its command
 from hexconv.cli.app import app, main
 
 __all__ = ["app", "main"]

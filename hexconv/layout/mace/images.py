@@ -59,6 +59,7 @@ def image(name: str, shape: Sequence[int], *, dtype: str = "float32") -> Layout:
             *_digits(form, "x", form.x, pixels),
         ),
         itemsize_bytes=lane_bytes(dtype),
+        line_outputs=2,
     )
 
 
@@ -124,6 +125,16 @@ def buffer_shape(form: Kind, shape: Sequence[int]) -> tuple[int, ...]:
             f"mace {form.name}: multiplier {sizes[0]}: its kernel writes zeros for all but a multiplier of 1"
         )
     return _tiles(form, sizes) if form.axes == "OIAB" else sizes
+
+
+def buffer_index(name: str, index: Sequence[int]) -> tuple[int, ...]:
+    """An index of a buffer of lower rank, in the kind's own rank."""
+    form, given = kind(name), tuple(index)
+    if form.name == "in-out-channel" and len(given) == 2:
+        return given[0], 0, 0, given[1]
+    if form.name in ("in-out-height", "in-out-width") and len(given) == 3:
+        return *given, 0
+    return given[:1] if form.name == "argument" and not any(given[1:]) else given
 
 
 def _tiles(form: Kind, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def layout(desc: MemoryDesc) -> Layout:
     reach = _reach(desc, digits)
     size = desc.get_size() // desc.itemsize_bytes
     return Layout(
-        name="onednn",
+        name=f"onednn {desc.data_type}",
         axes=tuple(Axis(LETTERS[d], size) for d, size in enumerate(desc.dims)),
         outputs=(Output("offset_elements", 0 if 0 in desc.dims else max(size, reach), desc.offset0),),
         digits=digits,
