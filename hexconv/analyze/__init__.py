@@ -2,5 +2,6 @@
 
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.usage import Usage, cache_usage
 
-__all__ = ["PredictedAllocation", "PredictedCache", "cache_footprints", "shared_allocations"]
+__all__ = ["PredictedAllocation", "PredictedCache", "Usage", "cache_footprints", "cache_usage", "shared_allocations"]

@@ -12,23 +12,21 @@ after:   if condition: tensor[i] = value
 leaves conditions behind in the branch where they fail.)
 """
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op
 
-from hexconv.lower.walk import map_leaves, map_loops, with_body
 
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
 
 def guards_to_statements(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """Rewrite every store of a lowered function (no blocks)."""
-    return func.with_body(map_leaves(func.body, _guarded))
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.BufferStore, _guarded)))
 
 
-def _guarded(statement: tirx.Stmt) -> tirx.Stmt:
-    """One statement with its conditions around it."""
-    if not isinstance(statement, tirx.BufferStore):
-        return statement
+def _guarded(statement: tirx.BufferStore) -> tirx.Stmt:
+    """One store with its conditions around it."""
     value = statement.value
     if _is_conditional(value):
         condition, chosen, otherwise = value.args
@@ -59,7 +57,7 @@ def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     before:  for ki: if wi < 60: sums[wi, ki] = ...      after:   if wi < 60: for ki: sums[wi, ki] = ...
     """
-    return func.with_body(map_loops(func.body, _decided_outside))
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, _decided_outside)))
 
 
 def _decided_outside(loop: tirx.For) -> tirx.Stmt:
@@ -67,8 +65,13 @@ def _decided_outside(loop: tirx.For) -> tirx.Stmt:
     body = loop.body
     if not isinstance(body, tirx.IfThenElse) or _uses(body.condition, loop.loop_var):
         return loop
-    otherwise = body.else_case and _decided_outside(with_body(loop, body.else_case))
-    return tirx.IfThenElse(body.condition, _decided_outside(with_body(loop, body.then_case)), otherwise)
+    otherwise = body.else_case and _decided_outside(_around(loop, body.else_case))
+    return tirx.IfThenElse(body.condition, _decided_outside(_around(loop, body.then_case)), otherwise)
+
+
+def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    """The same loop around another body."""
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
 
 
 def _uses(expression: tirx.Expr, variable: tirx.Var) -> bool:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from math import prod
 
 import tvm
+import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
-from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops
-from hexconv.lower.walk import statements
+from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     compacted = passes.compact(sch.mod)
     flat = rename_loops(passes.flatten(compacted))
-    targets = [_cache_name(store.buffer.name) for store in _stores(flat)]
+    targets = [_cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     labelled = rename_buffers(merged, targets)
@@ -107,19 +107,10 @@ def _cache_name(buffer: str) -> str:
     return buffer.partition("_global")[0] + "_cache" if "_global" in buffer else buffer
 
 
-def _stores(module: tvm.IRModule) -> list[tirx.BufferStore]:
-    """All stores of `main`, in program order."""
-    return [node for node in statements(module["main"].body) if isinstance(node, tirx.BufferStore)]
-
-
 def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
     """The buffers that blocks allocate."""
-    buffers = [
-        buffer
-        for block in statements(compacted["main"].body)
-        if isinstance(block, s_tir.SBlock)
-        for buffer in block.alloc_buffers
-    ]
+    buffers: list[tirx.Var] = []
+    tvm_ffi.structural_walk(compacted["main"].body, (s_tir.SBlock, lambda block: buffers.extend(block.alloc_buffers)))
     caches = [
         Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers
@@ -129,12 +120,12 @@ def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
 
 def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:
     """The allocations of a merged module; `targets` names the cache that each store writes."""
-    nodes = list(statements(merged["main"].body))
-    root = {node.buffer: node.data.args[0] for node in nodes if isinstance(node, tirx.DeclBuffer)}
-    stored = [root.get(node.buffer, node.buffer) for node in nodes if isinstance(node, tirx.BufferStore)]
-    for node in nodes:
-        if isinstance(node, tirx.AllocBuffer):
-            mine = (name for name, buffer in zip(targets, stored, strict=True) if buffer.same_as(node.buffer))
-            holds = tuple(dict.fromkeys(mine))
-            shape = tuple(int(size) for size in node.buffer.shape)
-            yield Allocation(holds[0], holds, str(node.buffer.dtype), prod(shape))
+    root: dict[tirx.Var, tirx.Var] = {}
+    allocated: list[tirx.Var] = []
+    aliases = (tirx.DeclBuffer, lambda view: root.update({view.buffer: view.data.args[0]}))
+    owners = (tirx.AllocBuffer, lambda node: allocated.append(node.buffer))
+    tvm_ffi.structural_walk(merged["main"].body, [aliases, owners])
+    stored = [root.get(store.buffer, store.buffer) for store in stores(merged)]
+    for buffer in allocated:
+        holds = tuple(dict.fromkeys(name for name, home in zip(targets, stored, strict=True) if home.same_as(buffer)))
+        yield Allocation(holds[0], holds, str(buffer.dtype), prod(int(size) for size in buffer.shape))
