@@ -1,7 +1,5 @@
 """`hexconv layout`: where an element lives, and what the tensors of a chain take under four systems."""
 
-import dataclasses
-import json as json_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,12 +9,12 @@ from rich.table import Table
 
 from hexconv.analyze.layouts import LayoutUsage, as_csv, usage
 from hexconv.cli.app import app
+from hexconv.cli.cases import load_cases, print_json
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Found, Placement, find
 from hexconv.layout.picture import Picture, picture
 from hexconv.layout.svg import svg as as_svg
 from hexconv.layout.text import text as as_text
-from hexconv.spec import Case
 
 layout = App(name="layout", help="Where an element lives: packed, oneDNN, MACE and OKKernel layouts.")
 app.command(layout)
@@ -72,7 +70,7 @@ def of_element(
     if svg:
         _save(svg, as_svg(_picture(found)))
     if json:
-        print(json_module.dumps(_json(found, addresses), indent=2))
+        print_json(_json(found, addresses))
     else:
         _print(found, addresses, draw)
     return 0
@@ -153,12 +151,10 @@ def compare(
         csv: the table to write.
         json: print JSON instead of a table.
     """
-    if not cases:
-        raise InputError("layout compare", "no case", "one or more case files: schedules/NAME.toml")
-    rows = [row for path in cases for row in usage(Case.load(path), chip)]
+    rows = [row for case in load_cases(cases) for row in usage(case, chip)]
     _save(csv, as_csv(rows))
     if json:
-        print(json_module.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        print_json(rows)
     else:
         Console(soft_wrap=True).print(_usage_table(rows))
     return 0

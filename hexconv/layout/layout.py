@@ -94,7 +94,9 @@ class Layout:
     def digits_of(self, *, axis: str | None = None, output: str | None = None) -> tuple[Digit, ...]:
         """Digits of an axis, most significant first, or of an output, as they were given."""
         if axis is not None:
-            return tuple(sorted((d for d in self.digits if d.axis == axis), key=lambda d: -d.divisor))
+            own = (d for d in self.digits if d.axis == axis)
+            # A block of 1 has the divisor of the digit above it.
+            return tuple(sorted(own, key=lambda d: (-d.divisor, d.modulus == 1)))
         return tuple(d for d in self.digits if d.output == output)
 
     def address(self, index: Sequence[Any]) -> dict[str, Any]:
