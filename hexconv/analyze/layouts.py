@@ -116,9 +116,7 @@ def _row(case: str, tensor: Tensor, system: str, chip: str) -> LayoutUsage:
     except HexconvError as error:
         return replace(row, refusal=str(error))
     waste = found.bytes - logical
-    return replace(
-        row, bytes=found.bytes, waste_bytes=waste, waste_percent=round(100 * waste / found.bytes, 2)
-    )
+    return replace(row, bytes=found.bytes, waste_bytes=waste, waste_percent=round(100 * waste / found.bytes, 2))
 
 
 def _packed(tensor: Tensor) -> _Asked:

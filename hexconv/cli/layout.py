@@ -67,12 +67,13 @@ def of_element(
     placement = Placement(chip, start_npu, offset, steps, columns, logical)
     found = find(system, name, _sizes("--shape", shape), dtype, placement)
     addresses = [{"index": list(index), "address": found.address(index)} for index in _indices(at or [])]
-    if svg:
-        _save(svg, as_svg(_picture(found)))
+    drawing = _picture(found) if draw or svg else None
+    if drawing and svg:
+        _save(svg, as_svg(drawing))
     if json:
         print_json(_json(found, addresses))
     else:
-        _print(found, addresses, draw)
+        _print(found, addresses, as_text(drawing) if drawing and draw else "")
     return 0
 
 
@@ -83,7 +84,7 @@ def _json(found: Found, addresses: list[dict]) -> dict:
     return {**told, "bytes": found.bytes, **local, "at": addresses}
 
 
-def _print(found: Found, addresses: list[dict], draw: bool) -> None:
+def _print(found: Found, addresses: list[dict], drawing: str) -> None:
     console = Console(soft_wrap=True)
     unused = "" if found.layout is None else f", {found.layout.waste:.1%} unused"
     each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
@@ -91,8 +92,8 @@ def _print(found: Found, addresses: list[dict], draw: bool) -> None:
     console.print(f"{asked}: {found.bytes} bytes{each}{unused}", highlight=False, markup=False)
     if addresses:
         console.print(_table(addresses))
-    if draw:
-        console.print(as_text(_picture(found)), highlight=False, markup=False)
+    if drawing:
+        console.print(drawing, highlight=False, markup=False)
 
 
 def _table(addresses: list[dict]) -> Table:

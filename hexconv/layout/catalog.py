@@ -114,11 +114,7 @@ def _packed(name: str, shape: tuple[int, ...], dtype: str, placement: Placement)
 def _onednn(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Found:
     strided = name == "strided"
     _only(placement, f"onednn {name}", *(["strides"] if strided else []))
-    desc = (
-        MemoryDesc.by_strides(shape, dtype, placement.strides)
-        if strided
-        else MemoryDesc.by_tag(shape, dtype, name)
-    )
+    desc = MemoryDesc.by_strides(shape, dtype, placement.strides) if strided else MemoryDesc.by_tag(shape, dtype, name)
     layout = replace(desc.layout(), name=name) if desc.format_kind == "blocked" else None
     return Found("onednn", name, shape, dtype, desc.get_size(), layout)
 

@@ -171,9 +171,10 @@ def _line_cells(layout: Layout) -> int:
     """Elements of a line: a row of an image, a last physical axis, or the longest stride that fits."""
     extent = max(1, _tail_extent(layout))
     *prefix, last = layout.outputs
-    if layout.line_outputs > 1 or len(prefix) > 1:
-        return extent
     strides = [d.stride for d in falling(layout, last.name)]
+    has_a_shape = len(prefix) > 1 or (prefix and len(strides) < 2)
+    if layout.line_outputs > 1 or has_a_shape:
+        return extent
     even = [s for s in (*strides, LINE_CELLS) if 4 <= s <= LINE_CELLS and _divides(s, strides)]
     return min(extent, max(even, default=LINE_CELLS // 2))
 

@@ -10,9 +10,7 @@ def text(picture: Picture) -> str:
     width = max((len(cell or PADDING) for line in picture.lines for cell in line.cells), default=1)
     left = max((len(line.place) for line in picture.lines), default=0)
     drawn = [_line(line, left, width, picture.hidden_cells) for line in picture.lines]
-    return "\n".join(
-        [picture.title, f"cells: {picture.cell}; {PADDING} is padding", "", *drawn, *_more(picture)]
-    )
+    return "\n".join([picture.title, f"cells: {picture.cell}; {PADDING} is padding", "", *drawn, *_more(picture)])
 
 
 def _line(line: Line, left: int, width: int, hidden: int) -> str:

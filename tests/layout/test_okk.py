@@ -22,9 +22,7 @@ DOCUMENT = replace(BM1684, name="document", npus=4, local_bytes=1024)
 """The document draws its examples for four NPUs of 1024 bytes."""
 
 
-@pytest.mark.parametrize(
-    "answer", GOLDEN[:60], ids=lambda answer: "-".join(map(str, answer["case"].values()))
-)
+@pytest.mark.parametrize("answer", GOLDEN[:60], ids=lambda answer: "-".join(map(str, answer["case"].values())))
 def test_memories_are_what_the_simulators_left(answer):
     assert memory_digest(answer["case"]) == answer["memory"]
     digits = {(d.axis, d.divisor): d.stride for d in build(answer["case"]).digits if d.output == "byte"}
@@ -33,9 +31,7 @@ def test_memories_are_what_the_simulators_left(answer):
     assert [digits[digit] for digit in leading] == answer["strides"]
 
 
-@pytest.mark.parametrize(
-    ("address", "npu", "offset"), [(340, 0, 340), (1472, 1, 448), (2300, 2, 252), (3088, 3, 16)]
-)
+@pytest.mark.parametrize(("address", "npu", "offset"), [(340, 0, 340), (1472, 1, 448), (2300, 2, 252), (3088, 3, 16)])
 def test_the_document_s_addresses(address, npu, offset):
     assert DOCUMENT.split(address) == (npu, offset)
     assert DOCUMENT.join(npu, offset) == address

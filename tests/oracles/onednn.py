@@ -173,11 +173,7 @@ def reorder(source: Desc, data: np.ndarray, target: Desc, into: np.ndarray) -> n
     lib = dnnl()
     engine, stream = _engine_and_stream()
     made, primitive = c_void_p(), c_void_p()
-    check(
-        lib.dnnl_reorder_primitive_desc_create(
-            byref(made), source.handle, engine, target.handle, engine, None
-        )
-    )
+    check(lib.dnnl_reorder_primitive_desc_create(byref(made), source.handle, engine, target.handle, engine, None))
     check(lib.dnnl_primitive_create(byref(primitive), made))
     memories = [c_void_p(), c_void_p()]
     for memory, desc, array in zip(memories, (source, target), (data, into), strict=True):

@@ -90,9 +90,7 @@ def check_readable(name: str) -> None:
         Unsupported: depthwise filters and width-major images.
     """
     if not kind(name).readable:
-        raise Unsupported(
-            f"mace has no kernel from a {kind(name).name} image back to a buffer; only buffer to image"
-        )
+        raise Unsupported(f"mace has no kernel from a {kind(name).name} image back to a buffer; only buffer to image")
 
 
 def lane_bytes(dtype: str) -> int:
@@ -117,9 +115,7 @@ def buffer_shape(form: Kind, shape: Sequence[int]) -> tuple[int, ...]:
     if form.name == "argument" and sizes[1:] == (1,) * (len(sizes) - 1):
         sizes = sizes[:1]
     if len(sizes) != len(form.axes):
-        raise InputError(
-            f"mace {form.name}: shape", f"{list(shape)}", f"{_ranks(form)}: {','.join(form.axes)}"
-        )
+        raise InputError(f"mace {form.name}: shape", f"{list(shape)}", f"{_ranks(form)}: {','.join(form.axes)}")
     if form.axes == "MIHW" and sizes[0] != 1:
         raise Unsupported(
             f"mace {form.name}: multiplier {sizes[0]}: its kernel writes zeros for all but a multiplier of 1"

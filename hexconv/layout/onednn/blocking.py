@@ -71,9 +71,7 @@ def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
         if step < 0:
             raise DescriptorError(action, f"stride {step}: 0 and more; only a dimension of 1 may have any")
         if step < reach:
-            raise DescriptorError(
-                action, f"stride {step} steps into the {reach} elements that shorter strides reach"
-            )
+            raise DescriptorError(action, f"stride {step} steps into the {reach} elements that shorter strides reach")
         reach = step * size
 
 
@@ -93,9 +91,7 @@ def layout(desc: MemoryDesc) -> Layout:
 
 def _digits(desc: MemoryDesc) -> list[Digit]:
     steps = list(accumulate([1, *desc.inner_blks[:0:-1]], mul))[::-1] if desc.inner_blks else []
-    digits = [
-        Digit(LETTERS[d], "offset_elements", desc.block(d), None, desc.strides[d]) for d in range(desc.ndims)
-    ]
+    digits = [Digit(LETTERS[d], "offset_elements", desc.block(d), None, desc.strides[d]) for d in range(desc.ndims)]
     below = {d: 1 for d in range(desc.ndims)}
     for size, d, step in reversed(list(zip(desc.inner_blks, desc.inner_idxs, steps, strict=True))):
         digits.append(Digit(LETTERS[d], "offset_elements", below[d], size, step))

@@ -46,9 +46,7 @@ def _offsets(desc: MemoryDesc) -> NDArray[np.int64]:
 
 def _check(desc: MemoryDesc, shape: tuple[int, ...], memory: NDArray[Any]) -> None:
     if shape != desc.dims:
-        raise DescriptorError(
-            "reorder", f"the array has shape {list(shape)}, the descriptor {list(desc.dims)}"
-        )
+        raise DescriptorError("reorder", f"the array has shape {list(shape)}, the descriptor {list(desc.dims)}")
     needed = desc.offset0 + desc.layout().elements
     if memory.ndim != 1 or memory.size < needed:
         reason = f"a memory of shape {list(memory.shape)} for {needed} elements"

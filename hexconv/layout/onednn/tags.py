@@ -99,9 +99,7 @@ def canonical(name: str) -> str:
         return name
     domain = next((domain for domain in DOMAINS if sorted(domain) == used), None)
     if domain is None:
-        raise _no_tag(
-            name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain"
-        )
+        raise _no_tag(name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain")
     return name.translate(_letters(domain))
 
 
@@ -130,6 +128,4 @@ def _check(name: str, outer: str, tag: FormatTag) -> None:
 
 
 def _no_tag(name: str, reason: str) -> DescriptorError:
-    return DescriptorError(
-        "construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}"
-    )
+    return DescriptorError("construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}")
