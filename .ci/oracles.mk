@@ -9,3 +9,7 @@ test-oracles: .venv/installed ## check layouts against oneDNN, OpenCL and Sophgo
 golden-oracles: .venv/installed ## ask the oracles again and write tests/layout/golden
 	$(BIN)/python -m tests.oracles.install $(ORACLES)
 	HEXCONV_ORACLES=$(ORACLES) $(BIN)/python -m tests.oracles.record
+
+.PHONY: bench-layout
+bench-layout: .venv/installed ## how quick layouts are, beside numpy's own transpose
+	$(BIN)/python -m tests.layout.benchmark

@@ -187,5 +187,5 @@ def _divides(step: int, strides: Sequence[int]) -> bool:
 
 def _title(layout: Layout) -> str:
     shape = ",".join(f"{axis.name.lower()}={axis.size}" for axis in layout.axes)
-    store = " x ".join(f"{output.extent} {output.name}" for output in layout.outputs)
+    store = " ".join(f"{output.name}={output.extent * output.unit}" for output in layout.outputs)
     return f"{layout.name}: {shape}; store {store}; {layout.waste:.1%} of {layout.bytes} bytes unused"

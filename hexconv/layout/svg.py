@@ -4,18 +4,18 @@ from xml.etree import ElementTree
 
 from hexconv.layout.picture import Line, Picture
 
-CELL_HEIGHT, CHARACTER, MARGIN = 20, 6.7, 12
+CELL_HEIGHT, CHARACTER, MARGIN, GAP = 20, 6.7, 12, 5
 COLOURS = ("#cfe3f7", "#fde2c2", "#d5efd0", "#f6d4d8", "#e3d8f1", "#e9dcc9", "#f9f0b8", "#cdeeed")
 PADDING = "#eeeeee"
 
 
 def svg(picture: Picture) -> str:
     """The picture as an SVG document."""
-    left = MARGIN + CHARACTER * max((len(line.place) for line in picture.lines), default=0) + 8
+    left = MARGIN + CHARACTER * max((len(line.place) for line in picture.lines), default=0) + 12
     cell = CHARACTER * (1 + max((len(c or "") for line in picture.lines for c in line.cells), default=1)) + 2
-    widest = max((len(line.cells) for line in picture.lines), default=0)
+    widest = max((_offset(line, len(line.cells), cell) for line in picture.lines), default=0)
     right = CHARACTER * max((len(line.common) for line in picture.lines), default=0)
-    width = max(left + cell * widest + 8 + right, CHARACTER * len(picture.title)) + 2 * MARGIN
+    width = max(left + widest + 8 + right, CHARACTER * len(picture.title)) + 2 * MARGIN
     height = CELL_HEIGHT * (len(picture.lines) + 4)
     root = ElementTree.Element(
         "svg",
@@ -37,8 +37,13 @@ def _line(root: ElementTree.Element, line: Line, left: float, width: float, y: f
     if line.repeated > 1:
         return _write(root, left, y, f"{line.repeated} lines of padding")
     for k, cell in enumerate(line.cells):
-        _cell(root, cell, left + k * width, y, width)
-    return _write(root, left + len(line.cells) * width + 8, y, line.common)
+        _cell(root, cell, left + _offset(line, k, width), y, width)
+    return _write(root, left + _offset(line, len(line.cells), width) + 8, y, line.common)
+
+
+def _offset(line: Line, cell: int, width: float) -> float:
+    """Where a cell starts; pixels stand apart."""
+    return cell * width + (cell // line.groups * GAP if line.groups > 1 else 0)
 
 
 def _cell(root: ElementTree.Element, cell: str | None, x: float, y: float, width: float) -> None:

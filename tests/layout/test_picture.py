@@ -27,7 +27,7 @@ def test_every_element_is_shown_once_or_hidden(layout, max_lines):
 def test_an_image_shows_pixels():
     drawn = text(picture(mace.image("in-out-channel", (1, 2, 2, 5))))
     assert drawn.splitlines() == [
-        "in-out-channel: n=1,h=2,w=2,c=5; store 2 y x 4 x x 4 lane; 37.5% of 128 bytes unused",
+        "in-out-channel: n=1,h=2,w=2,c=5; store y=2 x=4 lane=4; 37.5% of 128 bytes unused",
         "cells: w.c; · is padding",
         "",
         "y=0 | 0.0 0.1 0.2 0.3 | 1.0 1.1 1.2 1.3 | 0.4   ·   ·   · | 1.4   ·   ·   · | n=0 h=0",
