@@ -90,6 +90,8 @@ def _print(found: Found, addresses: list[dict], drawing: str) -> None:
     each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
     asked = f"{found.system} {found.name} {list(found.shape)} {found.dtype}"
     console.print(f"{asked}: {found.bytes} bytes{each}{unused}", highlight=False, markup=False)
+    if found.note:
+        console.print(f"note: {found.note}", highlight=False, markup=False)
     if addresses:
         console.print(_table(addresses))
     if drawing:

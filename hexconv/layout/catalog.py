@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.layout import mace, okk
 from hexconv.layout.layout import Layout
 from hexconv.layout.onednn import MemoryDesc
@@ -53,6 +53,7 @@ class Found:
         dtype: as it was asked for.
         bytes: to allocate; on okk, on all NPUs together.
         layout: None where nothing has a place: oneDNN's `any` and zero descriptors.
+        note: what one should know before one relies on it; mostly empty.
     """
 
     system: str
@@ -61,6 +62,7 @@ class Found:
     dtype: str
     bytes: int
     layout: Layout | None
+    note: str = ""
 
     @property
     def bytes_per_npu(self) -> int | None:
@@ -130,7 +132,19 @@ def _mace(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -
 
 def _okk(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Found:
     layout = _okk_layout(name.lower(), shape, dtype, placement)
-    return Found("okk", name, shape, dtype, layout.bytes, layout)
+    return Found("okk", name, shape, dtype, layout.bytes, layout, _note(layout, dtype, placement))
+
+
+def _note(layout: Layout, dtype: str, placement: Placement) -> str:
+    """The one place where a chip's own DMA doesn't write the layout of the document."""
+    if layout.name != "matrix" or placement.columns is None:
+        return ""
+    try:
+        chip, columns = okk.chip(placement.chip or "bm1684"), layout.shape[1]
+        okk.check_matrix_dma(chip, columns, placement.columns, dtype, placement.start_npu or 0)
+    except Unsupported as error:
+        return str(error)
+    return ""
 
 
 def _okk_layout(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Layout:

@@ -183,6 +183,13 @@ def test_a_table_and_a_drawing_for_people(run, tmp_path):
     assert drawn.read_text().startswith("<svg")
 
 
+def test_a_start_at_which_the_matrix_dma_differs_is_told(run):
+    asked = ("okk", "matrix", "--shape", "2,40", "--columns", "15", "--start-npu")
+    assert "note: okk matrix: the DMA of bm1684 writes rows 32 elements apart" in run(*asked, "62")[1]
+    assert "note" not in run(*asked, "60")[1]
+    assert "note" not in run(*asked, "62", "--json")[1]
+
+
 CASE = """
 [chain]
 input = [1, 12, 12, 40]
