@@ -51,6 +51,8 @@ def run(
     loaded = load_cases(cases)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
+    if not seconds > 0:
+        raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
     rows = [_row(case, _runner(case, target, seconds), seed, save) for case in loaded]
     if csv:
         write_text(csv, run_csv(rows))

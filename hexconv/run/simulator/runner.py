@@ -14,14 +14,18 @@ from hexconv.lower import vtcm
 from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.simulator.image import Image, laid_out, opened
-from hexconv.run.simulator.needs import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
+from hexconv.run.simulator.needs import (
+    ADDRESSABLE_BYTES,
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_SECONDS,
+    available_memory_bytes,
+)
 from hexconv.run.simulator.qemu import find_qemu, run
 from hexconv.run.simulator.structures import Arena
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.verdict import check
 
 MIB = 1 << 20
-ADDRESSABLE_BYTES = 3 << 30  # what a 32-bit program can map beside itself
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ class Simulator:
             return self._measure(image, executable, inputs, outputs)
 
     def _check_memory(self, needed_bytes: int) -> None:
-        allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES)
+        available_bytes = available_memory_bytes() or ADDRESSABLE_BYTES
+        allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES, available_bytes)
         if needed_bytes > allowed_bytes:
             raise RunFailed(
                 f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have "
