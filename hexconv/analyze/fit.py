@@ -4,8 +4,10 @@ The demand is the closed form's: the merged allocations of the plan, each in who
 for the whole run. Nothing is lowered or built for it.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from hexconv.analyze.sharing import shared_allocations
 from hexconv.lower.vtcm import capacities_bytes, capacity_bytes, granules_bytes
@@ -23,12 +25,15 @@ class Term:
 
 @dataclass(frozen=True)
 class Lever:
-    """A change of one knob that makes it fit, and what is then needed (or, for `arch`, what there is)."""
+    """A change of the plan that makes it fit: knobs with their new values, what is then needed and what there is."""
 
-    knob: str
-    value: str
+    knobs: dict[str, int | str]
     demand_bytes: int
     capacity_bytes: int
+
+    def __str__(self) -> str:
+        """As it stands in a case file."""
+        return " with ".join(f"{knob} = {json.dumps(value)}" for knob, value in self.knobs.items())
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Fit:
         demand_bytes: what the plan takes of it.
         capacity_bytes: what there is.
         terms: what the demand is made of, largest first.
-        levers: changes that bring it under; empty when it fits, or when no change of one knob does.
+        levers: changes that bring it under; empty when it fits, or when nothing does.
     """
 
     arch: str
@@ -63,7 +68,7 @@ class Fit:
         """The result in one line."""
         verdict = f"{self.gap_bytes} too many" if self.gap_bytes > 0 else f"{-self.gap_bytes} to spare"
         terms = ", ".join(f"{'/'.join(term.holds)} {term.vtcm_bytes}" for term in self.terms)
-        levers = " or ".join(f"{lever.knob} = {lever.value}" for lever in self.levers) or "no single knob"
+        levers = " or ".join(map(str, self.levers)) or "no split and no architecture"
         advice = "" if self.fits else f"; {levers} brings it under"
         return f"{self.demand_bytes} of {self.arch}'s {self.capacity_bytes} bytes of VTCM, {verdict} ({terms}){advice}"
 
@@ -88,14 +93,24 @@ def _terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
 
 
 def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
-    """The largest smaller split that fits, for each split, and the smallest larger VTCM."""
-    for knob in ("k_split", "h_split"):
-        for value in range(getattr(plan, knob) - 1, 0, -1):
-            needed = sum(term.vtcm_bytes for term in _terms(chain, replace(plan, **{knob: value})))
-            if needed <= capacity:
-                yield Lever(knob, str(value), needed, capacity)
-                break
+    """For each split the largest smaller value that fits, both splits where neither does alone, and a larger VTCM."""
+    smaller_k, smaller_h = range(plan.k_split - 1, 0, -1), range(plan.h_split - 1, 0, -1)
+    alone = (
+        *_first_that_fits(chain, [replace(plan, k_split=k) for k in smaller_k], capacity, "k_split"),
+        *_first_that_fits(chain, [replace(plan, h_split=h) for h in smaller_h], capacity, "h_split"),
+    )
+    pairs = sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
+    both = [replace(plan, k_split=k, h_split=h) for k, h in pairs]
+    yield from alone or _first_that_fits(chain, both, capacity, "k_split", "h_split")
     larger = [(size, arch) for arch, size in capacities_bytes().items() if size >= demand]
-    if larger:
-        size, arch = min(larger, key=lambda entry: entry[0])
-        yield Lever("arch", f'"{arch}"', demand, size)
+    for size, arch in sorted(larger, key=lambda entry: entry[0])[:1]:
+        yield Lever({"arch": arch}, demand, size)
+
+
+def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:
+    """The first of these plans that fits, as a change of these knobs."""
+    for plan in plans:
+        needed = sum(term.vtcm_bytes for term in _terms(chain, plan))
+        if needed <= capacity:
+            yield Lever({knob: getattr(plan, knob) for knob in knobs}, needed, capacity)
+            return

@@ -14,7 +14,7 @@ from hexconv.spec import Case
 
 CASE = """
 [chain]
-input = [1, 64, 64, 32]
+input = [1, 64, 16, 32]
 [[chain.conv]]
 out_channels = 64
 kernel = 3
@@ -49,18 +49,29 @@ def test_demand_capacity_and_gap_add_up() -> None:
 
 
 def test_every_lever_brings_it_under_and_one_step_less_does_not() -> None:
-    case, fit = fit_of(CASE.replace("64, 64, 32", "64, 32, 32"))
-    splits = [lever for lever in fit.levers if lever.knob.endswith("split")]
-    assert splits
+    case, fit = fit_of(CASE)
+    splits = [lever for lever in fit.levers if "arch" not in lever.knobs]
+    assert [lever.knobs for lever in splits] == [{"k_split": 1}, {"h_split": 3}]
     for lever in splits:
-        assert vtcm_fit(case.chain, replace(case.plan, **{lever.knob: int(lever.value)})).fits
-        assert not vtcm_fit(case.chain, replace(case.plan, **{lever.knob: int(lever.value) + 1})).fits
+        changed = vtcm_fit(case.chain, replace(case.plan, **lever.knobs))
+        assert changed.fits
+        assert changed.demand_bytes == lever.demand_bytes
+        less = {knob: value + 1 for knob, value in lever.knobs.items() if isinstance(value, int)}
+        assert not vtcm_fit(case.chain, replace(case.plan, **less)).fits
+
+
+def test_both_splits_are_offered_where_neither_does_alone() -> None:
+    case, fit = fit_of(CASE.replace("64, 16, 32", "64, 48, 32"))
+    (both,) = [lever for lever in fit.levers if "arch" not in lever.knobs]
+    assert set(both.knobs) == {"k_split", "h_split"}
+    assert str(both) == "k_split = 1 with h_split = 1"
+    assert vtcm_fit(case.chain, replace(case.plan, **both.knobs)).fits
 
 
 def test_the_architecture_that_is_offered_is_the_smallest_that_has_room() -> None:
     case, fit = fit_of(CASE)
-    (lever,) = [lever for lever in fit.levers if lever.knob == "arch"]
-    assert vtcm_fit(case.chain, replace(case.plan, arch=lever.value.strip('"'))).fits
+    (lever,) = [lever for lever in fit.levers if "arch" in lever.knobs]
+    assert vtcm_fit(case.chain, replace(case.plan, **lever.knobs)).fits
     assert not any(fit.demand_bytes <= size < lever.capacity_bytes for size in capacities_bytes().values())
 
 
