@@ -10,6 +10,7 @@ from rich.table import Table
 from hexconv.analyze.layouts import LayoutUsage, as_csv, usage
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json
+from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Found, Placement, find
 from hexconv.layout.picture import Picture, picture
@@ -157,7 +158,7 @@ def compare(
     if json:
         print_json(rows)
     else:
-        Console(soft_wrap=True).print(_usage_table(rows))
+        show(_usage_table(rows))
     return 0
 
 
