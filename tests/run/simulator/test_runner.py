@@ -52,6 +52,20 @@ def unwritten_cache(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float
         b[i] = cache[i]
 
 
+def through_a_cache_of(elements: int) -> tvm.IRModule:
+    """Copies 1000 elements through a cache of that many."""
+
+    @T.prim_func(s_tir=True)
+    def main(a: T.Buffer((1000,), "float32"), b: T.Buffer((1000,), "float32")):
+        cache = T.alloc_buffer((elements,), "float32")
+        for i in range(1000):
+            cache[i * (elements // 1000)] = a[i]
+        for i in range(1000):
+            b[i] = cache[i * (elements // 1000)]
+
+    return tvm.IRModule({"main": main})
+
+
 @T.prim_func(s_tir=True)
 def two_small_buffers(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
     first = T.alloc_buffer((100,), "float32", scope="global.vtcm")
@@ -90,6 +104,16 @@ def test_a_kernel_that_reads_what_it_never_wrote_gives_nan() -> None:
     (output,) = Simulator().run(module, [ones], [((1024,), "float32")]).outputs
     assert np.isnan(output[0])
     np.testing.assert_array_equal(output[1:], ones[1:])
+
+
+def test_the_memory_of_caches_is_kept_without_being_counted() -> None:
+    ones = np.ones(1000, np.float32)
+    runs = [Simulator().run(through_a_cache_of(size), [ones], [((1000,), "float32")]) for size in (2000, 1000000)]
+    small, large = (run.counts for run in runs)
+    assert small is not None
+    assert large is not None
+    assert 1000 < small.packets
+    assert abs(large.packets - small.packets) < 100
 
 
 def test_vtcm_is_given_out_in_steps_of_2_kib() -> None:
