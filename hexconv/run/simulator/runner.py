@@ -33,9 +33,8 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
-        the
-            installed simulator runs.
+        arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that the installed
+            simulator runs.
         seconds: the time a run has.
         memory_bytes: the memory a run may have.
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
@@ -98,14 +97,16 @@ class Simulator:
         started = time.perf_counter()
         ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
         seconds = time.perf_counter() - started
-        names = [f"input {index}" for index in range(len(inputs))] + [
-            f"output {index}" for index in range(len(outputs))
-        ]
-        check(image, ending, names)
+        check(image, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
         return Measurement(tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]))
+
+
+def _numbered(name: str, tensors: Sequence[object]) -> list[str]:
+    """Names of arguments, for messages."""
+    return [f"{name} {index}" for index in range(len(tensors))]
 
 
 def _check_unchanged(inputs: Sequence[Array], arguments: Sequence[Array]) -> None:
