@@ -1,0 +1,63 @@
+"""A sequence of TIR statements in the making: values get names, loops get bodies, in the order of the calls."""
+
+from collections.abc import Callable
+
+from tvm import tirx
+
+
+
+def int32(value: int) -> tirx.IntImm:
+    """A constant of the type that all of the addresses have."""
+    return tirx.IntImm("int32", value)
+
+
+class Block:
+    """Statements of one loop body, appended in program order."""
+
+    def __init__(self) -> None:
+        self._statements: list[tirx.Stmt] = []
+
+    def bind(self, name: str, value: tirx.Expr, dtype: str = "int32") -> tirx.Var:
+        """Compute a value once: `name = value`."""
+        variable = tirx.Var(name, dtype)
+        self._statements.append(tirx.Bind(variable, value))
+        return variable
+
+    def allocate(self, buffer: tirx.Buffer) -> tirx.Buffer:
+        """Memory that lives to the end of this block."""
+        self._statements.append(tirx.AllocBuffer(buffer))
+        return buffer
+
+    def view(self, buffer: tirx.Buffer, elements: int, dtype: str) -> tirx.Buffer:
+        """The memory of an argument, flat, as elements of another type.
+
+        Only for arguments that are read through one view alone or written through one view alone: LLVM takes two
+        views for different memory.
+        """
+        flat = tirx.decl_buffer((elements,), dtype, f"{buffer.name}_flat", data=buffer.data, data_alignment=128)
+        self._statements.append(tirx.DeclBuffer(flat, data=buffer.data))
+        return flat
+
+    def store(self, buffer: tirx.Buffer, index: object, value: tirx.Expr) -> None:
+        """`buffer[index] = value`."""
+        self._statements.append(tirx.BufferStore(buffer, value, [index]))
+
+    def loop(self, name: str, extent: "int | tirx.Expr", body: Callable[["Block", tirx.Expr], None]) -> None:
+        """`for name in range(extent): body`; a loop of one trip is its body, of none nothing."""
+        if isinstance(extent, int) and extent <= 1:
+            if extent == 1:
+                body(self, int32(0))
+            return
+        variable, inner = tirx.Var(name, "int32"), Block()
+        body(inner, variable)
+        self._statements.append(tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement()))
+
+    def when(self, condition: tirx.Expr, body: Callable[["Block"], None]) -> None:
+        """`if condition: body`."""
+        inner = Block()
+        body(inner)
+        self._statements.append(tirx.IfThenElse(condition, inner.statement(), None))
+
+    def statement(self) -> tirx.Stmt:
+        """What has been written so far, as one statement."""
+        return self._statements[0] if len(self._statements) == 1 else tirx.SeqStmt(self._statements)

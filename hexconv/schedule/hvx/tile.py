@@ -1,0 +1,150 @@
+"""The inner kernel: a tile of pixels by up to four 32-channel blocks, its sums in HVX registers.
+
+    for taps: for words of channels: for block: for pixel: sums[pixel, block] += dot4(filter vector, activation word)
+
+Weights are the vectors, activations the scalar words: the one form of vrmpy that a v67 issues twice a packet and that
+takes activations as they lie in memory. The loop body is 8 channels: one doubleword of every pixel.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.schedule.hvx import vector
+from hexconv.schedule.hvx.block import Block, int32
+from hexconv.schedule.hvx.stage import Plane, Stage
+
+Words = Sequence[Sequence[tirx.Expr]]  # [pixel][word of the step]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where a tile's operands are.
+
+    Attributes:
+        source: the activations, uint8, flat.
+        planes: the channels of `source`.
+        filters: the staged filters, uint8, flat.
+        first_filter: byte of this group's first filter vector.
+    """
+
+    source: tirx.Buffer
+    planes: tuple[Plane, ...]
+    filters: tirx.Buffer
+    first_filter: "int | tirx.Expr"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile's shape and its registers: `sums[pixel][block]`, each a buffer of one vector that LLVM keeps in a register."""
+
+    stage: Stage
+    sums: tuple[tuple[tirx.Buffer, ...], ...]
+
+    @property
+    def pixels(self) -> int:
+        return len(self.sums)
+
+    @property
+    def blocks(self) -> int:
+        return len(self.sums[0])
+
+
+def allocate_tile(block: Block, stage: Stage, pixels: int, blocks: int) -> Tile:
+    """The registers of a tile.
+
+    A buffer of less than 1 KiB stays on the stack in TVM's lowering (`kMaxStackAlloca`), so LLVM can promote it.
+    """
+
+    def register(pixel: int, part: int) -> tirx.Buffer:
+        name = f"sum_{pixel}_{part}"
+        return block.allocate(tirx.decl_buffer((vector.WORDS,), "int32", name, data_alignment=vector.BYTES))
+
+    return Tile(stage, tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels)))
+
+
+def value(tile: Tile, pixel: int, part: int) -> tirx.Expr:
+    """The sums of one pixel and one block of channels."""
+    return tirx.BufferLoad(tile.sums[pixel][part], [tirx.Ramp(0, 1, vector.WORDS)])
+
+
+def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> None:
+    """Set the sums."""
+    for pixel, row in enumerate(tile.sums):
+        for part, register in enumerate(row):
+            block.store(register, tirx.Ramp(0, 1, vector.WORDS), first(pixel, part))
+
+
+def reduce(block: Block, tile: Tile, operands: Operands, origin: "Sequence[tirx.Expr]", skip_words: int = 0) -> None:
+    """Add every tap and channel to the sums.
+
+    Args:
+        block: where to.
+        tile: the sums.
+        operands: what to multiply.
+        origin: per plane, the byte of the source where the window of the tile's first pixel starts.
+        skip_words: words of the first run that are in the sums already.
+    """
+    stage, first_step = tile.stage, 0
+    for plane, byte in zip(operands.planes, origin, strict=True):
+        runs, run_words, taps = _runs(stage, plane)
+        plane_steps, start_step = stage.kernel[0] * taps * run_words, first_step
+
+        def add_run(inner: Block, row: tirx.Expr, tap: tirx.Expr) -> None:
+            at = byte + row * (stage.dilation[0] * plane.row_bytes) + tap * (stage.dilation[1] * plane.pixel_bytes)
+            step = (row * taps + tap) * run_words + start_step
+            _run(inner, tile, operands, plane, at, step, run_words, skip_words)
+
+        block.loop("row", stage.kernel[0], lambda rows, row: rows.loop("tap", taps, lambda inner, tap: add_run(inner, row, tap)))
+        first_step += plane_steps
+
+
+def _runs(stage: Stage, plane: Plane) -> tuple[int, int, int]:
+    """Runs of contiguous words in a window: (runs, words in a run, runs in a row of taps)."""
+    contiguous = stage.dilation[1] == 1 and plane.pixel_bytes == plane.steps * 4
+    taps = 1 if contiguous else stage.kernel[1]
+    words = plane.steps * (stage.kernel[1] if contiguous else 1)
+    return stage.kernel[0] * taps, words, taps
+
+
+def _run(block: Block, tile: Tile, operands: Operands, plane: Plane, byte: tirx.Expr, step: tirx.Expr, words: int, skip: int) -> None:
+    """A run of contiguous words: two at a time where doublewords are aligned."""
+    pair = 2 if words % 2 == 0 and plane.pixel_bytes % 8 == 0 and plane.row_bytes % 8 == 0 else 1
+
+    def add(inner: Block, number: tirx.Expr) -> None:
+        word = number * pair + skip
+        activations = load_words(inner, tile, operands, plane, byte + word * 4, pair)
+        add_words(inner, tile, operands, activations, step + word)
+
+    block.loop("words", (words - skip) // pair, add)
+
+
+def load_words(block: Block, tile: Tile, operands: Operands, plane: Plane, byte: tirx.Expr, words: int) -> Words:
+    """`words` (1 or 2) words of every pixel of the tile."""
+    apart = tile.stage.stride[1] * plane.pixel_bytes
+    if words == 1:
+        return [[_word(block, operands.source, byte + pixel * apart, "uint8x4", "int32")] for pixel in range(tile.pixels)]
+    pairs = [_word(block, operands.source, byte + pixel * apart, "uint8x8", "int64") for pixel in range(tile.pixels)]
+    return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
+
+
+def _word(block: Block, source: tirx.Buffer, byte: tirx.Expr, lanes: str, dtype: str) -> tirx.Expr:
+    read = tirx.BufferLoad(source, [tirx.Ramp(byte, 1, int(lanes[6:]))])
+    return block.bind("word", tirx.reinterpret(dtype, read), dtype)
+
+
+def filter_vector(block: Block, tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> tirx.Expr:
+    """32 channels by 4 words' bytes of the staged filter."""
+    byte = operands.first_filter + (step * tile.blocks + part) * vector.BYTES
+    return block.bind("weights", vector.load(operands.filters, byte), vector.VECTOR)
+
+
+def add_words(block: Block, tile: Tile, operands: Operands, activations: Words, step: tirx.Expr) -> None:
+    """Every word of every pixel, by every block."""
+    for number in range(len(activations[0])):
+        for part in range(tile.blocks):
+            weights = filter_vector(block, tile, operands, step + int32(number), part)
+            for pixel in range(tile.pixels):
+                total = vector.dot4_add(value(tile, pixel, part), weights, activations[pixel][number])
+                block.store(tile.sums[pixel][part], tirx.Ramp(0, 1, vector.WORDS), total)
