@@ -26,6 +26,24 @@ def zero(block: Block, buffer: tirx.Buffer, byte: tirx.Expr, vectors: "int | tir
     block.loop("vector", vectors, lambda at, index: at.store(buffer, vector.at(byte + index * vector.BYTES), vector.stored(vector.zeros())))
 
 
+def clear(block: Block, cache: Cache, by_vectors: bool) -> None:
+    """Zero a cache, padding and all, before its first rows arrive.
+
+    Not by vectors where scalar stores fill it: LLVM 22 puts a vector store and a later scalar store to the same bytes in
+    one packet, and there the vector store comes last, whatever the order was (HVX stores issue in slot 0 only).
+    """
+    if by_vectors:
+        zero(block, cache.buffer, int32(0), cache.bytes // vector.BYTES)
+        return
+    nothing = tirx.Broadcast(tirx.IntImm("uint8", 0), 8)
+    block.loop("word", cache.bytes // 8, lambda at, index: at.store(cache.buffer, tirx.Ramp(index * 8, 1, 8), nothing))
+
+
+def fills_by_vectors(stage: Stage) -> bool:
+    """Whether `fill_input` has no scalar stores."""
+    return stage.in_channels % 8 == 0 and stage.in_size[1] * stage.in_channels % vector.BYTES == 0
+
+
 def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: tirx.Expr) -> None:
     """Move the rows that this stripe reads again to the top of the cache, and zero the bottom padding."""
 

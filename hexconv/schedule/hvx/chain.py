@@ -12,10 +12,11 @@ from tvm import tirx
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.block import Block, int32
 from hexconv.schedule.hvx.convolve import Address, Conv, convolve
-from hexconv.schedule.hvx.caches import Cache, fill_input, roll, zero, zero_fringe
+from hexconv.schedule.hvx.caches import Cache, clear, fill_input, fills_by_vectors, roll, zero_fringe
 from hexconv.schedule.hvx.filters import cache_bytes, stage_filter
 from hexconv.schedule.hvx.rows import Rows
 from hexconv.schedule.hvx.stage import CHANNELS, Group, Plane, Stage, intermediate_groups, intermediate_planes, output_groups
+from hexconv.schedule.hvx.windows import Windows, allocate, served, slack_bytes
 
 
 def chain_function(stages: Sequence[Stage], stripe_rows: int) -> tirx.PrimFunc:
@@ -53,8 +54,10 @@ def _body(block: Block, rows: Rows, source: tirx.Buffer, packed: Sequence[tirx.B
         stage_filter(block, stage, planes[number], groups[number], flat, filters[number])
     for cache, reader in zip(caches, stages, strict=True):
         if cache and (any(reader.padding) or cache is input_cache):
-            zero(block, cache.buffer, int32(0), cache.bytes // vector.BYTES)
+            clear(block, cache, by_vectors=cache is not input_cache or fills_by_vectors(stages[0]))
     zero_fringe(block, stages[-1], flat_output, _packed_address(stages[-1]))
+
+    windows = [_windows(block, rows, number, planes[number], caches[number] is not None) for number in range(len(stages))]
 
     def stripe(inner: Block, number: tirx.Expr) -> None:
         if input_cache:
@@ -79,10 +82,21 @@ def _body(block: Block, rows: Rows, source: tirx.Buffer, packed: Sequence[tirx.B
                 groups=groups[tensor],
                 target=following.buffer if following else flat_output,
                 address=address,
+                slack=cache is not None,
+                windows=windows[tensor],
             )
             convolve(inner, conv, begin, end)
 
     block.loop("stripe", rows.stripes, stripe)
+
+
+def _windows(block: Block, rows: Rows, number: int, planes: Sequence[Plane], slack: bool) -> Windows | None:
+    """Scratch for the zero point of a conv with signed filters, where sums ahead of the tiles are possible."""
+    stage = rows.stages[number]
+    if not stage.signed_filter or not served(stage, planes, slack):
+        return None
+    most = max(rows.end(number + 1, stripe) - rows.begin(number + 1, stripe) for stripe in range(rows.stripes))
+    return allocate(block, stage, most, f"window{number + 1}")
 
 
 def _whole(stage: Stage) -> Plane:
@@ -104,7 +118,7 @@ def _input_cache(block: Block, rows: Rows) -> Cache | None:
     columns = stage.in_size[1] + stage.padding[1] + stage.padding[3]
     row_bytes = -(-columns * pixel_bytes // vector.BYTES) * vector.BYTES
     plane = Plane(0, pixel_bytes, pixel_bytes, row_bytes)
-    return _cache(block, "input_cache", (plane,), rows.cache_rows(0), rows.cache_rows(0) * row_bytes)
+    return _cache(block, "input_cache", (plane,), rows.cache_rows(0), rows.cache_rows(0) * row_bytes, stage.signed_filter)
 
 
 def _intermediate(block: Block, rows: Rows, tensor: int) -> Cache:
@@ -113,10 +127,11 @@ def _intermediate(block: Block, rows: Rows, tensor: int) -> Cache:
     left, right = reader.padding[1], reader.padding[3]
     columns = left + max(reader.in_size[1] + right, -(-reader.in_size[1] // 4) * 4)
     planes, size = intermediate_planes(rows.stages[tensor - 1].out_blocks, columns, rows.cache_rows(tensor))
-    return _cache(block, f"intermediate{tensor}", planes, rows.cache_rows(tensor), size)
+    return _cache(block, f"intermediate{tensor}", planes, rows.cache_rows(tensor), size, reader.signed_filter)
 
 
-def _cache(block: Block, name: str, planes: tuple[Plane, ...], rows: int, size: int) -> Cache:
+def _cache(block: Block, name: str, planes: tuple[Plane, ...], rows: int, size: int, signed: bool) -> Cache:
+    size += slack_bytes(planes) if signed else 0
     return Cache(block.allocate(tirx.decl_buffer((size,), "uint8", name, data_alignment=vector.BYTES)), planes, rows, size)
 
 

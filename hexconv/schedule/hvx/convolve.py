@@ -10,7 +10,8 @@ from hexconv.schedule.hvx.block import Block, int32
 from hexconv.schedule.hvx.filters import first_byte, steps
 from hexconv.schedule.hvx.requantize import deal_pixels, narrow
 from hexconv.schedule.hvx.stage import Group, Plane, Stage
-from hexconv.schedule.hvx.tile import Operands, Tile, add_words, allocate_tile, filter_vector, load_words, reduce, start, value
+from hexconv.schedule.hvx.tile import Operands, Tile, allocate_tile, filter_vector, load_words, reduce, result, start, value
+from hexconv.schedule.hvx.windows import Windows, correct_row
 
 PIXELS_OF_VECTOR = 4  # pixels that narrow to one vector of 32 channels each
 
@@ -31,6 +32,8 @@ class Conv:
         groups: of output channels.
         target: where bytes go, uint8, flat.
         address: byte of the target.
+        slack: whether 32 pixels past the end of a row are inside the source.
+        windows: the corrections of signed filters, where they are made ahead of the tiles.
     """
 
     stage: Stage
@@ -41,6 +44,8 @@ class Conv:
     groups: tuple[Group, ...]
     target: tirx.Buffer
     address: Address
+    slack: bool
+    windows: Windows | None
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ def tile_rows(columns: int, pixels: int) -> tuple[Row, ...]:
 
 def convolve(block: Block, conv: Conv, begin: "int | tirx.Expr", end: "int | tirx.Expr") -> None:
     """Rows `begin` to `end` of the conv's output, all channels."""
+    if conv.windows:
+        _correct(block, conv, conv.windows, begin, end)
     for group in conv.groups:
 
         def columns(inner: Block, number: tirx.Expr, group: Group = group) -> None:
@@ -81,6 +88,25 @@ def convolve(block: Block, conv: Conv, begin: "int | tirx.Expr", end: "int | tir
                 _tiles(inner, conv, group, number, row, begin, end)
 
         block.loop("group", group.count, columns)
+
+
+def _correct(block: Block, conv: Conv, windows: Windows, begin: "int | tirx.Expr", end: "int | tirx.Expr") -> None:
+    """The corrections of all rows, before the tiles that start from them."""
+
+    def row(at: Block, index: tirx.Expr) -> None:
+        top = at.bind("top", (begin + index) * conv.stage.stride[0] - conv.stage.padding[0] - conv.source_base)
+        correct_row(at, conv.stage, conv.planes, conv.source, top, windows, index, conv.slack)
+
+    block.loop("row", end - begin, row)
+
+
+def _initial(block: Block, conv: Conv, tile: Tile, begin: "int | tirx.Expr", y: tirx.Expr, x: tirx.Expr) -> list[tirx.Expr]:
+    """What the sums of each pixel start from, in every lane."""
+    if not conv.windows:
+        return [vector.splat(0)] * tile.pixels
+    at = (y - begin) * conv.windows.width + x
+    words = [tirx.BufferLoad(conv.windows.corrections, [at + pixel]) for pixel in range(tile.pixels)]
+    return [block.bind("initial", vector.splat(word), vector.VECTOR) for word in words]
 
 
 def carries(conv: Conv, blocks: int) -> bool:
@@ -91,11 +117,11 @@ def carries(conv: Conv, blocks: int) -> bool:
     [first, *rest] = conv.planes
     run = conv.stage.kernel[0] == 1 and not rest and first.pixel_bytes % 8 == 0 and first.row_bytes % 8 == 0
     contiguous = conv.stage.kernel[1] == 1 or (conv.stage.dilation[1] == 1 and first.pixel_bytes == first.steps * 4)
-    return run and contiguous and not conv.stage.signed_filter and blocks > 2 and 4 < steps(conv.stage, conv.planes) <= 128
+    return run and contiguous and (conv.windows is not None or not conv.stage.signed_filter) and blocks > 2 and 4 < steps(conv.stage, conv.planes) <= 128
 
 
 def _tiles(block: Block, conv: Conv, group: Group, number: tirx.Expr, row: Row, begin: "int | tirx.Expr", end: "int | tirx.Expr") -> None:
-    tile = allocate_tile(block, conv.stage, row.pixels, group.blocks)
+    tile = allocate_tile(block, conv.stage, row.pixels, group.blocks, windows=conv.stage.signed_filter and not conv.windows)
     operands = Operands(conv.source, conv.planes, conv.filters, first_byte(conv.stage, conv.planes, group, number))
     tiles = (end - begin) * row.count
     if carries(conv, group.blocks):
@@ -104,9 +130,10 @@ def _tiles(block: Block, conv: Conv, group: Group, number: tirx.Expr, row: Row, 
 
     def one(inner: Block, index: tirx.Expr) -> None:
         y, x = _place(inner, row, begin, index)
-        start(inner, tile, lambda _pixel, _part: vector.splat(0))
+        initial = _initial(inner, conv, tile, begin, y, x)
+        start(inner, tile, lambda pixel, _part: initial[pixel])
         reduce(inner, tile, operands, _origin(inner, conv, y, x))
-        sums = [[value(tile, pixel, part) for part in range(tile.blocks)] for pixel in range(tile.pixels)]
+        sums = [[result(tile, pixel, part) for part in range(tile.blocks)] for pixel in range(tile.pixels)]
         _write(inner, conv, group, number, y, x, sums)
 
     block.loop("tile", tiles, one)
@@ -158,10 +185,13 @@ def _carried(block: Block, conv: Conv, group: Group, number: tirx.Expr, row: Row
         y, x = _place(at, row, begin, index)
         [origin] = _origin(at, conv, y, x)
         words = load_words(at, tile, operands, plane, origin, 2)
+        initial = _initial(at, conv, tile, begin, y, x) if conv.windows else None
         for part in range(tile.blocks):
             weights = [filter_vector(at, tile, operands, int32(step), part) for step in range(2)]
             for pixel in range(tile.pixels):
-                total = vector.dot4_add(vector.dot4(weights[0], words[pixel][0]), weights[1], words[pixel][1])
+                first, second = words[pixel]
+                once = vector.dot4_add(initial[pixel], weights[0], first) if initial else vector.dot4(weights[0], first)
+                total = vector.dot4_add(once, weights[1], second)
                 at.store(tile.sums[pixel][part], tirx.Ramp(0, 1, vector.WORDS), total)
 
     def one(inner: Block, index: tirx.Expr) -> None:

@@ -41,6 +41,7 @@ class Tile:
 
     stage: Stage
     sums: tuple[tuple[tirx.Buffer, ...], ...]
+    windows: tuple[tirx.Buffer, ...] = ()
 
     @property
     def pixels(self) -> int:
@@ -51,7 +52,7 @@ class Tile:
         return len(self.sums[0])
 
 
-def allocate_tile(block: Block, stage: Stage, pixels: int, blocks: int) -> Tile:
+def allocate_tile(block: Block, stage: Stage, pixels: int, blocks: int, windows: bool) -> Tile:
     """The registers of a tile.
 
     A buffer of less than 1 KiB stays on the stack in TVM's lowering (`kMaxStackAlloca`), so LLVM can promote it.
@@ -61,12 +62,24 @@ def allocate_tile(block: Block, stage: Stage, pixels: int, blocks: int) -> Tile:
         name = f"sum_{pixel}_{part}"
         return block.allocate(tirx.decl_buffer((vector.WORDS,), "int32", name, data_alignment=vector.BYTES))
 
-    return Tile(stage, tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels)))
+    sums = tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels))
+    return Tile(stage, sums, tuple(register(pixel, blocks) for pixel in range(pixels)) if windows else ())
+
+
+def _read(register: tirx.Buffer) -> tirx.Expr:
+    return tirx.BufferLoad(register, [tirx.Ramp(0, 1, vector.WORDS)])
 
 
 def value(tile: Tile, pixel: int, part: int) -> tirx.Expr:
     """The sums of one pixel and one block of channels."""
-    return tirx.BufferLoad(tile.sums[pixel][part], [tirx.Ramp(0, 1, vector.WORDS)])
+    return _read(tile.sums[pixel][part])
+
+
+def result(tile: Tile, pixel: int, part: int) -> tirx.Expr:
+    """`value`, less 128 windows where the tile has summed those."""
+    if not tile.windows:
+        return value(tile, pixel, part)
+    return value(tile, pixel, part) - tirx.shift_left(_read(tile.windows[pixel]), vector.splat(7))
 
 
 def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> None:
@@ -74,6 +87,8 @@ def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> N
     for pixel, row in enumerate(tile.sums):
         for part, register in enumerate(row):
             block.store(register, tirx.Ramp(0, 1, vector.WORDS), first(pixel, part))
+    for register in tile.windows:
+        block.store(register, tirx.Ramp(0, 1, vector.WORDS), vector.splat(0))
 
 
 def reduce(block: Block, tile: Tile, operands: Operands, origin: "Sequence[tirx.Expr]", skip_words: int = 0) -> None:
@@ -148,3 +163,6 @@ def add_words(block: Block, tile: Tile, operands: Operands, activations: Words, 
             for pixel in range(tile.pixels):
                 total = vector.dot4_add(value(tile, pixel, part), weights, activations[pixel][number])
                 block.store(tile.sums[pixel][part], tirx.Ramp(0, 1, vector.WORDS), total)
+        for register, words in zip(tile.windows, activations, strict=False):
+            total = vector.dot4_add(_read(register), vector.splat(0x01010101), words[number])
+            block.store(register, tirx.Ramp(0, 1, vector.WORDS), total)
