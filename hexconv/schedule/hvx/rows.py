@@ -41,10 +41,15 @@ class Rows:
         return larger(smaller(self.wanted_end(tensor, stripe), self.height(tensor)), 0)
 
     def begin(self, tensor: int, stripe: Number) -> Number:
-        """The first row that `stripe` itself computes: what the stripe before has ended with."""
+        """The first row that `stripe` itself computes: what the stripe before has ended with, or what is read first.
+
+        The two differ where a stride steps over rows; those are never computed.
+        """
         if isinstance(stripe, int):
-            return self.end(tensor, stripe - 1) if stripe else 0
-        return tirx.Select(stripe > 0, self.end(tensor, stripe - 1), tirx.IntImm("int32", 0))
+            ended = self.end(tensor, stripe - 1) if stripe else 0
+        else:
+            ended = tirx.Select(stripe > 0, self.end(tensor, stripe - 1), tirx.IntImm("int32", 0))
+        return ended if tensor == len(self.stages) else larger(ended, self.base(tensor, stripe))
 
     def wanted_end(self, tensor: int, stripe: Number) -> Number:
         """One past the last row that the next conv reads in `stripe`, bottom padding included."""
