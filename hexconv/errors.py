@@ -34,6 +34,11 @@ class InputError(HexconvError):
 
     def __init__(self, where: str, given: str, allowed: str) -> None:
         super().__init__(f"{where}: got {given}, allowed: {allowed}")
+        self.where, self.given, self.allowed = where, given, allowed
+
+    def within(self, source: str) -> "InputError":
+        """The same error, with the file that the field stands in before the field's path."""
+        return InputError(f"{source}: {self.where}", self.given, self.allowed)
 
 
 class Unsupported(HexconvError):

@@ -1,5 +1,6 @@
 """The command line: `hexconv COMMAND`, one module a command."""
 
+from hexconv.cli import doctor as doctor  # registers its command
 from hexconv.cli.app import app, main
 
 __all__ = ["app", "main"]

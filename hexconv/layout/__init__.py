@@ -1,1 +1,11 @@
-"""Where an element lives: layouts as digits, with no TVM."""
+"""Where an element lives: one kind of layout, made of digits, for packed tensors, oneDNN, MACE and OKKernel.
+
+No TVM in here: compute definitions take their index maths from these layouts, so that what is proven is what
+is scheduled.
+"""
+
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.layout import Layout
+from hexconv.layout.packed import PackedTag, packed
+
+__all__ = ["Layout", "Axis", "Digit", "Output", "packed", "PackedTag"]

@@ -1,0 +1,142 @@
+"""How large every cache is, from the shapes and the plan alone: the closed form.
+
+One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. What it
+needs is found backwards, from the output to the input.
+
+Output cache. One step of the last conv: h_split block rows (all of them if there are fewer), full width, k_split channel
+blocks.
+
+Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
+own; a 3x3 kernel makes a cache 9 times as large.
+
+Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
+
+    rows 0 .. (8 * step - 1) * stride + (kernel - 1) * dilation         relative to where the step starts
+
+and a step that starts at a block row of the output starts at a block row of the input (`hexconv.spec.extents`), so the
+stripe that it reads holds
+
+    slabs = ((8 * step - 1) * stride + (kernel - 1) * dilation) // 8 + 1
+
+slabs of 8 rows, or the whole tensor if that is less. For 1x1 with stride 1 that is `step`. A 3x3 kernel reads 2 rows more
+than it writes, its halo, and these open one more slab: step 2 reads rows 0 .. 17, slabs 0, 1 and 2. This is why the
+document's 3x3 caches have h_split + 1 = 3 slabs. Stride 2 reads twice the rows: 31 + 2 rows, 5 slabs.
+
+Intermediates. The stripe that the next conv reads, with all channels: a conv sums over all input channels, so all output
+channels of the conv before it must be there.
+
+Steps of earlier convs. The slabs of an intermediate are again computed h_split at a time (fewer if it has fewer), and the
+stripe behind them follows by the same formula with step = min(h_split, slabs). The input cache is the stripe that the
+first conv reads in one of its steps.
+
+Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
+
+Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+
+DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1}
+BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
+FILTER_BLOCK = (8, 32, 4)
+
+
+@dataclass(frozen=True)
+class PredictedCache:
+    """One cache as the closed form has it.
+
+    Attributes:
+        name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
+        role: `input`, `filter`, `intermediate`, `accumulator` or `output`.
+        dtype: of an element.
+        shape: in elements, packed.
+    """
+
+    name: str
+    role: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements held."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return self.elements * DTYPE_BYTES[self.dtype]
+
+
+def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+    """Every cache of a chain under a plan, in the order in which they are first written.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> caches = cache_footprints(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(k_split=2, h_split=2))
+    >>> [(cache.name, cache.elements) for cache in caches][:3]
+    [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
+    """
+    extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
+    caches = [PredictedCache("input_cache", "input", chain.dtype, _stripe(extents[0], slabs[0]))]
+    for index in range(len(chain.conv)):
+        caches.append(_filter_cache(chain, plan, index))
+        if _has_accumulator(chain, index):
+            name = f"accumulator{index + 1}"
+            caches.append(PredictedCache(name, "accumulator", chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
+        caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
+    return tuple(caches)
+
+
+def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
+    """Slabs of 8 rows that are held of each tensor: the input, every intermediate, the output."""
+    extents = tensor_extents(chain)
+    slabs = [min(plan.h_split, extents[-1].row_blocks)]
+    for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
+        step = min(plan.h_split, slabs[-1])
+        slabs.append(min(slabs_read(conv, step), source.row_blocks))
+    return tuple(reversed(slabs))
+
+
+def slabs_read(conv: Conv2d, step: int) -> int:
+    """Slabs of 8 rows that a conv reads to write `step` of them.
+
+    >>> slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), 2), slabs_read(Conv2d(out_channels=1, stride=(2, 2)), 2)
+    (3, 4)
+    """
+    last_row = (ROW_BLOCK * step - 1) * conv.stride[0] + conv.reach[0] - 1
+    return last_row // ROW_BLOCK + 1
+
+
+def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
+    """A stripe of one image: full width, all channels."""
+    return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
+
+
+def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
+    """The filter blocks of one step of conv `index`."""
+    conv = chain.conv[index]
+    out_blocks = -(-conv.out_channels // CHANNEL_BLOCK)
+    in_blocks = -(-chain.shapes[index][3] // CHANNEL_BLOCK)
+    shape = (min(plan.k_split, out_blocks), in_blocks, *conv.kernel, *FILTER_BLOCK)
+    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype, shape)
+
+
+def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
+    """What conv `index` writes: an intermediate, or the output cache."""
+    dtype = chain.output_dtype(index)
+    if index < len(chain.conv) - 1:
+        return PredictedCache(f"intermediate{index + 1}", "intermediate", dtype, _stripe(tensor, slabs))
+    channel_blocks = min(plan.k_split, tensor.channel_blocks)
+    return PredictedCache("output_cache", "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
+
+
+def _has_accumulator(chain: Chain, index: int) -> bool:
+    """Whether the sums of conv `index` are not yet what it writes."""
+    conv = chain.conv[index]
+    changes = conv.bias or conv.activation != "none" or conv.requantize is not None
+    return changes or chain.output_dtype(index) != chain.accumulator_dtype

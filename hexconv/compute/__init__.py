@@ -1,0 +1,6 @@
+"""The algorithm: what a chain computes, in TE over packed tensors, and the same from the definition in numpy."""
+
+from hexconv.compute.chain import chain_module
+from hexconv.compute.reference import reference
+
+__all__ = ["chain_module", "reference"]

@@ -1,0 +1,172 @@
+"""A layout: a function from logical index to place in a store, its inverse, and moving arrays through it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hexconv.layout import addresses, inverse, packing, symbolic
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.limits import check_digits, check_sizes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where every element of one tensor lives.
+
+    Attributes:
+        name: what the layout is called, for messages and pictures.
+        axes: logical dimensions, in logical order.
+        outputs: coordinates of the store, slowest first; their extents are the shape of a packed array.
+        digits: the terms of the coordinates (see `hexconv.layout.digit`).
+        itemsize_bytes: bytes of an element.
+
+    Raises:
+        InputError: a size that isn't a whole number from 0 on, or sizes that no 64-bit address reaches.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    outputs: tuple[Output, ...]
+    digits: tuple[Digit, ...]
+    itemsize_bytes: int = 4
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
+        check_digits(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical sizes."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def physical_shape(self) -> tuple[int, ...]:
+        """Sizes of the store, padding included."""
+        return tuple(output.extent for output in self.outputs)
+
+    @property
+    def logical_elements(self) -> int:
+        """Elements that the tensor has."""
+        return prod(self.shape)
+
+    @property
+    def elements(self) -> int:
+        """Elements that the store has room for."""
+        return prod(self.physical_shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to allocate."""
+        return self.elements * self.itemsize_bytes
+
+    @property
+    def waste_bytes(self) -> int:
+        """Bytes of the store that no element of the tensor uses."""
+        return max(0, self.elements - self.logical_elements) * self.itemsize_bytes
+
+    @property
+    def waste(self) -> float:
+        """Share of the store that no element uses, 0 .. 1; 0 for an empty store."""
+        return self.waste_bytes / self.bytes if self.bytes else 0.0
+
+    @cached_property
+    def nested(self) -> bool:
+        """Whether every coordinate is a mixed-radix number, so that it can be taken apart digit by digit."""
+        return inverse.is_nested(self)
+
+    @cached_property
+    def digit_view(self) -> packing.DigitView | None:
+        """The store with one axis per digit, where the layout is regular enough to have one."""
+        return packing.digit_view(self)
+
+    def axis(self, name: str) -> Axis:
+        """The logical axis of that name."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def digits_of(self, *, axis: str | None = None, output: str | None = None) -> tuple[Digit, ...]:
+        """Digits of an axis, most significant first, or of an output, as they were given."""
+        if axis is not None:
+            return tuple(sorted((d for d in self.digits if d.axis == axis), key=lambda d: -d.divisor))
+        return tuple(d for d in self.digits if d.output == output)
+
+    def address(self, index: Sequence[Any]) -> dict[str, Any]:
+        """Coordinates of one element, or of many at once.
+
+        Args:
+            index: one integer per axis, or one integer array per axis (they broadcast).
+
+        Returns:
+            Output name to coordinate, base included. Nothing of the tensor's size is allocated.
+
+        Raises:
+            InputError: the rank doesn't fit, or an index lies outside of the shape.
+        """
+        return addresses.coordinates(self, index)
+
+    def position(self, index: Sequence[Any]) -> Any:
+        """Row-major element offset of an index in the store (`physical_shape`), bases not counted."""
+        return addresses.position(self, index)
+
+    def positions(self) -> NDArray[np.int64]:
+        """`position` of every element, as an array of the logical shape."""
+        return addresses.positions(self)
+
+    def owner(self, coordinates: Sequence[ArrayLike]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The inverse: which element lives at these coordinates.
+
+        Args:
+            coordinates: one integer or array per output, base included.
+
+        Returns:
+            Logical indices, shape (..., rank), and whether there is an element at all: False for padding,
+            whose indices are -1.
+
+        Raises:
+            Unsupported: elements share addresses, so that there is no inverse.
+        """
+        return inverse.owner(self, coordinates)
+
+    def collides(self, one: Sequence[int], other: Sequence[int]) -> bool:
+        """Whether two different elements have one address."""
+        return tuple(one) != tuple(other) and self.address(one) == self.address(other)
+
+    def collision(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Two indices that share an address, or None when the layout is injective."""
+        return inverse.collision(self)
+
+    def pack(self, array: ArrayLike, fill: Any = 0) -> NDArray[Any]:
+        """Move a logical array into a new store.
+
+        Args:
+            array: of the logical shape; its dtype is kept.
+            fill: what the padding holds.
+
+        Returns:
+            Array of `physical_shape`.
+        """
+        return packing.pack(self, np.asarray(array), fill)
+
+    def unpack(self, array: ArrayLike) -> NDArray[Any]:
+        """Move a store (of `physical_shape`, or flat) back into a logical array."""
+        return packing.unpack(self, np.asarray(array))
+
+    def reorder(self, array: ArrayLike, target: "Layout", fill: Any = 0) -> NDArray[Any]:
+        """Move a store of this layout into a new store of another layout of the same logical shape."""
+        return packing.reorder(self, target, np.asarray(array), fill)
+
+    def physical_index(self, **index: Any) -> tuple[Any, ...]:
+        """Coordinates as expressions: logical index to place; works on anything that has `+ * // %`.
+
+        Args:
+            index: one expression per axis, by its lower-case letter: `physical_index(n=n, h=h, w=w, c=c)`.
+        """
+        return symbolic.physical_index(self, index)
+
+    def logical_index(self, indices: Sequence[Any]) -> tuple[Any, ...]:
+        """Logical index as expressions of the coordinates (no bases); past the shape in the padding."""
+        return symbolic.logical_index(self, indices)

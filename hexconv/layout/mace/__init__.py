@@ -1,0 +1,17 @@
+"""MACE: OpenCL images and CPU buffers."""
+
+from hexconv.layout.mace.images import check_readable, cpu_buffer, image, image_shape, kind
+from hexconv.layout.mace.kinds import CPU_BUFFERS, KINDS, LANES
+from hexconv.layout.mace.winograd import winograd_filter
+
+__all__ = [
+    "image",
+    "image_shape",
+    "cpu_buffer",
+    "winograd_filter",
+    "check_readable",
+    "kind",
+    "KINDS",
+    "CPU_BUFFERS",
+    "LANES",
+]

@@ -1,0 +1,71 @@
+"""MACE's OpenCL images: which axis lies in the lanes of a pixel, which axes count pixels across and down.
+
+Measured with MACE's own kernels (mace/ops/opencl/cl/buffer_to_image.cl) and `OpenCLUtil::CalImage2DShape`,
+names of kinds from `BufferContentType`. README.md lists where MACE's document says something else.
+"""
+
+from dataclasses import dataclass
+
+LANES = 4
+"""Elements of a CL_RGBA pixel."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of image.
+
+    Attributes:
+        name: `BufferContentType`, in lower case with dashes.
+        axes: logical order of the buffer.
+        lane: the axis whose neighbours share a pixel; it counts pixels in steps of four.
+        x: axes that count the pixels of a row, slowest first.
+        y: axes that count the rows, slowest first.
+        readable: whether MACE has a kernel back to the buffer.
+    """
+
+    name: str
+    axes: str
+    lane: str
+    x: str
+    y: str
+    readable: bool = True
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("in-out-channel", "NHWC", lane="C", x="CW", y="NH"),
+        Kind("in-out-height", "NHWC", lane="H", x="CW", y="NH"),
+        Kind("in-out-width", "NHWC", lane="W", x="CW", y="NH", readable=False),
+        Kind("conv2d-filter", "OIHW", lane="O", x="I", y="OHW"),
+        Kind("dw-conv2d-filter", "MIHW", lane="I", x="MHW", y="I", readable=False),
+        Kind("argument", "W", lane="W", x="W", y=""),
+        Kind("weight-height", "OIHW", lane="O", x="HWI", y="O"),
+        Kind("weight-width", "OIHW", lane="I", x="HWI", y="O"),
+        # A and B count the rows and columns of a transformed 3x3 tile.
+        Kind("winograd-filter-2", "OIAB", lane="I", x="I", y="ABO"),
+        Kind("winograd-filter-4", "OIAB", lane="I", x="I", y="ABO"),
+        Kind("winograd-filter-6", "OIAB", lane="I", x="I", y="ABO"),
+    )
+}
+
+ALIASES = {
+    "channel-major": "in-out-channel",
+    "height-major": "in-out-height",
+    "width-major": "in-out-width",
+    "conv-filter": "conv2d-filter",
+    "depthwise-filter": "dw-conv2d-filter",
+    "winograd-2": "winograd-filter-2",
+    "winograd-4": "winograd-filter-4",
+    "winograd-6": "winograd-filter-6",
+    "winograd-filter": "winograd-filter-2",
+}
+"""The document's words, and shorter ones; a Winograd filter without a block size has MACE's default of 2."""
+
+CPU_BUFFERS = {
+    "cpu-in-out": "NCHW",
+    "cpu-filter": "OIHW",
+    "cpu-dw-filter": "MIHW",
+    "cpu-argument": "W",
+}
+"""Order of the buffers of MACE's CPU runtime."""

@@ -1,0 +1,76 @@
+"""Sophgo's chips as far as layouts depend on them.
+
+Measured on the vendor's functional simulators (`tpu_mlir` 1.6.1). OKKernel's document describes the BM1684
+alone: its "128-byte" alignment is 64 bytes on the BM1684X and 16 on the BM1688.
+"""
+
+from dataclasses import dataclass
+
+from hexconv.errors import InputError
+
+
+@dataclass(frozen=True)
+class Chip:
+    """Local memory of one chip.
+
+    Attributes:
+        name: in lower case.
+        npus: NPUs, each with local memory of its own.
+        local_bytes: local memory of one NPU.
+        banks: banks of one NPU's local memory, equal in size.
+        eu_bytes: what its execution units take at once, and what aligned layouts align to.
+        max_channels: the most channels that a compute instruction takes; other sizes go to 65535.
+    """
+
+    name: str
+    npus: int
+    local_bytes: int
+    banks: int
+    eu_bytes: int
+    max_channels: int
+
+    @property
+    def bank_bytes(self) -> int:
+        """Bytes of a bank."""
+        return self.local_bytes // self.banks
+
+    def eu_elements(self, itemsize_bytes: int) -> int:
+        """Elements that the execution units take at once."""
+        return self.eu_bytes // itemsize_bytes
+
+    def split(self, address: int) -> tuple[int, int]:
+        """NPU and offset of a local address: A = Q * S + R.
+
+        Raises:
+            InputError: past the last NPU.
+        """
+        if not 0 <= address < self.npus * self.local_bytes:
+            raise InputError(
+                f"{self.name}: local address", str(address), f"0 to {self.npus * self.local_bytes - 1}"
+            )
+        return divmod(address, self.local_bytes)
+
+    def join(self, start_npu: int, offset_bytes: int) -> int:
+        """Local address of an offset on an NPU."""
+        return start_npu * self.local_bytes + offset_bytes
+
+
+CHIPS = {
+    chip.name: chip
+    for chip in (
+        Chip("bm1684", npus=64, local_bytes=524288, banks=8, eu_bytes=128, max_channels=4095),
+        Chip("bm1684x", npus=64, local_bytes=262144, banks=16, eu_bytes=64, max_channels=65535),
+        Chip("bm1688", npus=32, local_bytes=131072, banks=16, eu_bytes=16, max_channels=65535),
+    )
+}
+
+
+def chip(name: str) -> Chip:
+    """A chip by name.
+
+    Raises:
+        InputError: no such chip.
+    """
+    if name.lower() not in CHIPS:
+        raise InputError("okk: chip", name, ", ".join(CHIPS))
+    return CHIPS[name.lower()]

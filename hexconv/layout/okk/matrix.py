@@ -1,0 +1,85 @@
+"""The matrix layout: rows x columns as a tensor (rows, ceil(columns / W), 1, W) in the aligned layout."""
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.layout import Layout
+from hexconv.layout.okk.chips import Chip
+from hexconv.layout.okk.rules import check_end, check_shape, check_start, itemsize
+from hexconv.layout.okk.strides import aligned
+
+
+def matrix(
+    chip: Chip,
+    rows: int,
+    columns: int,
+    columns_per_channel: int,
+    dtype: str,
+    *,
+    start_npu: int = 0,
+    offset_bytes: int = 0,
+) -> Layout:
+    """A matrix in local memory.
+
+    Args:
+        chip: whose memory.
+        rows: of the matrix.
+        columns: of the matrix.
+        columns_per_channel: W, from 1 to `columns`; the last channel holds what is left.
+        dtype: of the elements.
+        start_npu: NPU of the first columns.
+        offset_bytes: of the matrix in each NPU's memory.
+
+    Returns:
+        A layout of axes `R` and `M` with outputs `npu` and `byte`.
+
+    Raises:
+        InputError: a size, start, alignment or end that the chip refuses.
+    """
+    if not 1 <= columns_per_channel <= columns:
+        raise InputError("okk matrix: columns per channel", str(columns_per_channel), f"1 to {columns}")
+    width = columns_per_channel
+    channels = -(-columns // width)
+    shape = check_shape(chip, (rows, channels, 1, width))
+    check_start(chip, start_npu, offset_bytes, chip.eu_bytes)
+    n_stride, c_stride, _, _ = aligned(chip, start_npu, shape, itemsize(dtype))
+    check_end(chip, offset_bytes, rows * n_stride * itemsize(dtype))
+    return Layout(
+        name="matrix",
+        axes=(Axis("R", rows), Axis("M", columns, shift=start_npu * width)),
+        outputs=(Output("npu", chip.npus), Output("byte", rows * n_stride, offset_bytes, itemsize(dtype))),
+        digits=(
+            Digit("M", "npu", divisor=width, modulus=chip.npus),
+            Digit("R", "byte", stride=n_stride),
+            Digit("M", "byte", divisor=width * chip.npus, stride=c_stride),
+            Digit("M", "byte", modulus=width),
+        ),
+        itemsize_bytes=itemsize(dtype),
+    )
+
+
+def dma_row_stride(chip: Chip, columns: int, columns_per_channel: int, dtype: str, start_npu: int) -> int:
+    """Elements between rows as the chip's matrix DMA writes them.
+
+    The BM1684's counts channels per NPU as if the matrix started at NPU 0 (its own matrix multiplication
+    doesn't).
+    """
+    counted_from = 0 if chip.name == "bm1684" else start_npu
+    shape = (1, -(-columns // columns_per_channel), 1, columns_per_channel)
+    return aligned(chip, counted_from, shape, itemsize(dtype))[0]
+
+
+def check_matrix_dma(chip: Chip, columns: int, columns_per_channel: int, dtype: str, start_npu: int) -> None:
+    """Refuse a start at which the DMA and the matrix layout differ.
+
+    Raises:
+        Unsupported: the BM1684 with a start NPU that pushes the channels over a multiple of the NPUs.
+    """
+    shape = (1, -(-columns // columns_per_channel), 1, columns_per_channel)
+    wanted = aligned(chip, start_npu, shape, itemsize(dtype))[0]
+    written = dma_row_stride(chip, columns, columns_per_channel, dtype, start_npu)
+    if wanted != written:
+        raise Unsupported(
+            f"okk matrix: the DMA of {chip.name} writes rows {written} elements apart at start NPU "
+            f"{start_npu}, the matrix layout and the matrix multiplication want {wanted}; "
+            "start where the channels don't wrap"
+        )

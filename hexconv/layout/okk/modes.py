@@ -1,0 +1,130 @@
+"""Storage modes of the BM1684: four, two or two elements of one axis side by side in one unit.
+
+4N (8-bit) and 2N (16-bit) join neighbours along n to 32-bit units; 2IC (float32 weights I, O, H, W) joins
+neighbours along the input channels to 64-bit units. Strides are counted in units, of the new shape: for 4N
+(ceil(n / 4), c, h, w).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.layout import Layout
+from hexconv.layout.okk.chips import Chip
+from hexconv.layout.okk.rules import COMPACT_BYTES, check_end, check_shape, check_start, check_strides
+from hexconv.layout.okk.strides import Shape
+from hexconv.layout.okk.tensors import named_strides, used_elements
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A storage mode.
+
+    Attributes:
+        name: `4n`, `2n`, `2ic`.
+        axes: logical order; the first is joined, the second is scattered over the NPUs.
+        joined: elements of a unit.
+        dtypes: what it stores.
+        arrangement: how units lie where no strides are given.
+    """
+
+    name: str
+    axes: str
+    joined: int
+    dtypes: tuple[str, ...]
+    arrangement: str
+
+    @property
+    def itemsize_bytes(self) -> int:
+        """Bytes of an element."""
+        return {"4n": 1, "2n": 2, "2ic": 4}[self.name]
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        Mode("4n", "NCHW", 4, ("int8", "uint8"), "aligned"),
+        Mode("2n", "NCHW", 2, ("int16", "uint16"), "aligned"),
+        Mode("2ic", "IOHW", 2, ("float32",), "compact"),
+    )
+}
+
+
+def joined(
+    chip: Chip,
+    name: str,
+    shape: Sequence[int],
+    dtype: str,
+    *,
+    start_npu: int = 0,
+    offset_bytes: int = 0,
+    arrangement: str = "",
+    strides: Sequence[int] = (),
+) -> Layout:
+    """A tensor in a storage mode.
+
+    Args:
+        chip: the BM1684.
+        name: `4n`, `2n` or `2ic`.
+        shape: n, c, h, w; for 2ic i, o, h, w.
+        dtype: int8 or uint8 (4n), int16 or uint16 (2n), float32 (2ic).
+        start_npu: NPU of channel 0 (2ic: output channel 0).
+        offset_bytes: of the tensor in each NPU's memory.
+        arrangement: of the units: `aligned` or `compact`; by default aligned, and compact for 2ic.
+        strides: in units, instead of an arrangement.
+
+    Returns:
+        A layout with outputs `npu` and `byte`.
+
+    Raises:
+        InputError: another type, or what the chip refuses.
+        Unsupported: another chip; they have other modes for the same purpose.
+    """
+    mode = MODES[name]
+    if chip.name != "bm1684":
+        raise Unsupported(f"okk: storage mode {name} is the BM1684's; {chip.name} doesn't have it")
+    if dtype not in mode.dtypes:
+        raise InputError(f"okk {name}: dtype", dtype, " or ".join(mode.dtypes))
+    first, *rest = check_shape(chip, shape)
+    units: Shape = (-(-first // mode.joined), rest[0], rest[1], rest[2])
+    unit_bytes = mode.joined * mode.itemsize_bytes
+    placed = "strided" if strides else arrangement or mode.arrangement
+    check_start(chip, start_npu, offset_bytes, chip.eu_bytes if placed == "aligned" else COMPACT_BYTES)
+    steps = check_strides(strides) if strides else named_strides(chip, placed, start_npu, units, unit_bytes)
+    used = used_elements(chip, start_npu, units, steps)
+    check_end(chip, offset_bytes, used * unit_bytes)
+    room = max(units[0] * steps[0], used)
+    return _layout(chip, mode, tuple(shape), steps, room, start_npu, offset_bytes)
+
+
+def _layout(
+    chip: Chip,
+    mode: Mode,
+    shape: tuple[int, ...],
+    steps: tuple[int, ...],
+    room_units: int,
+    start_npu: int,
+    offset_bytes: int,
+) -> Layout:
+    first, scattered, *plane = mode.axes
+    n_stride, c_stride, *plane_strides = (step * mode.joined for step in steps)
+    return Layout(
+        name=mode.name,
+        axes=tuple(
+            Axis(letter, size, start_npu if letter == scattered else 0)
+            for letter, size in zip(mode.axes, shape, strict=True)
+        ),
+        outputs=(
+            Output("npu", chip.npus),
+            Output("byte", room_units * mode.joined, offset_bytes, mode.itemsize_bytes),
+        ),
+        digits=(
+            Digit(scattered, "npu", modulus=chip.npus),
+            Digit(first, "byte", divisor=mode.joined, stride=n_stride),
+            Digit(first, "byte", modulus=mode.joined),
+            Digit(scattered, "byte", divisor=chip.npus, stride=c_stride),
+            *(Digit(letter, "byte", stride=step) for letter, step in zip(plane, plane_strides, strict=True)),
+        ),
+        itemsize_bytes=mode.itemsize_bytes,
+    )

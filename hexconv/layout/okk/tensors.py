@@ -1,0 +1,123 @@
+"""Tensors in local and in system memory, as layouts.
+
+Element (n, c, h, w) of a tensor that starts at NPU q with offset R lies on NPU (q + c) mod X, at byte
+R + itemsize * (n * ns + ((q + c) div X) * cs + h * hs + w * ws): a channel that wraps past the last NPU
+goes on one row of channels further down.
+"""
+
+from collections.abc import Sequence
+
+from hexconv.errors import InputError
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.layout import Layout
+from hexconv.layout.okk import strides as named
+from hexconv.layout.okk.chips import Chip
+from hexconv.layout.okk.rules import (
+    COMPACT_BYTES,
+    check_end,
+    check_shape,
+    check_start,
+    check_strides,
+    itemsize,
+)
+from hexconv.layout.okk.strides import Shape, Strides
+
+NAMED = ("aligned", "line-aligned", "compact")
+
+
+def local(
+    chip: Chip,
+    name: str,
+    shape: Sequence[int],
+    dtype: str,
+    *,
+    start_npu: int = 0,
+    offset_bytes: int = 0,
+    strides: Sequence[int] = (),
+) -> Layout:
+    """A tensor (n, c, h, w) in local memory.
+
+    Args:
+        chip: whose memory.
+        name: `aligned`, `line-aligned`, `compact`, or `strided` with `strides`.
+        shape: n, c, h, w.
+        dtype: of the elements.
+        start_npu: NPU of channel 0.
+        offset_bytes: of the tensor in each NPU's memory.
+        strides: in elements, for `strided`.
+
+    Returns:
+        A layout with outputs `npu` and `byte`; `byte` counts from the start of the NPU's local memory.
+
+    Raises:
+        InputError: a size, start, alignment or end that the chip refuses.
+    """
+    sizes, width = check_shape(chip, shape), itemsize(dtype)
+    compact = name in ("compact", "strided")
+    check_start(chip, start_npu, offset_bytes, COMPACT_BYTES if compact else chip.eu_bytes)
+    steps = (
+        check_strides(strides) if name == "strided" else named_strides(chip, name, start_npu, sizes, width)
+    )
+    layout = _scattered(chip, name, sizes, steps, width, start_npu, offset_bytes)
+    check_end(chip, offset_bytes, used_elements(chip, start_npu, sizes, steps) * width)
+    return layout
+
+
+def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
+    """Strides of a named layout in local memory."""
+    if name == "compact":
+        return named.compact(chip, start_npu, shape)
+    find = {"aligned": named.aligned, "line-aligned": named.line_aligned}[name]
+    return find(chip, start_npu, shape, unit_bytes)
+
+
+def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: Sequence[int] = ()) -> Layout:
+    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`."""
+    n, c, h, w = sizes = _four(shape)
+    steps = check_strides(strides) if strides else named.continuous((n, c, h, w))
+    reach = 1 + sum(step * (size - 1) for step, size in zip(steps, sizes, strict=True))
+    return Layout(
+        name="system-strided" if strides else "continuous",
+        axes=tuple(Axis(letter, size) for letter, size in zip("NCHW", sizes, strict=True)),
+        outputs=(Output("byte", max(reach, n * steps[0]), offset_bytes, itemsize(dtype)),),
+        digits=tuple(Digit(letter, "byte", stride=step) for letter, step in zip("NCHW", steps, strict=True)),
+        itemsize_bytes=itemsize(dtype),
+    )
+
+
+def used_elements(chip: Chip, start_npu: int, shape: Shape, strides: Strides) -> int:
+    """Elements up to and with the last one, on the NPU that goes furthest."""
+    n, c, h, w = shape
+    rows = named.channels_per_npu(chip, start_npu, c)
+    # The first row may be empty everywhere but at its end, the last is used: the reach is that of row `rows
+    # - 1`.
+    return 1 + (n - 1) * strides[0] + (rows - 1) * strides[1] + (h - 1) * strides[2] + (w - 1) * strides[3]
+
+
+def _scattered(
+    chip: Chip, name: str, shape: Shape, strides: Strides, width: int, start_npu: int, offset_bytes: int
+) -> Layout:
+    n, c, h, w = shape
+    n_stride, c_stride, h_stride, w_stride = strides
+    room = max(n * n_stride, used_elements(chip, start_npu, shape, strides))
+    return Layout(
+        name=name,
+        axes=(Axis("N", n), Axis("C", c, shift=start_npu), Axis("H", h), Axis("W", w)),
+        outputs=(Output("npu", chip.npus), Output("byte", room, offset_bytes, width)),
+        digits=(
+            Digit("C", "npu", modulus=chip.npus),
+            Digit("N", "byte", stride=n_stride),
+            Digit("C", "byte", divisor=chip.npus, stride=c_stride),
+            Digit("H", "byte", stride=h_stride),
+            Digit("W", "byte", stride=w_stride),
+        ),
+        itemsize_bytes=width,
+    )
+
+
+def _four(shape: Sequence[int]) -> Shape:
+    """A shape of four positive sizes; system memory has no limits of instructions."""
+    if len(shape) != 4 or any(size < 1 for size in shape):
+        raise InputError("okk: shape", str(list(shape)), "four sizes from 1 on: n,c,h,w")
+    n, c, h, w = shape
+    return n, c, h, w

@@ -1,0 +1,23 @@
+"""Refusals, as the library gives them: its status, and the text that its C++ interface throws."""
+
+from hexconv.errors import HexconvError
+
+INVALID = "invalid_arguments"
+UNIMPLEMENTED = "unimplemented"
+
+
+class DescriptorError(HexconvError):
+    """A descriptor that the library refuses to make.
+
+    Attributes:
+        status: what the C function returns, without its `dnnl_`: `invalid_arguments` or `unimplemented`.
+
+    Args (of the constructor):
+        action: what the C++ text says could not be done: `reshape a memory descriptor`.
+        reason: what is wrong, and what would be right.
+        status: as the attribute.
+    """
+
+    def __init__(self, action: str, reason: str, status: str = INVALID) -> None:
+        super().__init__(f"onednn: could not {action} ({status}): {reason}")
+        self.status = status

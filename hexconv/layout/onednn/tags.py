@@ -1,0 +1,132 @@
+"""oneDNN's format tags: `acdb`, `aBcd16b`, `ABcd4b16a4b`, and the domain names that stand for them.
+
+Letters in outer order, one per logical dimension, a capital where the dimension is blocked; then the inner
+blocks, outermost first, each a size and a letter. A dimension may have several blocks: in `ABcd4b16a4b` the
+block of b is 4 * 4 = 16. (oneapi/dnnl/dnnl_types.h, `dnnl_format_tag_t`.)
+"""
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from hexconv.layout.onednn.errors import DescriptorError
+
+LETTERS = "abcdefghijkl"
+MAX_RANK = len(LETTERS)
+
+DOMAINS = (
+    *("x", "nc", "ncw", "nchw", "ncdhw"),
+    *("oi", "oiw", "oihw", "oidhw", "goiw", "goihw", "goidhw"),
+    *("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo"),
+)
+"""Logical order of every domain: activations, weights without and with groups, RNN tensors."""
+
+MISNAMED = {"gIOhw2i8o16i2o": "aBCde2c8b16c2b", "gIOdhw2i8o16i2o": "aBCdef2c8b16c2b"}
+"""Names of version 3.2 whose outer letters stand in the other order than the tag they are an alias of."""
+
+_TAG = re.compile(r"([A-Za-z]+)((?:\d+[a-z])*)")
+_BLOCK = re.compile(r"(\d+)([a-z])")
+
+
+@dataclass(frozen=True)
+class FormatTag:
+    """A parsed tag.
+
+    Attributes:
+        order: dimensions from the outermost to the innermost.
+        inner_blks: sizes of the inner blocks, outermost first.
+        inner_idxs: the dimension of each of them.
+
+    >>> FormatTag.parse("OIhw4i16o4i")
+    FormatTag(order=(0, 1, 2, 3), inner_blks=(4, 16, 4), inner_idxs=(1, 0, 1))
+    """
+
+    order: tuple[int, ...]
+    inner_blks: tuple[int, ...] = ()
+    inner_idxs: tuple[int, ...] = ()
+
+    @classmethod
+    def parse(cls, name: str) -> "FormatTag":
+        """Read a tag by its letters or by any domain name.
+
+        Raises:
+            DescriptorError: what is no tag: letters missing or twice, a capital without a block, a block
+            without a
+                capital, a block of 0.
+        """
+        tag = canonical(name)
+        outer, blocks = split(tag)
+        order = tuple(LETTERS.index(letter) for letter in outer.lower())
+        pairs = [(int(size), LETTERS.index(letter)) for size, letter in _BLOCK.findall(blocks)]
+        parsed = cls(order, tuple(size for size, _ in pairs), tuple(dim for _, dim in pairs))
+        _check(name, outer, parsed)
+        return parsed
+
+    @property
+    def rank(self) -> int:
+        """Number of logical dimensions."""
+        return len(self.order)
+
+    def block(self, dim: int) -> int:
+        """Elements of a dimension that its blocks hold together."""
+        return block_of(dim, self.inner_blks, self.inner_idxs)
+
+    def __str__(self) -> str:
+        outer = "".join(LETTERS[d].upper() if d in self.inner_idxs else LETTERS[d] for d in self.order)
+        inner = zip(self.inner_blks, self.inner_idxs, strict=True)
+        return outer + "".join(f"{size}{LETTERS[dim]}" for size, dim in inner)
+
+
+def block_of(dim: int, inner_blks: tuple[int, ...], inner_idxs: tuple[int, ...]) -> int:
+    """Product of the inner blocks of one dimension."""
+    return prod(size for size, of in zip(inner_blks, inner_idxs, strict=True) if of == dim)
+
+
+def canonical(name: str) -> str:
+    """The tag in letters from a on that a domain name stands for; a tag in letters stays what it is.
+
+    >>> canonical("nChw16c"), canonical("gOIhw4i16o4i"), canonical("ldgoi"), canonical("acdb")
+    ('aBcd16b', 'aBCde4c16b4c', 'abdec', 'acdb')
+    """
+    if name in MISNAMED:
+        return MISNAMED[name]
+    outer, _ = split(name)
+    used = sorted(outer.lower())
+    if used == list(LETTERS[: len(used)]):
+        return name
+    domain = next((domain for domain in DOMAINS if sorted(domain) == used), None)
+    if domain is None:
+        raise _no_tag(
+            name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain"
+        )
+    return name.translate(_letters(domain))
+
+
+def split(name: str) -> tuple[str, str]:
+    """Outer letters and inner blocks."""
+    match = _TAG.fullmatch(name)
+    if not match:
+        raise _no_tag(name, "letters in outer order, then blocks such as 16c")
+    return match[1], match[2]
+
+
+def _letters(domain: str) -> dict[int, int]:
+    """Letters of a domain to letters from a on, small and capital."""
+    small = LETTERS[: len(domain)]
+    return str.maketrans(domain + domain.upper(), small + small.upper())
+
+
+def _check(name: str, outer: str, tag: FormatTag) -> None:
+    blocked = {LETTERS.index(letter.lower()) for letter in outer if letter.isupper()}
+    if blocked != set(tag.inner_idxs):
+        raise _no_tag(name, "capital letters must be those that have blocks")
+    if 0 in tag.inner_blks:
+        raise _no_tag(name, "a block of 0; blocks are 1 and more")
+    if max(tag.inner_idxs, default=0) >= tag.rank:
+        raise _no_tag(name, "a block of a dimension that isn't there")
+
+
+def _no_tag(name: str, reason: str) -> DescriptorError:
+    return DescriptorError(
+        "construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}"
+    )

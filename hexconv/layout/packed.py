@@ -1,0 +1,175 @@
+"""Packed tensors: `NHWC8h8w32c`, `OIHW8i32o4i`, `NCHW16c`, in the notation that TVM prints.
+
+A capital letter is a logical axis, counted in blocks where it has any; a number with a small letter is a
+block of that axis. Blocks of one letter nest in the order in which they stand: the first is the outermost,
+and a letter may repeat (TVM's own layout objects refuse that). `[4c4h]` puts blocks together into one
+physical axis, as in TVM.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from math import prod
+from operator import mul
+
+from hexconv.errors import InputError
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.layout import Layout
+
+_AXIS = re.compile(r"([A-Z])|(\d+)([a-z])|\[((?:\d+[a-z])+)\]")
+_BLOCK = re.compile(r"(\d+)([a-z])")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One part of a physical axis.
+
+    Attributes:
+        letter: the logical axis, a capital letter.
+        factor: elements of the block; None for the axis itself, which counts what its blocks leave.
+    """
+
+    letter: str
+    factor: int | None = None
+
+    def __str__(self) -> str:
+        return self.letter if self.factor is None else f"{self.factor}{self.letter.lower()}"
+
+
+@dataclass(frozen=True)
+class PackedTag:
+    """A parsed tag: per physical axis, outermost first, its blocks (one, or several for a bracket).
+
+    >>> str(PackedTag.parse("OIHW8i32o4i")), PackedTag.parse("OIHW8i32o4i").letters
+    ('OIHW8i32o4i', 'OIHW')
+    """
+
+    physical: tuple[tuple[Block, ...], ...]
+
+    @classmethod
+    def parse(cls, tag: str) -> "PackedTag":
+        """Read a tag.
+
+        Raises:
+            InputError: what doesn't read as a tag, a letter that isn't there or is there twice, a block of 0.
+        """
+        parts = list(_AXIS.finditer(tag))
+        if not tag or "".join(part.group() for part in parts) != tag:
+            raise InputError("packed layout", repr(tag), "capital letters and blocks such as NHWC8h8w32c")
+        parsed = cls(tuple(_blocks(part) for part in parts))
+        parsed._check(tag)
+        return parsed
+
+    def __str__(self) -> str:
+        return "".join(
+            "".join(map(str, blocks)) if len(blocks) == 1 else f"[{''.join(map(str, blocks))}]"
+            for blocks in self.physical
+        )
+
+    @property
+    def letters(self) -> str:
+        """Logical axes in the order of the tag."""
+        return "".join(block.letter for block in chain(*self.physical) if block.factor is None)
+
+    def factors(self, letter: str) -> list[int]:
+        """Blocks of a letter, outermost first."""
+        return [block.factor for block in chain(*self.physical) if block.letter == letter and block.factor]
+
+    def _check(self, tag: str) -> None:
+        letters = self.letters
+        for block in chain(*self.physical):
+            if letters.count(block.letter) != 1:
+                times = "missing" if block.letter not in letters else "there twice"
+                raise InputError(
+                    f"packed layout {tag}", f"axis {block.letter} is {times}", "each capital letter once"
+                )
+            if block.factor == 0:
+                raise InputError(
+                    f"packed layout {tag}", f"a block of 0 {block.letter.lower()}", "blocks of 1 and more"
+                )
+
+
+def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsize_bytes: int = 4) -> Layout:
+    """Layout of a packed tensor.
+
+    Args:
+        tag: for example `NHWC8h8w32c`.
+        shape: logical sizes; sizes that their blocks don't divide are rounded up.
+        logical: order of the logical axes, by default the tag's own: `NHWC` for an NHWC tensor in `NCHW16c`.
+        itemsize_bytes: bytes of an element.
+
+    Returns:
+        A layout with one output per physical axis, named as in the tag: `N`, `H`, `8h`; a second `4i` is
+        `4i'`.
+
+    Raises:
+        InputError: a bad tag, or a shape or order that doesn't fit it.
+
+    >>> packed("NHWC8h8w32c", (1, 64, 64, 128)).physical_shape
+    (1, 8, 8, 4, 8, 8, 32)
+    >>> packed("OIHW8i32o4i", (128, 64, 3, 3)).address((33, 21, 2, 0))
+    {'O': 1, 'I': 0, 'H': 2, 'W': 0, '8i': 5, '32o': 1, '4i': 1}
+    """
+    parsed = PackedTag.parse(tag)
+    order = logical or parsed.letters
+    if sorted(order) != sorted(parsed.letters):
+        raise InputError(
+            f"packed layout {tag}: logical axes", order, f"the letters {parsed.letters} in any order"
+        )
+    if len(shape) != len(order):
+        raise InputError(
+            f"packed layout {tag}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}"
+        )
+    sizes = dict(zip(order, shape, strict=True))
+    names = _names(parsed)
+    return Layout(
+        name=tag,
+        axes=tuple(Axis(letter, sizes[letter]) for letter in order),
+        outputs=tuple(
+            Output(name, prod(_extent(parsed, block, sizes) for block in blocks))
+            for name, blocks in zip(names, parsed.physical, strict=True)
+        ),
+        digits=tuple(_digits(parsed, names)),
+        itemsize_bytes=itemsize_bytes,
+    )
+
+
+def _blocks(part: re.Match[str]) -> tuple[Block, ...]:
+    """Blocks of one physical axis."""
+    capital, factor, letter, bracket = part.groups()
+    if capital:
+        return (Block(capital),)
+    pairs = _BLOCK.findall(bracket) if bracket else [(factor, letter)]
+    return tuple(Block(small.upper(), int(count)) for count, small in pairs)
+
+
+def _names(tag: PackedTag) -> list[str]:
+    """One name per physical axis; the second `4i` of a tag becomes `4i'`."""
+    seen: list[str] = []
+    for blocks in tag.physical:
+        name = "".join(map(str, blocks))
+        seen.append(name + "'" * sum(other.rstrip("'") == name for other in seen))
+    return seen
+
+
+def _extent(tag: PackedTag, block: Block, sizes: dict[str, int]) -> int:
+    """Elements along one block: its factor, or the blocks that the axis takes."""
+    if block.factor is not None:
+        return block.factor
+    return -(-sizes[block.letter] // prod(tag.factors(block.letter)))
+
+
+def _digits(tag: PackedTag, names: list[str]) -> list[Digit]:
+    """One digit per block; inside of a bracket the last block is the fastest."""
+    seen = dict.fromkeys(tag.letters, 0)
+    digits = []
+    for name, blocks in zip(names, tag.physical, strict=True):
+        strides = list(accumulate([1, *(b.factor or 1 for b in blocks[:0:-1])], mul))[::-1]
+        for block, stride in zip(blocks, strides, strict=True):
+            inner = tag.factors(block.letter)
+            if block.factor is not None:
+                seen[block.letter] += 1
+                inner = inner[seen[block.letter] :]
+            digits.append(Digit(block.letter, name, prod(inner), block.factor, stride))
+    return digits

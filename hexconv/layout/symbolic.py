@@ -1,0 +1,78 @@
+"""The same digits as expressions: for loops, for compilers, for anything that has `+ * // %`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.layout.inverse import falling
+
+if TYPE_CHECKING:
+    from hexconv.layout.digit import Digit
+    from hexconv.layout.layout import Layout
+
+
+def physical_index(layout: Layout, index: Mapping[str, Any]) -> tuple[Any, ...]:
+    """One expression per output, in element steps; `index` has one expression per lower-case axis letter."""
+    names = [axis.name.lower() for axis in layout.axes]
+    if sorted(index) != sorted(names):
+        raise InputError(
+            f"{layout.name}: index letters", ", ".join(sorted(index)) or "none", ", ".join(names)
+        )
+    return tuple(_sum_of_digits(layout, output.name, index) for output in layout.outputs)
+
+
+def logical_index(layout: Layout, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """One expression per axis, out of one expression per output in element steps.
+
+    Raises:
+        InputError: the number of indices isn't the number of outputs.
+        Unsupported: strides that interleave; no digit can be cut out of the coordinate.
+    """
+    if len(indices) != len(layout.outputs):
+        raise InputError(f"{layout.name}: physical indices", str(len(indices)), str(len(layout.outputs)))
+    if not layout.nested:
+        raise Unsupported(
+            f"{layout.name}: strides interleave, so that no index can be cut out of a coordinate"
+        )
+    parts = _parts(layout, indices)
+    return tuple(_plus(parts[axis.name], -axis.shift) for axis in layout.axes)
+
+
+def _sum_of_digits(layout: Layout, output: str, index: Mapping[str, Any]) -> Any:
+    total: Any = 0
+    for digit in layout.digits_of(output=output):
+        shifted = _plus(index[digit.axis.lower()], layout.axis(digit.axis).shift)
+        total = _plus(total, _times(digit.of(shifted), digit.stride))
+    return total
+
+
+def _parts(layout: Layout, indices: Sequence[Any]) -> dict[str, Any]:
+    """Per axis, the sum of its digits times their divisors."""
+    parts: dict[str, Any] = {axis.name: 0 for axis in layout.axes}
+    for output, rest in zip(layout.outputs, indices, strict=True):
+        for digit in _cut(layout, output.name):
+            value = rest if digit.stride == 1 else rest // digit.stride
+            rest = 0 if digit.stride == 1 else rest % digit.stride
+            parts[digit.axis] = _plus(parts[digit.axis], _times(value, digit.divisor))
+    return parts
+
+
+def _cut(layout: Layout, output: str) -> list[Digit]:
+    """Digits to cut out of a coordinate; one alone stays the coordinate, even when it counts to 1."""
+    digits = layout.digits_of(output=output)
+    alone = len(digits) == 1 and digits[0].stride == 1
+    return list(digits) if alone else falling(layout, output)
+
+
+def _plus(left: Any, right: Any) -> Any:
+    """A sum without the zero that would clutter a printed expression."""
+    if isinstance(right, int) and right == 0:
+        return left
+    return right if isinstance(left, int) and left == 0 else left + right
+
+
+def _times(value: Any, factor: int) -> Any:
+    """A product without the one."""
+    return value if factor == 1 else value * factor

@@ -1,0 +1,5 @@
+"""From a Schedule to something that can be read, measured or run."""
+
+from hexconv.lower.lowered import Allocation, Cache, Lowered, lower
+
+__all__ = ["Allocation", "Cache", "Lowered", "lower"]

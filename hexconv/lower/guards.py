@@ -1,0 +1,79 @@
+"""Guards as statements: a condition inside of what is stored becomes an `if` around the store.
+
+before:  sums[i] = sums[i] + if_then_else(condition, product, 0)
+after:   if condition:
+             sums[i] = sums[i] + product
+
+before:  tensor[i] = if_then_else(condition, value, fringe)
+after:   if condition: tensor[i] = value
+         else: tensor[i] = fringe
+
+`hoist_guards` then moves the `if` out to the loop that decides it. (TVM's HoistExpression would do both at once, but it
+leaves conditions behind in the branch where they fail.)
+"""
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Op
+
+
+IF_THEN_ELSE = Op.get("prim.if_then_else")
+
+
+def guards_to_statements(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Rewrite every store of a lowered function (no blocks)."""
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.BufferStore, _guarded)))
+
+
+def _guarded(statement: tirx.BufferStore) -> tirx.Stmt:
+    """One store with its conditions around it."""
+    value = statement.value
+    if _is_conditional(value):
+        condition, chosen, otherwise = value.args
+        return tirx.IfThenElse(condition, _guarded(_store(statement, chosen)), _guarded(_store(statement, otherwise)))
+    if isinstance(value, tirx.Add) and _is_conditional(value.b) and _is_zero(value.b.args[2]):
+        condition, product, _ = value.b.args
+        return tirx.IfThenElse(condition, _guarded(_store(statement, value.a + product)), None)
+    return statement
+
+
+def _store(like: tirx.BufferStore, value: tirx.Expr) -> tirx.BufferStore:
+    """The same store of another value."""
+    return tirx.BufferStore(like.buffer, value, like.indices)
+
+
+def _is_conditional(value: tirx.Expr) -> bool:
+    """Whether a value is `if_then_else(...)`."""
+    return isinstance(value, Call) and value.op.same_as(IF_THEN_ELSE)
+
+
+def _is_zero(value: tirx.Expr) -> bool:
+    """Whether adding a value changes nothing."""
+    return isinstance(value, (tirx.IntImm, tirx.FloatImm)) and value.value == 0
+
+
+def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Move every `if` out of the loops that its condition does not depend on.
+
+    before:  for ki: if wi < 60: sums[wi, ki] = ...      after:   if wi < 60: for ki: sums[wi, ki] = ...
+    """
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, _decided_outside)))
+
+
+def _decided_outside(loop: tirx.For) -> tirx.Stmt:
+    """A loop around nothing but an `if` that every iteration decides alike becomes the `if` around the loop."""
+    body = loop.body
+    if not isinstance(body, tirx.IfThenElse) or _uses(body.condition, loop.loop_var):
+        return loop
+    otherwise = body.else_case and _decided_outside(_around(loop, body.else_case))
+    return tirx.IfThenElse(body.condition, _decided_outside(_around(loop, body.then_case)), otherwise)
+
+
+def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    """The same loop around another body."""
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
+
+
+def _uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
+    """Whether a variable occurs in an expression."""
+    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))

@@ -1,0 +1,131 @@
+"""A lowered schedule: the module that is printed and built, and the memory that TVM gave to its caches."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.s_tir import Schedule
+
+from hexconv.lower import passes
+from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A staged buffer after CompactBufferAllocation.
+
+    Attributes:
+        name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
+        scope: TVM's storage scope.
+        dtype: of an element.
+        shape: the compacted shape.
+    """
+
+    name: str
+    scope: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements allocated."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes allocated."""
+        return self.elements * tvm.DataType(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One physical allocation after StorageRewrite, with the caches that take turns in it.
+
+    Attributes:
+        name: of the first cache that it held.
+        holds: names of all caches in it, in the order of their first use.
+        dtype: of an element.
+        elements: elements allocated.
+    """
+
+    name: str
+    holds: tuple[str, ...]
+    dtype: str
+    elements: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes allocated."""
+        return self.elements * tvm.DataType(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What `lower` made of a schedule.
+
+    Attributes:
+        module: plain loops over flat buffers, caches merged; what is built and what a `.tir` file parses back to.
+        labelled: the same with the parts of the chain as loop annotations, for the printer.
+        unmerged: the same as `module` with every cache in memory of its own.
+        caches: compacted, in the order in which they are first written.
+        allocations: physical, in the order in which they are allocated.
+    """
+
+    module: tvm.IRModule
+    labelled: tvm.IRModule
+    unmerged: tvm.IRModule
+    caches: tuple[Cache, ...]
+    allocations: tuple[Allocation, ...]
+
+
+def lower(sch: Schedule) -> Lowered:
+    """Lower a scheduled chain."""
+    compacted = passes.compact(sch.mod)
+    flat = rename_loops(passes.flatten(compacted))
+    targets = [_cache_name(store.buffer.name) for store in stores(flat)]
+    unmerged = rename_buffers(flat, targets)
+    merged = passes.merge(unmerged)
+    labelled = rename_buffers(merged, targets)
+    return Lowered(
+        module=drop_annotations(labelled),
+        labelled=labelled,
+        unmerged=drop_annotations(unmerged),
+        caches=_caches(compacted, targets),
+        allocations=tuple(_allocations(labelled, targets)),
+    )
+
+
+def _cache_name(buffer: str) -> str:
+    """`cache_read` and `cache_write` name a buffer after its scope; here it is a cache.
+
+    >>> _cache_name("filter1_global.vtcm")
+    'filter1_cache'
+    """
+    return buffer.partition("_global")[0] + "_cache" if "_global" in buffer else buffer
+
+
+def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
+    """The buffers that blocks allocate."""
+    buffers: list[tirx.Var] = []
+    tvm_ffi.structural_walk(compacted["main"].body, (s_tir.SBlock, lambda block: buffers.extend(block.alloc_buffers)))
+    caches = [
+        Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
+        for buffer in buffers
+    ]
+    return tuple(sorted(caches, key=lambda cache: first_use.index(cache.name)))
+
+
+def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:
+    """The allocations of a merged module; `targets` names the cache that each store writes."""
+    root: dict[tirx.Var, tirx.Var] = {}
+    allocated: list[tirx.Var] = []
+    aliases = (tirx.DeclBuffer, lambda view: root.update({view.buffer: view.data.args[0]}))
+    owners = (tirx.AllocBuffer, lambda node: allocated.append(node.buffer))
+    tvm_ffi.structural_walk(merged["main"].body, [aliases, owners])
+    stored = [root.get(store.buffer, store.buffer) for store in stores(merged)]
+    for buffer in allocated:
+        holds = tuple(dict.fromkeys(name for name, home in zip(targets, stored, strict=True) if home.same_as(buffer)))
+        yield Allocation(holds[0], holds, str(buffer.dtype), prod(int(size) for size in buffer.shape))

@@ -1,0 +1,52 @@
+"""The pass pipeline, in the order of what it decides: sizes of caches, flat loops, who shares memory with whom."""
+
+from collections.abc import Callable
+
+import tvm
+from tvm import s_tir, tirx
+
+from hexconv.lower.guards import guards_to_statements, hoist_guards
+
+def compact(module: tvm.IRModule) -> tvm.IRModule:
+    """Allocate each cache where it is used, in the size of the region that is used there.
+
+    CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
+    (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer loops
+    that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the outer
+    loops are gone from them, and the second run finds the exact size.
+    """
+    sequence = [
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        s_tir.transform.ConvertBlocksToOpaque(),
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.StmtSimplify(),
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.StmtSimplify(),
+    ]
+    return tvm.ir.transform.Sequential(sequence)(module)
+
+
+def flatten(module: tvm.IRModule) -> tvm.IRModule:
+    """Blocks to plain loops over one-dimensional buffers, every guard at the outermost loop that decides it."""
+    sequence = [
+        s_tir.transform.LowerOpaqueBlock(),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.StmtSimplify(),
+        _function_pass(guards_to_statements),
+        _function_pass(hoist_guards),
+        tirx.transform.ConvertSSA(),
+        tirx.transform.StmtSimplify(),
+    ]
+    return tvm.ir.transform.Sequential(sequence)(module)
+
+
+def _function_pass(change: Callable[[tirx.PrimFunc], tirx.PrimFunc]) -> tvm.ir.transform.Pass:
+    """A rewrite of functions as a pass."""
+    return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0)
+
+
+def merge(module: tvm.IRModule) -> tvm.IRModule:
+    """Let caches that are never live together share memory."""
+    sequence = [tirx.transform.StorageRewrite(), tirx.transform.StmtSimplify()]
+    return tvm.ir.transform.Sequential(sequence)(module)

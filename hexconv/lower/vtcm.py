@@ -1,0 +1,125 @@
+"""VTCM: how much an architecture has, and memory for the buffers that a schedule puts there.
+
+TVM lowers a buffer of scope `global.vtcm` to a call that its own next pass refuses (0.27: `LowerVtcmAlloc`
+leaves a `tvm_stack_make_shape` where `LowerTVMBuiltin` doesn't expect one). `place_in_vtcm` takes such
+buffers away before that pass sees them: each becomes a workspace of memory 1 of the device, where TVM's own
+workspaces are of memory 0. A runtime that knows VTCM (the simulator's harness) serves memory 1 from it; any
+other serves it from the heap.
+"""
+
+import math
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+from tvm.target import list_tags
+
+from hexconv.errors import InputError
+
+SCOPE = "global.vtcm"
+GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB
+DEVICE_ID = 1  # as in run/simulator/harness/workspace.h
+DEFAULT_ARCHITECTURE = "v68"
+
+_TAG_PREFIX = "qcom/hexagon-"
+
+Node = Any  # TVM's nodes get their fields when its library is loaded, out of a type checker's sight
+
+
+def capacities_bytes() -> dict[str, int]:
+    """VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
+    tags = list_tags() or {}
+    capacities = {
+        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])  # pyright: ignore[reportArgumentType] -- a map, not an array
+        for name, target in tags.items()
+        if name.startswith(_TAG_PREFIX)
+    }
+    return dict(sorted(capacities.items(), key=lambda item: int(item[0].removeprefix("v"))))
+
+
+def capacity_bytes(architecture: str) -> int:
+    """VTCM of one architecture, in bytes.
+
+    Raises:
+        InputError: TVM has no tag for that architecture.
+    """
+    known = capacities_bytes()
+    if architecture not in known:
+        raise InputError("arch", architecture, " | ".join(known))
+    return known[architecture]
+
+
+def granules_bytes(buffer_bytes: int) -> int:
+    """What a buffer takes of VTCM: its bytes rounded up to 2 KiB.
+
+    >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049)
+    (2048, 2048, 4096)
+    """
+    return math.ceil(buffer_bytes / GRANULE_BYTES) * GRANULE_BYTES
+
+
+def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:
+    """Give every `global.vtcm` buffer a workspace of the device's memory 1, freed at its scope's end.
+
+    before: `alloc_buffer(A, scope="global.vtcm"); body`
+    after:  `decl_buffer(A, data=TVMBackendAllocWorkspace(cpu, 1, bytes, ...)); if null: throw; body; free`
+
+    Takes lowered functions (flat buffers, no blocks); TVM's own pipeline comes after it.
+    """
+    return tirx.transform.prim_func_pass(_place, opt_level=0, name="hexconv.PlaceInVtcm")(module)
+
+
+def _place(func: Node, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
+    return func.with_body(
+        tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post")
+    )
+
+
+def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
+    """A buffer lives to the end of the sequence that allocates it; so does its workspace."""
+    buffers = [step.buffer for step in sequence.seq if _in_vtcm(step)]
+    if not buffers:
+        return sequence
+    steps = [
+        part for step in sequence.seq for part in (_allocation(step.buffer) if _in_vtcm(step) else (step,))
+    ]
+    return tirx.SeqStmt(steps + [_release(buffer) for buffer in reversed(buffers)])
+
+
+def _in_vtcm(step: Node) -> bool:
+    if not isinstance(step, tirx.AllocBuffer):
+        return False
+    buffer: Node = step.buffer
+    return buffer.scope() == SCOPE
+
+
+def buffer_bytes(buffer: Node) -> int:
+    """Bytes of a buffer of constant shape."""
+    dtype = tvm.DataType(buffer.dtype)
+    return math.prod(int(extent) for extent in buffer.shape) * (dtype.bits * dtype.lanes // 8)
+
+
+def _allocation(buffer: Node) -> tuple[tirx.Stmt, ...]:
+    dtype = tvm.DataType(buffer.dtype)
+    size = [tirx.IntImm("uint64", buffer_bytes(buffer)), _int32(dtype.type_code), _int32(dtype.bits)]
+    data = Call("tirx.TVMBackendAllocWorkspace", [*_device(), *size], ret_ty=buffer.data.ty)
+    return tirx.DeclBuffer(buffer, data=data), tirx.IfThenElse(tirx.isnullptr(buffer.data), _throw(), None)
+
+
+def _release(buffer: Node) -> tirx.Stmt:
+    status: Node = Call("tirx.TVMBackendFreeWorkspace", [*_device(), buffer.data], ret_ty="int32")
+    return tirx.IfThenElse(status != 0, _throw(), None)
+
+
+def _device() -> list[tirx.IntImm]:
+    return [_int32(tvm_ffi.DLDeviceType.kDLCPU), _int32(DEVICE_ID)]
+
+
+def _throw() -> tirx.Stmt:
+    return tirx.Evaluate(Call("tirx.tvm_throw_last_error", [], ret_ty="int32"))
+
+
+def _int32(value: int) -> tirx.IntImm:
+    return tirx.IntImm("int32", int(value))

@@ -1,0 +1,77 @@
+"""Runs on this machine, through LLVM."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import tvm
+from tvm.target import Target, codegen
+
+from hexconv.errors import RunFailed
+from hexconv.lower.poison import poison_caches
+from hexconv.lower.vtcm import place_in_vtcm
+from hexconv.run.poison import changed_bytes, poison
+from hexconv.run.runner import Array, Measurement, ShapeAndType
+
+GUARD_BYTES = 4096
+ALIGNMENT_BYTES = 128
+TARGET = Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
+
+
+class Host:
+    """The `llvm` target: code for the CPU that hexconv runs on."""
+
+    @property
+    def target(self) -> str:
+        """The word for this runner on the command line."""
+        return "llvm"
+
+    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
+        """Run `main` once: caches and outputs start as poison, outputs lie between guards.
+
+        Raises:
+            RunFailed: the kernel wrote beside an output.
+        """
+        kernel = tvm.compile(place_in_vtcm(poison_caches(module)), target=TARGET)
+        results = [Guarded.of(shape, dtype) for shape, dtype in outputs]
+        arguments = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in inputs]
+        arguments += [tvm.runtime.from_dlpack(result.array) for result in results]
+        started = time.perf_counter()
+        kernel["main"](*arguments)
+        seconds = time.perf_counter() - started
+        for index, result in enumerate(results):
+            result.check(f"output {index}")
+        return Measurement(tuple(result.array for result in results), seconds)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An array in the middle of memory that nothing may write; all of it starts as poison."""
+
+    memory: Array
+    start: int
+    array: Array
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], dtype: str) -> "Guarded":
+        """Room for one tensor."""
+        size_bytes = prod(shape) * np.dtype(dtype).itemsize
+        memory = np.empty(size_bytes + 2 * GUARD_BYTES + ALIGNMENT_BYTES, np.uint8)
+        memory = memory[: len(memory) // 2 * 2]
+        poison(memory)
+        start = GUARD_BYTES + -(memory.ctypes.data + GUARD_BYTES) % ALIGNMENT_BYTES
+        return cls(memory, start, memory[start : start + size_bytes].view(dtype).reshape(shape))
+
+    def check(self, name: str) -> None:
+        """Both guards still hold.
+
+        Raises:
+            RunFailed: which byte beside the array was written.
+        """
+        end = self.start + self.array.nbytes
+        for first, last in ((0, self.start), (end, len(self.memory))):
+            if changed := changed_bytes(self.memory, first, last):
+                place = changed[0] - end if changed[0] >= end else changed[0] - self.start
+                raise RunFailed(f"the kernel wrote outside of {name}, at byte {place} relative to its nearer end")

@@ -1,0 +1,66 @@
+"""One case, run and judged."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.compute import reference
+from hexconv.lower import Lowered
+from hexconv.run.check import Check, check
+from hexconv.run.runner import Counts, Runner
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
+from hexconv.layout import packed
+from hexconv.spec import Case
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of one case showed.
+
+    Attributes:
+        case: its name.
+        target: `llvm` or `hexagon`.
+        check: the verdict on its output.
+        seconds: wall time of the kernel.
+        counts: of the simulator.
+    """
+
+    case: str
+    target: str
+    check: Check
+    seconds: float
+    counts: Counts | None
+
+
+def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: Path | None = None) -> Run:
+    """Run a lowered case on seeded random tensors and compare it with the reference.
+
+    Args:
+        case: what was lowered.
+        lowered: its module.
+        runner: where to run it.
+        seed: of the tensors.
+        save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`.., `output`.
+
+    Raises:
+        RunFailed: the run gave no answer.
+        ToolMissing: what the runner needs isn't there.
+    """
+    chain = case.chain
+    tensors = random_tensors(chain, seed)
+    dtype = chain.output_dtype(len(chain.conv) - 1)
+    measurement = runner.run(lowered.module, packed_arguments(chain, tensors), [(output_shape(chain), dtype)])
+    expected = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    verdict = check(measurement.outputs[0], expected, dtype)
+    if save:
+        np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
+    return Run(case.name, runner.target, verdict, measurement.seconds, measurement.counts)
+
+
+def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """All tensors of a run by the names of the contract."""
+    filters = {f"filter{number}": filter for number, filter in enumerate(tensors.filters, 1)}
+    biases = {f"bias{number}": bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
+    result = packed("NHWC8h8w32c", shape).unpack(output)
+    return {"input": tensors.image, **filters, **biases, "output": result}

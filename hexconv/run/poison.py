@@ -1,0 +1,53 @@
+"""Poison: what memory holds before a kernel writes it, and what surrounds every buffer.
+
+The halfword 0xFFCC repeated is NaN as float16, bfloat16, float32 and float64, and -52, -1, -52, ... as bytes:
+a kernel that reads memory it didn't write can't get a right answer by luck, and one that writes beside its
+buffer is seen.
+"""
+
+import numpy as np
+
+from hexconv.run.runner import Array
+
+HALFWORD = 0xFFCC  # as in simulator/harness/image.h
+EVEN_BYTE, ODD_BYTE = HALFWORD & 0xFF, HALFWORD >> 8
+
+
+def poison(memory: Array) -> None:
+    """Fill a whole contiguous array, whatever its dtype.
+
+    >>> a = np.zeros(2, np.float32)
+    >>> poison(a)
+    >>> bool(np.isnan(a).all())
+    True
+    """
+    flat = memory.reshape(-1).view(np.uint8)
+    flat[0::2] = EVEN_BYTE
+    flat[1::2] = ODD_BYTE
+
+
+def changed_bytes(memory: Array, start: int, stop: int) -> tuple[int, int] | None:
+    """The first and the last byte of `memory[start:stop]` (uint8) that isn't poison any more, if any.
+
+    >>> a = np.zeros(8, np.uint8)
+    >>> poison(a)
+    >>> changed_bytes(a, 1, 8) is None
+    True
+    >>> a[5] = 0
+    >>> changed_bytes(a, 1, 8), changed_bytes(a, 1, 5)
+    ((5, 5), None)
+    """
+    even = _where(memory, start + start % 2, stop, EVEN_BYTE)
+    odd = _where(memory, start + 1 - start % 2, stop, ODD_BYTE)
+    found = [places for places in (even, odd) if places is not None]
+    return (min(first for first, _ in found), max(last for _, last in found)) if found else None
+
+
+def _where(memory: Array, start: int, stop: int, expected: int) -> tuple[int, int] | None:
+    """The first and last of every second byte from `start` that differs from what is expected."""
+    different = memory[start:stop:2] != expected
+    if not different.any():
+        return None
+    return start + 2 * int(different.argmax()), start + 2 * (
+        len(different) - 1 - int(different[::-1].argmax())
+    )

@@ -1,0 +1,1 @@
+"""Runs on the Hexagon instruction simulator, QEMU."""

@@ -1,0 +1,87 @@
+"""Files that are made once and kept, named by what they are made from.
+
+A file appears whole or not at all (it is built beside its place and renamed), so runs in parallel and an
+interrupted build do no harm; at worst a file is built twice.
+"""
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hexconv.errors import ToolMissing
+
+KEPT_FILES = 1000
+_UNFINISHED = "unfinished-"
+_SETTLED_SECONDS = 3600  # nothing younger is removed: another run may be about to open it
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/hexconv`, by default `~/.cache/hexconv`."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "hexconv"
+
+
+def content_key(*parts: bytes | str) -> str:
+    """One name for these parts, in this order.
+
+    >>> content_key("ab", "c") != content_key("a", "bc")
+    True
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]
+
+
+def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
+    """The file `kind/key` of the cache; `build(path)` writes it when it isn't there yet.
+
+    Raises:
+        ToolMissing: the cache folder can't be written.
+    """
+    folder = cache_folder() / kind
+    place = folder / key
+    if place.exists():
+        return place
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_surplus(folder)
+        _build_beside(place, build)
+    except OSError as error:
+        raise ToolMissing(
+            f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can"
+        ) from error
+    return place
+
+
+def _build_beside(place: Path, build: Callable[[Path], None]) -> None:
+    handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=place.parent)
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        build(unfinished)
+        unfinished.replace(place)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _remove_surplus(folder: Path) -> None:
+    """Drop what interrupted builds left, and the oldest files beyond what is kept."""
+    settled = time.time() - _SETTLED_SECONDS
+    files = sorted((_modified(path), path) for path in folder.iterdir())
+    surplus = len(files) - KEPT_FILES
+    for rank, (modified, path) in enumerate(files):
+        if modified < settled and (rank < surplus or path.name.startswith(_UNFINISHED)):
+            path.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> float:
+    """When a file was written; now, when another process has just renamed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()

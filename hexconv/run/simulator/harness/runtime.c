@@ -1,0 +1,66 @@
+/* What TVM's code asks of its runtime besides workspaces: errors by text, parallel loops, packed functions. */
+#include <stddef.h>
+#include <stdint.h>
+#include <tvm/ffi/c_api.h>
+
+#include "image.h"
+
+static uint32_t text_bytes;
+
+static void append(const char *text) {
+    while (*text != '\0' && text_bytes + 1 < TEXT_BYTES) image->text[text_bytes++] = *text++;
+    image->text[text_bytes] = '\0';
+}
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t count) {
+    text_bytes = 0;
+    append(kind);
+    append(": ");
+    for (int32_t i = 0; i < count; i++) append(parts[i]);
+}
+
+void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) {
+    TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1);
+}
+
+/* A parallel loop runs as one task: one thread's packets are counted. */
+struct parallel_group {
+    void *sync_handle;
+    int32_t tasks;
+};
+
+typedef int (*parallel_task)(int task, struct parallel_group *group, void *closure);
+
+int TVMBackendParallelLaunch(parallel_task run, void *closure, int asked_tasks) {
+    (void)asked_tasks;
+    struct parallel_group group = {NULL, 1};
+    return run(0, &group, closure);
+}
+
+int TVMBackendParallelBarrier(int task, struct parallel_group *group) {
+    (void)task, (void)group;
+    return 0;
+}
+
+/* Packed functions are looked up by name; there are none on the device. */
+int TVMFFIEnvModLookupFromImports(TVMFFIObjectHandle context, const char *name, TVMFFIObjectHandle *function) {
+    (void)context, (void)function;
+    const char *parts[] = {"the kernel calls the packed function ", name, ", which the simulator does not have"};
+    TVMFFIErrorSetRaisedFromCStrParts("RuntimeError", parts, 3);
+    return -1;
+}
+
+int TVMFFIFunctionCall(TVMFFIObjectHandle function, TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
+    (void)function, (void)arguments, (void)count, (void)result;
+    return -1;
+}
+
+int TVMFFIHandleInitOnce(void **address, int (*make)(void **result)) {
+    return *address != NULL ? 0 : make(address);
+}
+
+/* zig's libc has rint but not its twin, which differs in an exception flag that nobody here reads. */
+float rintf(float x);
+double rint(double x);
+float nearbyintf(float x) { return rintf(x); }
+double nearbyint(double x) { return rint(x); }

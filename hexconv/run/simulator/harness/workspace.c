@@ -1,0 +1,130 @@
+/* Workspaces of the kernel: stacks of blocks in the heap or in VTCM, surrounded and filled by poison.
+ *
+ * An arena at rest is poison from end to end (the host filled it, a free fills again), so a fresh block is poison, the
+ * gap between two blocks is a guard, and a byte that changed outside of a block shows: next to a block when it is freed,
+ * anywhere else when the host looks at the whole arena after the run. The kernel's counters stand still meanwhile.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "counters.h"
+#include "image.h"
+#include "workspace.h"
+
+enum { MAX_BLOCKS = 256 };
+
+struct block {
+    uint8_t *data;
+    uint32_t bytes, room_bytes, serial; /* room: bytes rounded up to granules */
+    bool live;
+};
+
+struct arena {
+    uint32_t top_bytes, used_bytes, blocks;
+    struct block block[MAX_BLOCKS];
+};
+
+static struct arena arenas[ARENAS];
+static uint32_t given_out;
+
+static void complain(enum complaint_kind kind, enum arena_name arena, const struct block *block, uint32_t distance) {
+    if (image->complaint.kind != COMPLAINT_NONE) return;
+    image->complaint = (struct complaint){kind, arena, block->serial, block->bytes, distance};
+}
+
+/* Blocks start and end on granules, and poison's halfwords on even addresses. */
+static bool poisoned(const uint8_t *byte) {
+    return *byte == (uint8_t)(((uintptr_t)byte & 1) ? POISON_HALFWORD >> 8 : POISON_HALFWORD);
+}
+
+static void poison(uint8_t *data, uint32_t bytes) {
+    const uint64_t word = POISON_HALFWORD * 0x0001000100010001ull;
+    for (uint64_t *at = (uint64_t *)data; at < (uint64_t *)(data + bytes); at++) *at = word;
+}
+
+static bool intact(const uint8_t *data, uint32_t bytes) {
+    const uint64_t word = POISON_HALFWORD * 0x0001000100010001ull;
+    uint64_t difference = 0;
+    for (const uint64_t *at = (const uint64_t *)data; at < (const uint64_t *)(data + bytes); at++) difference |= *at ^ word;
+    return difference == 0;
+}
+
+static void check_guards(enum arena_name name, const struct block *block) {
+    const uint32_t guard_bytes = image->arenas[name].guard_bytes;
+    const uint8_t *end = block->data + block->bytes;
+    const uint32_t behind_bytes = block->room_bytes - block->bytes + guard_bytes;
+    for (uint32_t i = 0; i < behind_bytes && ((uintptr_t)(end + i) & 7); i++)
+        if (!poisoned(end + i)) return complain(COMPLAINT_WROTE_AFTER, name, block, i);
+    const uint32_t skipped = (uint32_t)(-(uintptr_t)end & 7);
+    if (!intact(end + skipped, behind_bytes - skipped)) {
+        uint32_t i = skipped;
+        while (poisoned(end + i)) i++;
+        return complain(COMPLAINT_WROTE_AFTER, name, block, i);
+    }
+    if (intact(block->data - guard_bytes, guard_bytes)) return;
+    uint32_t i = 1;
+    while (poisoned(block->data - i)) i++;
+    complain(COMPLAINT_WROTE_BEFORE, name, block, i);
+}
+
+static void *allocate(enum arena_name name, uint64_t bytes) {
+    const struct arena_plan *plan = &image->arenas[name];
+    struct arena *arena = &arenas[name];
+    const uint32_t granule = plan->granule_bytes;
+    const uint64_t room = bytes == 0 ? granule : (bytes + granule - 1) & -(uint64_t)granule;
+    const bool fits = arena->used_bytes + room <= plan->capacity_bytes && arena->blocks < MAX_BLOCKS &&
+                      arena->top_bytes + plan->guard_bytes + room + plan->guard_bytes <= plan->region.bytes;
+    if (!fits) {
+        const struct block asked = {NULL, (uint32_t)bytes, 0, given_out, false};
+        complain(COMPLAINT_EXHAUSTED, name, &asked, arena->used_bytes);
+        return NULL;
+    }
+    struct block *block = &arena->block[arena->blocks++];
+    uint8_t *base = (uint8_t *)image + plan->region.offset;
+    *block = (struct block){base + arena->top_bytes + plan->guard_bytes, (uint32_t)bytes, (uint32_t)room, given_out++, true};
+    arena->top_bytes += plan->guard_bytes + (uint32_t)room;
+    arena->used_bytes += (uint32_t)room;
+    if (arena->used_bytes > image->peak_bytes[name]) image->peak_bytes[name] = arena->used_bytes;
+    return block->data;
+}
+
+static int release(enum arena_name name, void *data) {
+    struct arena *arena = &arenas[name];
+    const uint32_t guard_bytes = image->arenas[name].guard_bytes;
+    for (uint32_t i = arena->blocks; i-- > 0;) {
+        struct block *block = &arena->block[i];
+        if (!block->live || block->data != data) continue;
+        check_guards(name, block);
+        poison(block->data, block->room_bytes);
+        block->live = false;
+        arena->used_bytes -= block->room_bytes;
+        while (arena->blocks > 0 && !arena->block[arena->blocks - 1].live)
+            arena->top_bytes -= guard_bytes + arena->block[--arena->blocks].room_bytes;
+        return 0;
+    }
+    complain(COMPLAINT_UNKNOWN_FREE, name, &(struct block){.serial = given_out}, 0);
+    return -1;
+}
+
+/* Memory 0 of the device is the heap, memory 1 its VTCM (lower/vtcm.py). */
+static enum arena_name arena_of(int device_id) { return device_id == VTCM_DEVICE_ID ? ARENA_VTCM : ARENA_HEAP; }
+
+static void *allocate_workspace(int device_type, int device_id, uint64_t bytes, int type_code, int type_bits) {
+    counters_pause();
+    (void)device_type, (void)type_code, (void)type_bits;
+    void *data = allocate(arena_of(device_id), bytes);
+    counters_resume();
+    return data;
+}
+
+static int free_workspace(int device_type, int device_id, void *data) {
+    counters_pause();
+    (void)device_type;
+    const int status = release(arena_of(device_id), data);
+    counters_resume();
+    return status;
+}
+
+/* TVM's code calls through these two pointers. */
+void *(*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = allocate_workspace;
+int (*__TVMBackendFreeWorkspace)(int, int, void *) = free_workspace;

@@ -1,0 +1,127 @@
+"""The simulator itself: which `qemu-hexagon` is here, what it can run, and running it within a time."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from hexconv.errors import RunFailed, ToolMissing
+from hexconv.lower.hexagon import isas
+from hexconv.run.simulator.needs import INSTALL_QEMU, QEMU
+from hexconv.run.simulator.toolchain import probe_program
+
+_ELF_FLAGS_OFFSET = 36  # e_flags of a 32-bit ELF header; its low byte is the instruction set, 0x67 for v67
+_PROBE_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """An installed simulator.
+
+    Attributes:
+        path: the program.
+        version: as it says itself, `7.2.22`.
+        isa: the newest instruction set that it runs and LLVM emits, `v67`.
+    """
+
+    path: Path
+    version: str
+    isa: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a simulator process ended: its exit status (negative: the signal) and what it printed."""
+
+    status: int
+    message: str
+
+
+def find_qemu() -> Qemu:
+    """The simulator on PATH, probed.
+
+    Raises:
+        ToolMissing: there is none, or it runs no instruction set with HVX.
+    """
+    found = shutil.which(QEMU)
+    if found is None:
+        raise ToolMissing(f"{QEMU} is not on PATH; install it: {INSTALL_QEMU}")
+    return _probed(found, Path(found).stat().st_mtime_ns)
+
+
+@lru_cache
+def _probed(found: str, _modified: int) -> Qemu:
+    path = Path(found)
+    version = _version(path)
+    newest = next((isa for isa in isas() if _runs(path, isa)), None)
+    if newest is None:
+        raise ToolMissing(
+            f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}"
+        )
+    return Qemu(path, version, newest)
+
+
+def _version(path: Path) -> str:
+    said = run([str(path), "--version"], _PROBE_SECONDS, stdin=subprocess.DEVNULL).message
+    found = re.search(r"version (\d[\d.]*)", said)
+    if found is None:
+        raise ToolMissing(
+            f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}"
+        )
+    return found[1]
+
+
+def _runs(path: Path, isa: str) -> bool:
+    """Whether the simulator takes a program of this instruction set."""
+    content = bytearray(probe_program().read_bytes())
+    content[_ELF_FLAGS_OFFSET] = int(isa.removeprefix("v"), 16)
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        program = Path(folder) / f"probe-{isa}"
+        program.write_bytes(content)
+        program.chmod(0o700)
+        with contextlib.suppress(RunFailed):
+            return run([str(path), str(program)], _PROBE_SECONDS, stdin=subprocess.DEVNULL).status == 0
+    return False
+
+
+def run(command: list[str], seconds: float, stdin: int) -> Ending:
+    """Run a program to its end, or to the end of its time; it is gone when this returns, whatever happens.
+
+    Args:
+        command: the program and its arguments.
+        seconds: the time it has.
+        stdin: file descriptor (or `subprocess.DEVNULL`) that it gets as standard input.
+
+    Raises:
+        RunFailed: it took longer.
+        ToolMissing: it can't be started.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise ToolMissing(f"{command[0]} can't be started: {error.strerror}") from error
+    with process:
+        try:
+            message, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise RunFailed(
+                f"the run took longer than {seconds:g} s; allow more, or use a smaller case"
+            ) from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return Ending(process.returncode, message.strip())

@@ -1,0 +1,111 @@
+"""Runs of Hexagon code in QEMU: compile, link, lay out, run, check, read."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tvm
+
+from hexconv.errors import RunFailed
+from hexconv.lower import vtcm
+from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
+from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
+from hexconv.run.simulator.image import Image, laid_out, opened
+from hexconv.run.simulator.needs import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
+from hexconv.run.simulator.qemu import find_qemu, run
+from hexconv.run.simulator.toolchain import program
+from hexconv.run.simulator.verdict import check
+
+MIB = 1 << 20
+ADDRESSABLE_BYTES = 3 << 30  # what a 32-bit program can map beside itself
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """The `hexagon` target: `qemu-hexagon` with the harness of this package.
+
+    Attributes:
+        architecture: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
+        the
+            installed simulator runs.
+        seconds: the time a run has.
+        memory_bytes: the memory a run may have.
+        tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
+        counter_start: what the counters hold before the kernel.
+    """
+
+    architecture: str = vtcm.DEFAULT_ARCHITECTURE
+    seconds: float = DEFAULT_SECONDS
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    tick_microseconds: int = 250_000
+    counter_start: int = 0
+
+    @property
+    def target(self) -> str:
+        """The word for this runner on the command line."""
+        return "hexagon"
+
+    def run(
+        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
+        """Run `main` of a scheduled or lowered module once.
+
+        Raises:
+            RunFailed: the kernel or the simulator failed, or broke a guard, or needs more than it may have.
+            ToolMissing: no simulator, no zig.
+            Unsupported: workspaces of unknown size, too many arguments.
+        """
+        qemu = find_qemu()
+        kernel = compile_for_hexagon(module, qemu.isa)
+        return self.run_object(kernel, inputs, outputs)
+
+    def run_object(
+        self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
+        """Run a compiled kernel once."""
+        executable = program(kernel)
+        tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
+        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.architecture))
+        self._check_memory(layout.size_bytes)
+        with opened(layout) as image:
+            return self._measure(image, executable, inputs, outputs)
+
+    def _check_memory(self, needed_bytes: int) -> None:
+        allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES)
+        if needed_bytes > allowed_bytes:
+            raise RunFailed(
+                f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have "
+                f"{allowed_bytes / MIB:.1f} MiB, {(needed_bytes - allowed_bytes) / MIB:.1f} MiB less; "
+                "use a smaller case or plan"
+            )
+
+    def _measure(
+        self, image: Image, executable: Path, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+    ) -> Measurement:
+        header = image.header
+        header["parent"] = os.getpid()
+        header["tick_microseconds"], header["counter_start"] = self.tick_microseconds, self.counter_start
+        arguments = [image.tensor(index, array.shape, str(array.dtype)) for index, array in enumerate(inputs)]
+        for argument, array in zip(arguments, inputs, strict=True):
+            argument[...] = array
+        started = time.perf_counter()
+        ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
+        seconds = time.perf_counter() - started
+        names = [f"input {index}" for index in range(len(inputs))] + [
+            f"output {index}" for index in range(len(outputs))
+        ]
+        check(image, ending, names)
+        _check_unchanged(inputs, arguments)
+        results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
+        counts = Counts(int(header["packets"]), int(header["instructions"]), int(header["hvx_instructions"]))
+        return Measurement(tuple(results), seconds, counts)
+
+
+def _check_unchanged(inputs: Sequence[Array], arguments: Sequence[Array]) -> None:
+    """An input is the caller's: not a byte of it may change."""
+    for index, (before, after) in enumerate(zip(inputs, arguments, strict=True)):
+        if not np.array_equal(np.ascontiguousarray(before).view(np.uint8), after.view(np.uint8)):
+            raise RunFailed(f"the kernel wrote to input {index}, which it may only read")

@@ -1,0 +1,87 @@
+"""The structures that host and harness share, as NumPy sees them; harness/image.h has the same in C.
+
+The harness refuses an image whose header has another size than its own.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+MAGIC = 0x48584356
+MAX_ARGUMENTS = 64
+MAX_DIMENSIONS = 8
+TEXT_BYTES = 1024
+
+
+class State(IntEnum):
+    """How far a run came."""
+
+    LOADED = 0
+    RUNNING = 1
+    RETURNED = 2
+    FAILED = 3
+    TRAPPED = 4
+    REFUSED = 5
+
+
+class Arena(IntEnum):
+    """The memories that workspaces come from; their order is that of `image.arenas`."""
+
+    HEAP = 0
+    VTCM = 1
+
+
+class Finding(IntEnum):
+    """What the harness found wrong with a workspace."""
+
+    NONE = 0
+    WROTE_BEFORE = 1
+    WROTE_AFTER = 2
+    EXHAUSTED = 3
+    UNKNOWN_FREE = 4
+
+
+def _structure(*fields: tuple[str, object] | tuple[str, object, tuple[int, ...]]) -> np.dtype[np.void]:
+    """A C structure: fields on their natural alignment."""
+    return np.dtype(list(fields), align=True)
+
+
+U32 = np.dtype("<u4")
+U64 = np.dtype("<u8")
+
+REGION = _structure(("offset", U32), ("bytes", U32))
+ARENA_PLAN = _structure(
+    ("region", REGION), ("capacity_bytes", U32), ("granule_bytes", U32), ("guard_bytes", U32)
+)
+ARGUMENT = _structure(
+    ("data", REGION),
+    ("dimensions", U32),
+    ("type_code", np.dtype("u1")),
+    ("type_bits", np.dtype("u1")),
+    ("type_lanes", np.dtype("<u2")),
+    ("shape", np.dtype("<i8"), (MAX_DIMENSIONS,)),
+)
+COMPLAINT = _structure(("kind", U32), ("arena", U32), ("serial", U32), ("bytes", U32), ("distance", U32))
+HEADER = _structure(
+    ("magic", U32),
+    ("header_bytes", U32),
+    ("image_bytes", U32),
+    ("parent", U32),
+    ("tick_microseconds", U32),
+    ("counter_start", U32),
+    ("stack", REGION),
+    ("arenas", ARENA_PLAN, (len(Arena),)),
+    ("argument_count", U32),
+    ("arguments", ARGUMENT, (MAX_ARGUMENTS,)),
+    ("state", U32),
+    ("status", np.dtype("<i4")),
+    ("packets", U64),
+    ("instructions", U64),
+    ("hvx_instructions", U64),
+    ("peak_bytes", U32, (len(Arena),)),
+    ("signal", U32),
+    ("fault_address", U32),
+    ("base_address", U32),
+    ("complaint", COMPLAINT),
+    ("text", np.dtype("S1"), (TEXT_BYTES,)),
+)

@@ -1,0 +1,137 @@
+"""From a kernel's object file to a program for the simulator, with what the package `ziglang` brings.
+
+Two libraries supply what LLVM calls instead of emitting: compiler-rt (integer division, of which Hexagon has
+none, float16, float64, memcpy) and zig's libc (rint and the like). They and the harness are built once per
+instruction set; only what a kernel calls is linked.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import tvm_ffi.libinfo
+
+from hexconv.errors import RunFailed, ToolMissing
+from hexconv.lower.hexagon import HexagonObject
+from hexconv.run.simulator.cache import cache_folder, cached, content_key
+from hexconv.run.simulator.needs import INSTALL_ZIG
+
+ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs are freestanding
+
+_HARNESS_FLAGS = (
+    *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"),
+    *("-fno-stack-protector", "-fno-sanitize=all"),
+)
+_LIBRARY_FLAGS = ("-O", "ReleaseFast", "-ffunction-sections", "-fstrip", "-lc")
+_LIBRARIES = ("compiler_rt.zig", "c.zig")
+
+
+def zig_folder() -> Path:
+    """Where the package `ziglang` is installed.
+
+    Raises:
+        ToolMissing: it isn't.
+    """
+    found = importlib.util.find_spec("ziglang")
+    if found is None or found.origin is None:
+        raise ToolMissing(f"the package ziglang (clang and lld for Hexagon) is not installed; {INSTALL_ZIG}")
+    return Path(found.origin).parent
+
+
+def zig_version() -> str:
+    """The version of the package `ziglang`."""
+    zig_folder()
+    return importlib.metadata.version("ziglang")
+
+
+def program(kernel: HexagonObject) -> Path:
+    """A static program that runs this kernel in the harness, from the cache or linked now.
+
+    Raises:
+        ToolMissing: no zig, or a cache folder that can't be written.
+        RunFailed: the kernel doesn't link; the text names the symbols it asks for.
+    """
+    parts = [_harness(kernel.isa), *(_library(source, kernel.isa) for source in _LIBRARIES)]
+    key = content_key(kernel.elf, *(part.name for part in parts))
+    return cached("programs", key, lambda path: _link(kernel, parts, path))
+
+
+def probe_program() -> Path:
+    """A program of the oldest instruction set that uses HVX once and leaves with status 0."""
+    source = resources.files("hexconv.run.simulator") / "harness" / "probe.s"
+    key = content_key(source.read_bytes(), zig_version())
+    flags = ["-mcpu=hexagonv60", "-mhvx", "-nostdlib", "-static"]
+
+    def build(path: Path) -> None:
+        with resources.as_file(source) as assembly:
+            _zig("cc", "-target", ZIG_TARGET, *flags, str(assembly), "-o", str(path))
+
+    return cached("probes", key, build)
+
+
+def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        unlinked = Path(folder) / "kernel.o"
+        unlinked.write_bytes(kernel.elf)
+        _zig("ld.lld", "-static", "--gc-sections", *map(str, parts), str(unlinked), "-o", str(path))
+
+
+def _harness(isa: str) -> Path:
+    folder = resources.files("hexconv.run.simulator") / "harness"
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))),
+        key=lambda entry: entry.name,
+    )
+    contents = [part for entry in files for part in (entry.name, entry.read_bytes())]
+    key = content_key(
+        isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents
+    )
+
+    def build(path: Path) -> None:
+        includes = [
+            "-I",
+            tvm_ffi.libinfo.find_include_path(),
+            "-I",
+            tvm_ffi.libinfo.find_dlpack_include_path(),
+        ]
+        with resources.as_file(folder) as sources:
+            units = [str(sources / entry.name) for entry in files if entry.name.endswith(".c")]
+            _zig(
+                "cc",
+                "-target",
+                ZIG_TARGET,
+                f"-mcpu=hexagon{isa}",
+                *_HARNESS_FLAGS,
+                *includes,
+                "-r",
+                *units,
+                "-o",
+                str(path),
+            )
+
+    return cached("harness", key, build)
+
+
+def _library(source: str, isa: str) -> Path:
+    """One of zig's own libraries, by the name of its root file."""
+    key = content_key(source, isa, zig_version(), *_LIBRARY_FLAGS)
+
+    def build(path: Path) -> None:
+        root = zig_folder() / "lib" / source
+        arguments = ["-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_LIBRARY_FLAGS, str(root)]
+        _zig("build-obj", *arguments, f"-femit-bin={path}")
+
+    return cached("libraries", key, build)
+
+
+def _zig(*arguments: str) -> None:
+    """Run zig with its own caches inside ours."""
+    caches = {name: str(cache_folder() / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+    command = [str(zig_folder() / "zig"), *arguments]
+    done = subprocess.run(command, env={**os.environ, **caches}, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunFailed(f"zig {arguments[0]} failed: {done.stderr.strip()[:600]}")

@@ -1,0 +1,79 @@
+"""What goes into a run: seeded random tensors, logical, and the packed arguments made of them."""
+
+from dataclasses import dataclass
+from math import prod, sqrt
+
+import numpy as np
+
+from hexconv.layout import packed
+from hexconv.run.runner import Array
+from hexconv.spec import Chain, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE
+
+FILTER_TAG = "OIHW8i32o4i"
+ACTIVATION_TAG = "NHWC8h8w32c"
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The logical inputs of a chain.
+
+    Attributes:
+        image: NHWC.
+        filters: OIHW, one per conv.
+        biases: [K] or None, one per conv.
+    """
+
+    image: Array
+    filters: tuple[Array, ...]
+    biases: tuple[Array | None, ...]
+
+
+def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
+    """Tensors drawn from `seed`.
+
+    Integers come from the whole range of their dtype. Floats are drawn from -1..1, filters scaled by the square root of
+    their fan-in, so that every tensor of a chain has values of the order of one.
+    """
+    random = np.random.default_rng(seed)
+    shapes = [(conv.out_channels, shape[3], *conv.kernel) for conv, shape in zip(chain.conv, chain.shapes, strict=False)]
+    return Tensors(
+        image=_values(random, chain.input, chain.dtype, 1.0),
+        filters=tuple(_values(random, shape, chain.dtype, sqrt(3 / prod(shape[1:]))) for shape in shapes),
+        biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
+    )
+
+
+def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
+    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
+    rest = _rest(chain.dtype)
+    filters = [packed(FILTER_TAG, filter.shape).pack(filter, fill=rest) for filter in tensors.filters]
+    return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
+
+
+def output_shape(chain: Chain) -> tuple[int, ...]:
+    """NHWC8h8w32c shape of what leaves the chain."""
+    return tensor_extents(chain)[-1].packed_shape
+
+
+def _rest(dtype: str) -> float:
+    """A value that would be seen in any result that it reached."""
+    return INTEGER_RANGE[dtype][1] if dtype in INTEGER_RANGE else float("nan")
+
+
+def _values(random: np.random.Generator, shape: tuple[int, ...], dtype: str, scale: float) -> Array:
+    """Random values of one tensor."""
+    if dtype in INTEGER_RANGE:
+        low, high = INTEGER_RANGE[dtype]
+        return random.integers(low, high, shape, dtype, endpoint=True)
+    return (random.uniform(-1, 1, shape) * scale).astype(dtype)
+
+
+def _bias(random: np.random.Generator, chain: Chain, index: int) -> Array | None:
+    """A bias that matters beside the sums."""
+    conv = chain.conv[index]
+    if not conv.bias:
+        return None
+    if chain.is_integer:
+        return random.integers(-(2**12), 2**12, conv.out_channels, "int32")
+    return random.uniform(-0.5, 0.5, conv.out_channels).astype(chain.accumulator_dtype)

@@ -1,0 +1,133 @@
+"""A chain of convs, each reading what the one before it wrote, and the logical shapes along it."""
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from hexconv.errors import InputError
+from hexconv.spec.conv import Conv2d
+from hexconv.spec.fields import STRICT, Size
+from hexconv.spec.requantize import ZeroPoint
+
+Dtype = Literal["float32", "float16", "int8", "uint8"]
+INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+MOST_CONVS = 16
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Chain:
+    """conv2d -> conv2d -> ..., one input, one filter per conv.
+
+    Attributes:
+        input: logical (N, H, W, C).
+        dtype: of the input, the filters and everything between two convs.
+        zero_point: of the input, for integer chains.
+        conv: the convs in order.
+
+    Raises:
+        InputError: a conv's kernel does not fit its padded input, or a field does not go with the dtype.
+    """
+
+    input: tuple[Size, Size, Size, Size]
+    dtype: Dtype = "float32"
+    zero_point: ZeroPoint = 0
+    conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
+
+    def __post_init__(self) -> None:
+        """Refuse what no field can refuse alone."""
+        for index, conv in enumerate(self.conv):
+            _check_kernel_fits(index, conv, self.shapes[index])
+            _check_dtype(index, conv, self)
+        _check_zero_point("chain.zero_point", self.zero_point, self.dtype)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Logical NHWC of the input and of every conv's output.
+
+        >>> Chain(input=(1, 64, 64, 8), conv=(Conv2d(out_channels=16, kernel=(3, 3)),)).shapes
+        ((1, 64, 64, 8), (1, 62, 62, 16))
+        """
+        shapes = [self.input]
+        for conv in self.conv:
+            shapes.append(_output_shape(conv, shapes[-1]))
+        return tuple(shapes)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the chain is quantised: int8 or uint8 with int32 accumulators."""
+        return self.dtype in INTEGER_RANGE
+
+    @property
+    def accumulator_dtype(self) -> str:
+        """float32 for floats, int32 for integers."""
+        return "int32" if self.is_integer else "float32"
+
+    def output_dtype(self, index: int) -> str:
+        """Dtype of what conv `index` writes: the chain's, or int32 where a last conv is not requantised."""
+        return "int32" if self.is_integer and self.conv[index].requantize is None else self.dtype
+
+    def output_zero_point(self, index: int) -> int:
+        """What stands for zero in tensor `index`: 0 is the input, i the output of the i-th conv."""
+        if index == 0:
+            return self.zero_point
+        requantize = self.conv[index - 1].requantize
+        return requantize.zero_point if requantize else 0
+
+    @property
+    def slug(self) -> str:
+        """A short name of the chain, for test ids, files and rows.
+
+        >>> Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)).slug
+        'n1h8w8c4-k2r1x1-float32'
+        """
+        n, h, w, c = self.input
+        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtype])
+
+
+def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """Logical NHWC of a conv's output; sizes below one mean that the kernel does not fit."""
+    n, h, w, _ = shape
+    padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
+    rows, columns = (
+        (p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True)
+    )
+    return n, rows, columns, conv.out_channels
+
+
+def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int]) -> None:
+    """A kernel larger than its padded input has no output."""
+    padded = (shape[1] + conv.padding.top + conv.padding.bottom, shape[2] + conv.padding.left + conv.padding.right)
+    for axis, p, reach in zip(("rows", "columns"), padded, conv.reach, strict=True):
+        if reach > p:
+            raise InputError(
+                f"chain.conv[{index}].kernel",
+                f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
+                f"at most the {p} {axis} of its padded input; a smaller kernel or dilation, or {reach - p} more padding",
+            )
+
+
+def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
+    """Requantisation and zero points belong to integers, activations to floats."""
+    where = f"chain.conv[{index}]"
+    if not chain.is_integer:
+        if conv.requantize or conv.filter_zero_point:
+            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for int8 and uint8")
+        return
+    if conv.activation != "none":
+        allowed = "none in an integer chain; clamp by the range and the zero point of requantize"
+        raise InputError(f"{where}.activation", conv.activation, allowed)
+    if conv.requantize is None and index < len(chain.conv) - 1:
+        allowed = "multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
+        raise InputError(f"{where}.requantize", "nothing", allowed)
+    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype)
+    if conv.requantize:
+        _check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, chain.dtype)
+
+
+def _check_zero_point(where: str, zero_point: int, dtype: str) -> None:
+    """A zero point is a value of its dtype."""
+    low, high = INTEGER_RANGE.get(dtype, (0, 0))
+    if not low <= zero_point <= high:
+        raise InputError(where, str(zero_point), f"{low} to {high} in a {dtype} chain")

@@ -1,0 +1,85 @@
+"""One convolution of a chain, as a user states it: logical, with no layout and no schedule."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ValidationInfo
+from pydantic.dataclasses import dataclass
+
+from hexconv.spec.fields import STRICT, Pair, Rows, Size
+from hexconv.spec.requantize import Requantize, ZeroPoint
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Padding:
+    """Rows and columns of zeros (of the zero point, in an integer chain) around a conv's input, per side."""
+
+    top: Rows = 0
+    left: Rows = 0
+    bottom: Rows = 0
+    right: Rows = 0
+
+
+def _padding(value: object, info: ValidationInfo) -> object:
+    """One number for all sides, or [top, left, bottom, right]."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value] * 4
+    if isinstance(value, (list, tuple)) and len(value) == 4:
+        sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
+        # From a file the sides are still to be checked, each under its own path; from Python that is Padding's own work.
+        return sides if info.mode == "json" else Padding(**sides)
+    if isinstance(value, Padding):
+        return value
+    raise ValueError("one number, or four: [top, left, bottom, right]")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Conv2d:
+    """A conv2d over NHWC with an OIHW filter.
+
+    Attributes:
+        out_channels: K, the filter's O.
+        kernel: (rows, columns) of the filter.
+        stride: (rows, columns) between two outputs.
+        dilation: (rows, columns) between two taps of the filter.
+        padding: around this conv's input, per side.
+        bias: whether a vector of K values, of the accumulator's dtype, is added.
+        activation: `"relu"` after the bias, for float chains.
+        filter_zero_point: what is subtracted from each filter element, for integer chains.
+        requantize: how an integer chain returns to 8 bits; the last conv may leave it out and stay int32.
+    """
+
+    out_channels: Size
+    kernel: Pair = (1, 1)
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Annotated[Padding, BeforeValidator(_padding)] = Padding()
+    bias: bool = False
+    activation: Literal["none", "relu"] = "none"
+    filter_zero_point: ZeroPoint = 0
+    requantize: Requantize | None = None
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns that one output reads: the dilated kernel.
+
+        >>> Conv2d(out_channels=1, kernel=(3, 1), dilation=(2, 2)).reach
+        (5, 1)
+        """
+        (kh, kw), (dh, dw) = self.kernel, self.dilation
+        return (kh - 1) * dh + 1, (kw - 1) * dw + 1
+
+    @property
+    def slug(self) -> str:
+        """A short name of the conv's geometry, for test ids and file names.
+
+        >>> Conv2d(out_channels=64, kernel=(3, 3), stride=(2, 2)).slug
+        'k64r3x3s2x2'
+        """
+        pad = (self.padding.top, self.padding.left, self.padding.bottom, self.padding.right)
+        parts = [
+            f"k{self.out_channels}r{self.kernel[0]}x{self.kernel[1]}",
+            f"s{self.stride[0]}x{self.stride[1]}" if self.stride != (1, 1) else "",
+            f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
+            "p" + "_".join(map(str, pad)) if any(pad) else "",
+        ]
+        return "".join(parts)

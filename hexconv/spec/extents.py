@@ -1,0 +1,120 @@
+"""How much of each tensor of a chain is stored, and where its logical rows stand in it.
+
+Every tensor is stored in the coordinates of what the end of the chain reads of it. The last output is stored as it is.
+A tensor that feeds a conv with output rows 0..R-1 (stored rows, padding of the conv after it included) is read at rows
+
+    row = output_row * stride + tap * dilation        0 <= row < (R - 1) * stride + reach
+
+so the padding of all later convs is part of the stored tensor: its logical row 0 stands at row
+
+    top = padding.top + stride * top_of_the_output
+
+and no index is ever negative, whatever the padding. Where the first stored row of a stripe of the output is a multiple of
+8, so is the first row of what it reads: stripes of every tensor start at block rows. The same holds for columns.
+
+Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
+"""
+
+from dataclasses import dataclass
+
+from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d
+
+ROW_BLOCK = 8
+COLUMN_BLOCK = 8
+CHANNEL_BLOCK = 32
+
+
+def blocks(size: int, block: int) -> int:
+    """How many blocks hold `size` elements.
+
+    >>> blocks(62, 8)
+    8
+    """
+    return -(-size // block)
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The stored part of one tensor of a chain.
+
+    Attributes:
+        batch: N.
+        rows: stored rows, in elements: the padding that later convs read included.
+        columns: stored columns, likewise.
+        channels: logical channels.
+        top: the stored row at which logical row 0 stands.
+        left: the stored column at which logical column 0 stands.
+        logical_rows: rows of the logical tensor.
+        logical_columns: columns of the logical tensor.
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    channels: int
+    top: int
+    left: int
+    logical_rows: int
+    logical_columns: int
+
+    @property
+    def row_blocks(self) -> int:
+        """Blocks of 8 rows."""
+        return blocks(self.rows, ROW_BLOCK)
+
+    @property
+    def column_blocks(self) -> int:
+        """Blocks of 8 columns."""
+        return blocks(self.columns, COLUMN_BLOCK)
+
+    @property
+    def channel_blocks(self) -> int:
+        """Blocks of 32 channels."""
+        return blocks(self.channels, CHANNEL_BLOCK)
+
+    @property
+    def valid_rows(self) -> tuple[int, int]:
+        """First and one past the last stored row that holds a logical row."""
+        return min(self.top, self.rows), min(self.top + self.logical_rows, self.rows)
+
+    @property
+    def valid_columns(self) -> tuple[int, int]:
+        """First and one past the last stored column that holds a logical column."""
+        return min(self.left, self.columns), min(self.left + self.logical_columns, self.columns)
+
+    @property
+    def packed_shape(self) -> tuple[int, ...]:
+        """NHWC8h8w32c: [N, H/8, W/8, C/32, 8, 8, 32], rounded up."""
+        outer = (self.batch, self.row_blocks, self.column_blocks, self.channel_blocks)
+        return (*outer, ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
+
+
+def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
+    """Stored extents of the input and of every conv's output, in order.
+
+    >>> from hexconv.spec import Conv2d
+    >>> same = Conv2d(out_channels=8, kernel=(3, 3), padding=1)
+    >>> [(e.rows, e.top) for e in tensor_extents(Chain(input=(1, 16, 16, 8), conv=(same, same)))]
+    [(20, 2), (18, 1), (16, 0)]
+    """
+    n, h, w, c = chain.shapes[-1]
+    extents = [Extents(n, h, w, c, 0, 0, h, w)]
+    for conv, shape in zip(reversed(chain.conv), reversed(chain.shapes[:-1]), strict=True):
+        extents.append(_read_by(conv, extents[-1], shape))
+    return tuple(reversed(extents))
+
+
+def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
+    """What a conv reads of its input (logical `shape`) to fill the stored rows and columns of its output."""
+    (sh, sw), (reach_rows, reach_columns) = conv.stride, conv.reach
+    return Extents(
+        batch=shape[0],
+        rows=(output.rows - 1) * sh + reach_rows,
+        columns=(output.columns - 1) * sw + reach_columns,
+        channels=shape[3],
+        top=conv.padding.top + sh * output.top,
+        left=conv.padding.left + sw * output.left,
+        logical_rows=shape[1],
+        logical_columns=shape[2],
+    )

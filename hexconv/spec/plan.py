@@ -1,0 +1,36 @@
+"""How a chain is scheduled: the knobs, with no word about what is computed."""
+
+from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from hexconv.spec.fields import STRICT, Size
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Plan:
+    """The knobs of a schedule.
+
+    Attributes:
+        k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
+        h_split: block rows (8 rows each) computed per outer step.
+        storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
+    """
+
+    k_split: Size = 1
+    h_split: Size = 1
+    storage: Literal["global", "vtcm"] = "global"
+
+    @property
+    def scope(self) -> str:
+        """TVM's storage scope of the caches."""
+        return "global.vtcm" if self.storage == "vtcm" else "global"
+
+    @property
+    def slug(self) -> str:
+        """A short name, for test ids, files and rows.
+
+        >>> Plan(k_split=2, h_split=2).slug
+        'ks2-hs2'
+        """
+        return f"ks{self.k_split}-hs{self.h_split}" + ("-vtcm" if self.storage == "vtcm" else "")

@@ -1,0 +1,32 @@
+"""From a 32-bit accumulator back to 8 bits: the integer step between two convs of a quantised chain."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from hexconv.spec.fields import STRICT
+
+Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Requantize:
+    """`output = saturate(zero_point + rounding_shift(high_half(accumulator, multiplier), shift))`.
+
+    The arithmetic is TFLite's reference kernel (`MultiplyByQuantizedMultiplier`): the accumulator is shifted left by
+    `shift` where it is positive, then multiplied by the Q0.31 `multiplier` with the high half of twice the product kept,
+    rounded (saturating), then divided by 2**-shift where shift is negative, ties away from zero.
+
+    Attributes:
+        multiplier: Q0.31 fixed point, 2**30 is one half.
+        shift: power of two, positive is left, as TFLite stores it.
+        zero_point: of the output, in the range of its dtype.
+        rounding: `"away"` is TFLite's (ties away from zero); `"up"` rounds ties up, which is what HVX's `vasr:rnd` does.
+    """
+
+    multiplier: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    shift: Annotated[int, Field(ge=-31, le=30)] = 0
+    zero_point: ZeroPoint = 0
+    rounding: Literal["away", "up"] = "away"

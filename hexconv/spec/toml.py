@@ -1,0 +1,50 @@
+"""A case as TOML text: the fields that differ from their defaults, in the order of the dataclasses."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d, Padding
+from hexconv.spec.plan import Plan
+
+
+def to_toml(chain: Chain, plan: Plan) -> str:
+    """The text of a case file.
+
+    >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
+    [chain]
+    input = [1, 8, 8, 4]
+    [[chain.conv]]
+    out_channels = 2
+    [plan]
+    h_split = 2
+    <BLANKLINE>
+    """
+    lines = ["[chain]", *_lines(chain)]
+    for conv in chain.conv:
+        lines += ["[[chain.conv]]", *_lines(conv)]
+    return "\n".join([*lines, "[plan]", *_lines(plan), ""])
+
+
+def _lines(table: Chain | Conv2d | Plan) -> list[str]:
+    """`key = value` for every field that is not at its default; sub-tables of a chain are written apart."""
+    stated = ((field, getattr(table, field.name)) for field in fields(table) if field.name != "conv")
+    return [f"{field.name} = {_value(value)}" for field, value in stated if not _is_default(field, value)]
+
+
+def _is_default(field: Any, value: object) -> bool:
+    """Whether leaving the field out says the same."""
+    default = field.default
+    return default is not MISSING and getattr(default, "default", default) == value
+
+
+def _value(value: object) -> str:
+    """One TOML value."""
+    if isinstance(value, Padding):
+        return _value([value.top, value.left, value.bottom, value.right])
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if is_dataclass(value):
+        inside = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in inside) + " }"
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

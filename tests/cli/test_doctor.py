@@ -1,0 +1,60 @@
+"""`hexconv doctor`: what is there, what is missing, what to do about it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.run import doctor
+
+PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "hexagon-sim"}
+
+
+@pytest.mark.simulator
+def test_a_complete_machine_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["doctor", "--json"]) == 0
+    parts = {part["name"]: part for part in json.loads(capsys.readouterr().out)}
+    assert parts.keys() == PARTS
+    assert all(part["present"] for part in parts.values() if part["needed"])
+    assert "with HVX" in parts["qemu-hexagon"]["found"]
+
+
+def test_a_missing_simulator_fails_and_is_named_with_its_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert exit_code(["doctor"]) == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "qemu-hexagon" in line]
+    assert "missing" in line
+    assert "apt-get install qemu-user" in line
+
+
+def test_a_missing_package_is_missing_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    parts = {part.name: part for part in doctor.examine()}
+    assert not parts["zig"].present
+    assert parts["zig"].install == "pip install ziglang"
+    assert not doctor.complete(list(parts.values()))
+
+
+@pytest.mark.parametrize("version", ["0.1.15", "0.1.15.post2", "0.2.0", "0.1.13"])
+def test_a_tvm_ffi_that_crashes_tensorize_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _name: version)
+    ffi = next(part for part in doctor.examine() if part.name == "tvm-ffi")
+    assert not ffi.present
+    assert "tensorize" in ffi.problem
+
+
+def test_the_vendor_simulator_is_optional_and_never_said_to_be_in_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "hexagon-sim"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    vendor = next(part for part in doctor.examine() if part.name == "hexagon-sim")
+    assert vendor.found == str(program)
+    assert not vendor.present
+    assert not vendor.needed
+    assert "not used" in vendor.problem

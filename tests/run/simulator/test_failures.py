@@ -1,0 +1,245 @@
+"""Kernels and simulators that fail: one clear line each, nothing left behind, the next run unharmed."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm
+from tvm import tirx
+from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
+
+from hexconv.errors import RunFailed, ToolMissing
+from hexconv.run.runner import Measurement
+from hexconv.run.simulator.runner import Simulator
+
+pytestmark = pytest.mark.simulator
+
+INPUT = np.linspace(1, 1.5, 1024, dtype=np.float32)
+
+
+@T.prim_func(s_tir=True)
+def copying(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    for i in range(1024):
+        b[i] = a[i]
+
+
+@T.prim_func(s_tir=True)
+def trapping(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    b[0] = a[300000000]
+
+
+@T.prim_func(s_tir=True)
+def endless(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    while a[0] < T.float32(2):
+        b[0] = a[0]
+
+
+@T.prim_func(s_tir=True)
+def behind_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    for i in range(1025):
+        b[i] = a[0]
+
+
+@T.prim_func(s_tir=True)
+def before_output(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    for i in range(1025):
+        b[i - 1] = a[0]
+
+
+@T.prim_func(s_tir=True)
+def into_input(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    b[0] = a[0]
+    a[7] = T.float32(0)
+
+
+@T.prim_func(s_tir=True)
+def behind_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((1000,), "float32")
+    for i in range(1001):
+        cache[i] = a[i]
+    for i in range(1000):
+        b[i] = cache[i]
+
+
+@T.prim_func(s_tir=True)
+def before_workspace(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((1000,), "float32")
+    for i in range(1000):
+        cache[i - 2] = a[i]
+    for i in range(1000):
+        b[i] = cache[i]
+
+
+@T.prim_func(s_tir=True)
+def behind_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((512,), "float32", scope="global.vtcm")
+    for i in range(513):
+        cache[i] = a[i]
+    for i in range(512):
+        b[i] = cache[i]
+
+
+@T.prim_func(s_tir=True)
+def large_vtcm(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((75000,), "float32", scope="global.vtcm")
+    for i in range(1024):
+        cache[i * 70] = a[i]
+    for i in range(1024):
+        b[i] = cache[i * 70]
+
+
+@T.prim_func(s_tir=True)
+def leaking(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    for i in range(100):
+        cache = T.decl_buffer((1024,), data=T.TVMBackendAllocWorkspace(1, 0, T.uint64(4096), 2, 32))
+        if T.isnullptr(cache.data):
+            T.tvm_throw_last_error()
+        cache[0] = a[i]
+        b[i] = cache[0]
+
+
+@T.prim_func(s_tir=True)
+def refusing(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    assert a[0] < T.float32(0), "the first element has to be negative"
+    b[0] = a[0]
+
+
+@T.prim_func(s_tir=True)
+def greedy(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((1 << 29,), "float32")
+    for i in range(1024):
+        cache[i * 500000] = a[i]
+    for i in range(1024):
+        b[i] = cache[i * 500000]
+
+
+def attempt(kernel: tirx.PrimFunc, simulator: Simulator | None = None) -> Measurement:
+    module = tvm.IRModule({"main": kernel.with_attr("global_symbol", "main")})
+    return (simulator or Simulator()).run(module, [INPUT], [((1024,), "float32")])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (trapping, "trapped: SIGSEGV at address 0x.*, outside of all buffers"),
+        (behind_output, "wrote behind output 0, 0 bytes past its end"),
+        (before_output, "wrote in front of output 0, 1 bytes before its start"),
+        (into_input, "wrote to input 0"),
+        (behind_workspace, "wrote behind workspace 0 of 4000 bytes in the heap, 0 bytes past its end"),
+        (
+            before_workspace,
+            "wrote in front of workspace 0 of 4000 bytes in the heap, 1 bytes before its start",
+        ),
+        (behind_vtcm, "wrote behind workspace 0 of 2048 bytes in the VTCM, 0 bytes past its end"),
+        (leaking, "workspace 1 of 4096 bytes in the heap does not fit: 4096 of 6144 bytes are in use"),
+        (refusing, "RuntimeError: the first element has to be negative"),
+        (greedy, "needs 1952.3 MiB .* may have 1024.0 MiB, 928.3 MiB less"),
+    ],
+)
+def test_a_wrong_kernel_is_named_and_the_next_run_is_unharmed(kernel: tirx.PrimFunc, message: str) -> None:
+    with pytest.raises(RunFailed, match=message):
+        attempt(kernel)
+    np.testing.assert_array_equal(attempt(copying).outputs[0], INPUT)
+
+
+def test_an_endless_kernel_ends_with_its_time() -> None:
+    with pytest.raises(RunFailed, match=r"took longer than 0.5 s"):
+        attempt(endless, Simulator(seconds=0.5))
+    assert not simulators_of(os.getpid())
+
+
+def test_a_vtcm_that_is_too_small_is_named() -> None:
+    with pytest.raises(
+        RunFailed, match="workspace 0 of 286444 bytes in the VTCM does not fit: 0 of 262144 bytes are in use"
+    ):
+        attempt(large_vtcm, Simulator(architecture="v66"))
+    assert attempt(large_vtcm, Simulator(architecture="v68")).outputs[0][0] == INPUT[0]
+
+
+def test_a_simulator_that_is_killed_half_way_is_named() -> None:
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        running = pool.submit(attempt, endless)
+        os.kill(first_simulator_of(os.getpid()), signal.SIGKILL)
+        with pytest.raises(RunFailed, match="ended inside the kernel: killed by SIGKILL"):
+            running.result()
+
+
+def test_no_simulator_outlives_a_killed_program() -> None:
+    folder = str(Path(__file__).parent)
+    script = f"import sys; sys.path.insert(0, {folder!r}); from test_failures import *; attempt(endless)"
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as program:
+        simulator = first_simulator_of(program.pid)
+        program.kill()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{simulator}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{simulator}").exists()
+
+
+def test_a_missing_simulator_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="not on PATH; install it: apt-get install qemu-user"):
+        attempt(copying)
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            "echo qemu-hexagon version 6.0.0; exit 1",
+            "6.0.0 runs no Hexagon program with HVX; install QEMU 7.2 or newer",
+        ),
+        ("exit 0", "does not answer --version as QEMU does"),
+    ],
+)
+def test_a_simulator_that_is_too_old_or_none_at_all_is_named(
+    script: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = tmp_path / "qemu-hexagon"
+    old.write_text(f"#!/bin/sh\n{script}\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(ToolMissing, match=message):
+        attempt(copying)
+
+
+def test_no_temporary_file_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    attempt(copying)
+    with pytest.raises(RunFailed):
+        attempt(endless, Simulator(seconds=0.5))
+    assert not list(tmp_path.iterdir())
+
+
+def simulators_of(process: int) -> list[int]:
+    """Children of a process, by any of its threads."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return [child for child in children if Path(f"/proc/{child}/comm").read_text().startswith("qemu")]
+
+
+def first_simulator_of(process: int) -> int:
+    """Wait for the simulator of a run that doesn't end, until its kernel runs."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for child in simulators_of(process):
+            if "hexconv-image" in Path(f"/proc/{child}/maps").read_text() and started(child):
+                return child
+        time.sleep(0.01)
+    raise AssertionError("no simulator came up")
+
+
+def started(child: int) -> bool:
+    """Whether it has spent time: the kernel is what takes any."""
+    return (
+        sum(int(field) for field in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
+        >= 20
+    )

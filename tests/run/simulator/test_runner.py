@@ -1,0 +1,79 @@
+"""Right kernels give right answers and exact counts."""
+
+import numpy as np
+import pytest
+import tvm
+from tvm import te
+from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
+
+from hexconv.run.simulator.runner import Simulator
+
+SHAPE = (16, 64)
+pytestmark = pytest.mark.simulator
+
+INPUT = np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
+OUTPUT = [(SHAPE, "float32")]
+
+
+def doubled() -> tvm.IRModule:
+    """Outputs 2x + 1, through no cache."""
+    a = te.placeholder(SHAPE, "float32", name="a")
+    b = te.compute(SHAPE, lambda i, j: a[i, j] * 2.0 + 1.0, name="b")
+    return tvm.IRModule({"main": te.create_prim_func([a, b])})
+
+
+def doubled_through(scope: str) -> tvm.IRModule:
+    """The same, one row at a time through an input cache and an output cache of that scope."""
+    schedule = tvm.s_tir.Schedule(doubled())
+    block = schedule.get_sblock("b")
+    read, written = schedule.cache_read(block, 0, scope), schedule.cache_write(block, 0, scope)
+    row, _ = schedule.get_loops(block)
+    schedule.compute_at(read, row)
+    schedule.reverse_compute_at(written, row)
+    return schedule.mod
+
+
+def slow() -> tvm.IRModule:
+    """A few million packets."""
+    a = te.placeholder(SHAPE, "float32", name="a")
+    r = te.reduce_axis((0, 2000), "r")
+    b = te.compute(SHAPE, lambda i, j: te.sum(a[i, j] * r.var.astype("float32"), axis=r), name="b")
+    return tvm.IRModule({"main": te.create_prim_func([a, b])})
+
+
+@T.prim_func(s_tir=True)
+def unwritten_cache(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    cache = T.alloc_buffer((1024,), "float32")
+    for i in range(1, 1024):
+        cache[i] = a[i]
+    for i in range(1024):
+        b[i] = cache[i]
+
+
+@pytest.mark.parametrize("scope", ["global", "global.vtcm"])
+def test_a_kernel_through_caches_gives_the_same_answer_as_numpy(scope: str) -> None:
+    measured = Simulator().run(doubled_through(scope), [INPUT], OUTPUT)
+    np.testing.assert_array_equal(measured.outputs[0], INPUT * 2 + 1)
+
+
+def test_counts_depend_neither_on_the_run_nor_on_how_often_they_are_sampled() -> None:
+    simulators = [Simulator(), Simulator(), Simulator(tick_microseconds=200)]
+    counts = {simulator.run(slow(), [INPUT], OUTPUT).counts for simulator in simulators}
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("start", [2**32 - 1000, 2**31 - 1000])
+def test_counts_survive_the_wrap_of_the_counters(start: int) -> None:
+    plain = Simulator().run(slow(), [INPUT], OUTPUT)
+    wrapped = Simulator(counter_start=start, tick_microseconds=1000).run(slow(), [INPUT], OUTPUT)
+    assert plain.counts == wrapped.counts
+    assert plain.counts is not None
+    assert plain.counts.packets > 10**6
+
+
+def test_a_kernel_that_reads_what_it_never_wrote_gives_nan() -> None:
+    module = tvm.IRModule({"main": unwritten_cache.with_attr("global_symbol", "main")})
+    ones = np.ones(1024, np.float32)
+    (output,) = Simulator().run(module, [ones], [((1024,), "float32")]).outputs
+    assert np.isnan(output[0])
+    np.testing.assert_array_equal(output[1:], ones[1:])
