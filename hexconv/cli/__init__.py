@@ -1,6 +1,7 @@
 """The command line: `hexconv COMMAND`, one module a command."""
 
-from hexconv.cli import doctor as doctor  # registers its command
+# Importing a module registers its command.
+from hexconv.cli import cache, doctor, run, tir
 from hexconv.cli.app import app, main
 
-__all__ = ["app", "main"]
+__all__ = ["app", "cache", "doctor", "main", "run", "tir"]

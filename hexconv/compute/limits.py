@@ -1,0 +1,64 @@
+"""What a well-formed chain may still ask that can't be computed, refused by name before anything is built."""
+
+from math import prod
+
+from hexconv.compute.conv2d import filter_shape
+from hexconv.errors import Unsupported
+from hexconv.spec import Chain, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE
+
+LARGEST_INT32 = 2**31 - 1
+BIAS_ROOM = 2**12
+"""How much of the 32-bit range is kept for a bias."""
+
+
+def check_supported(chain: Chain) -> None:
+    """Refuse a chain that the scheme or TVM can't do.
+
+    Raises:
+        Unsupported: a tensor too large for TVM's 32-bit indices, sums that overflow int32, or a conv of whose output
+            only the padding is read.
+    """
+    _check_indices(chain)
+    _check_sums(chain)
+    _check_something_is_read(chain)
+
+
+def _check_indices(chain: Chain) -> None:
+    """Every packed tensor is indexed in 32 bits."""
+    shapes = {f"conv[{i}]'s output": extents.packed_shape for i, extents in enumerate(tensor_extents(chain)[1:])}
+    shapes["the packed input"] = tensor_extents(chain)[0].packed_shape
+    shapes |= {f"conv[{i}]'s filter": filter_shape(conv, chain.shapes[i][3]) for i, conv in enumerate(chain.conv)}
+    for name, shape in shapes.items():
+        if prod(shape) > LARGEST_INT32:
+            raise Unsupported(
+                f"{name} has {prod(shape)} elements, TVM's indices reach {LARGEST_INT32}; make the chain smaller"
+            )
+
+
+def _check_sums(chain: Chain) -> None:
+    """An int32 accumulator holds every sum that the dtype allows."""
+    if not chain.is_integer:
+        return
+    low, high = INTEGER_RANGE[chain.dtype]
+    for index, conv in enumerate(chain.conv):
+        fan_in = chain.shapes[index][3] * prod(conv.kernel)
+        source = max(high - chain.output_zero_point(index), chain.output_zero_point(index) - low)
+        tap = max(high - conv.filter_zero_point, conv.filter_zero_point - low)
+        largest = fan_in * source * tap + BIAS_ROOM
+        if largest > LARGEST_INT32:
+            raise Unsupported(
+                f"chain.conv[{index}]: {fan_in} products can sum to {largest}, int32 holds {LARGEST_INT32}; "
+                "use fewer input channels or a smaller kernel"
+            )
+
+
+def _check_something_is_read(chain: Chain) -> None:
+    """With large padding and stride a conv may read nothing but the padding of what comes before it."""
+    for index, extents in enumerate(tensor_extents(chain)[:-1]):
+        rows, columns = extents.valid_rows, extents.valid_columns
+        if rows[0] >= rows[1] or columns[0] >= columns[1]:
+            raise Unsupported(
+                f"chain.conv[{index}] reads nothing but the padding of its input: the output is constant; "
+                "use less padding or a smaller stride"
+            )

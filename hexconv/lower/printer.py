@@ -1,0 +1,134 @@
+"""A lowered module as annotated TVMScript: what is what, in comments, and nothing but TVMScript otherwise.
+
+TVM prints the module whose loops still carry their part of the chain as an annotation. Each such line becomes a comment
+with the name of the part above the plain loop, and loops directly inside of each other become one `T.grid`. The text
+parses back (`tvm.script.from_source`) to a module structurally equal to `Lowered.module`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import tvm
+
+from hexconv.lower.lowered import Allocation, Lowered
+from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.spec import Case
+
+LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((\w+), annotations=\{(.*)\}\)):$")
+ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
+VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data\)|(\w+)\.view\(\d+\))$")
+INDENT = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the script."""
+
+    depth: int
+    text: str
+
+
+def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
+    """The text of a `.tir` file.
+
+    Args:
+        case: what was lowered.
+        lowered: its module.
+        agreement: a line on how the allocations compare with the closed form.
+    """
+    return "\n".join([*_header(case, lowered, agreement), *_body(lowered)]) + "\n"
+
+
+def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
+    """Case, plan, versions, and the tables of caches and allocations."""
+    yield f"# hexconv {case.name}: {case.chain.slug}, plan {case.plan.slug}; TVM {tvm.__version__}"
+    yield "#"
+    yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
+    yield "#"
+    yield "# caches (compacted):"
+    yield from _table(
+        [("cache", "scope", "dtype", "shape", "elements", "bytes")]
+        + [
+            (c.name, c.scope, c.dtype, "x".join(map(str, c.shape)), str(c.elements), str(c.bytes))
+            for c in lowered.caches
+        ]
+    )
+    yield "# allocations (merged):"
+    rows = [(a.name, ", ".join(a.holds), str(a.elements), str(a.bytes)) for a in lowered.allocations]
+    yield from _table([("allocation", "holds", "elements", "bytes"), *rows])
+    yield f"# peak {sum(a.bytes for a in lowered.allocations)} bytes; {agreement}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as aligned comment lines."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "#   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _body(lowered: Lowered) -> Iterator[str]:
+    """The script, commented."""
+    memories = {memory.name: memory for memory in lowered.allocations}
+    script = lowered.labelled.script().splitlines()
+    lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
+    for line in _with_grids(list(_with_comments(lines, memories))):
+        yield " " * INDENT * line.depth + line.text if line.text else ""
+
+
+def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> Iterator[Line]:
+    """Each part of the chain and each allocation under a comment; annotations taken out."""
+    for line in lines:
+        if (loop := LOOP.match(line.text)) and loop[3]:
+            if part := re.search(rf'"{PART}": "([^"]*)"', loop[4]):
+                yield Line(line.depth, f"# {part[1]}")
+            assert LOOP_NAME in loop[4], "only this project annotates loops"
+            yield Line(line.depth, f"for {loop[1]} in range({loop[3]}):")
+            continue
+        if comment := _memory_comment(line.text, memories):
+            yield Line(line.depth, comment)
+        yield line
+
+
+def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
+    """What to say above a line that allocates memory or names a part of it."""
+    if allocated := ALLOC.match(text):
+        memory = memories[allocated[1]]
+        shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
+        return f"# {memory.name}: {memory.elements} elements, {memory.bytes} bytes{shared}"
+    view = VIEW.match(text)
+    home = view and (view[2] or view[3])
+    if view and home in memories and view[1] != home:
+        return f"# {view[1]} lies in the memory of {home}"
+    return None
+
+
+def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:
+    """Loops directly inside of each other as one T.grid, everything inside of them moved out accordingly."""
+    merged: list[tuple[int, int]] = []
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        while merged and line.depth <= merged[-1][0]:
+            merged.pop()
+        moved = sum(levels for _, levels in merged)
+        nest = _nest_at(lines, index)
+        if len(nest) < 2:
+            yield Line(line.depth - moved, line.text)
+            index += 1
+            continue
+        names, extents = zip(*nest, strict=True)
+        yield Line(line.depth - moved, f"for {', '.join(names)} in T.grid({', '.join(extents)}):")
+        merged.append((line.depth, len(nest) - 1))
+        index += len(nest)
+
+
+def _nest_at(lines: Sequence[Line], index: int) -> list[tuple[str, str]]:
+    """Name and extent of the loops that stand directly inside of each other from a line on."""
+    nest: list[tuple[str, str]] = []
+    for offset, line in enumerate(lines[index:]):
+        loop = LOOP.match(line.text)
+        if not loop or line.depth != lines[index].depth + offset:
+            break
+        nest.append((loop[1], loop[2]))
+    return nest

@@ -1,0 +1,71 @@
+"""Cache usage as a table to read and as CSV."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+
+from hexconv.analyze import Usage
+
+COLUMNS = (
+    "case",
+    "kind",  # cache (compacted) or allocation (merged)
+    "name",
+    "role",
+    "scope",
+    "dtype",
+    "shape",
+    "holds",  # the caches that take turns in an allocation
+    "elements",
+    "bytes",
+    "predicted_elements",  # of the closed form
+    "documented_elements",  # of the source documents, where they have the case
+    "peak_bytes",  # of all allocations of the case
+    "agrees",
+)
+
+
+def cache_csv(usages: Sequence[Usage]) -> str:
+    """One row a cache and one row an allocation."""
+    rows = [row for usage in usages for row in _rows(usage)]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    counts = ["elements", "bytes", "predicted_elements", "documented_elements", "peak_bytes"]
+    return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n")
+
+
+def cache_table(usages: Sequence[Usage]) -> Table:
+    """Predicted, allocated and documented elements of every cache and allocation."""
+    table = Table(title="cache usage, in elements")
+    for heading in ("case", "kind", "name", "shape or caches held"):
+        table.add_column(heading)
+    for heading in ("predicted", "allocated", "documented", "bytes"):
+        table.add_column(heading, justify="right")
+    table.add_column("agrees")
+    for usage in usages:
+        for row in _rows(usage):
+            counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
+            cells = (row["case"], row["kind"], row["name"], row["shape"] or row["holds"])
+            same = "yes" if row["predicted_elements"] == row["elements"] else "NO"
+            table.add_row(*cells, *("" if count is None else str(count) for count in counts), same)
+        peak = str(usage.peak_bytes)
+        table.add_row(usage.case, "peak", "", "", "", "", "", peak, "yes" if usage.agrees else "NO", end_section=True)
+    return table
+
+
+def _rows(usage: Usage) -> Iterator[dict[str, Any]]:
+    """The rows of one case by column name."""
+    common = {"case": usage.case, "peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
+    empty = dict.fromkeys(COLUMNS)
+    for cache in usage.caches:
+        counts = {"elements": cache.elements, "bytes": cache.bytes, "predicted_elements": cache.predicted_elements}
+        kind = {"kind": "cache", "name": cache.name, "role": cache.role, "scope": cache.scope, "dtype": cache.dtype}
+        yield {**empty, **common, **kind, "shape": "x".join(map(str, cache.shape)), **counts}
+    for memory in usage.allocations:
+        counts = {
+            "elements": memory.elements,
+            "bytes": memory.bytes,
+            "predicted_elements": memory.predicted_elements,
+            "documented_elements": memory.documented_elements,
+        }
+        yield {**empty, **common, "kind": "allocation", "name": memory.name, "holds": " ".join(memory.holds), **counts}
