@@ -1,13 +1,16 @@
 """A sequence of TIR statements in the making: values get names, loops get bodies, in the order of the calls."""
 
 from collections.abc import Callable
+from typing import Any
 
 from tvm import tirx
 
+Number = Any
+"""A Python integer or a TIR expression of int32; arithmetic on both gives the same result."""
 
 
 def int32(value: int) -> tirx.IntImm:
-    """A constant of the type that all of the addresses have."""
+    """A constant of the type that all addresses have."""
     return tirx.IntImm("int32", value)
 
 
@@ -17,10 +20,10 @@ class Block:
     def __init__(self) -> None:
         self._statements: list[tirx.Stmt] = []
 
-    def bind(self, name: str, value: tirx.Expr, dtype: str = "int32") -> tirx.Var:
+    def bind(self, name: str, value: Number, dtype: str = "int32") -> tirx.Var:
         """Compute a value once: `name = value`."""
         variable = tirx.Var(name, dtype)
-        self._statements.append(tirx.Bind(variable, value))
+        self._statements.append(tirx.Bind(variable, int32(value) if isinstance(value, int) else value))
         return variable
 
     def allocate(self, buffer: tirx.Buffer) -> tirx.Buffer:
@@ -38,19 +41,20 @@ class Block:
         self._statements.append(tirx.DeclBuffer(flat, data=buffer.data))
         return flat
 
-    def store(self, buffer: tirx.Buffer, index: object, value: tirx.Expr) -> None:
+    def store(self, buffer: tirx.Buffer, index: Number, value: tirx.Expr) -> None:
         """`buffer[index] = value`."""
         self._statements.append(tirx.BufferStore(buffer, value, [index]))
 
-    def loop(self, name: str, extent: "int | tirx.Expr", body: Callable[["Block", tirx.Expr], None]) -> None:
-        """`for name in range(extent): body`; a loop of one trip is its body, of none nothing."""
+    def loop(self, name: str, extent: Number, body: Callable[["Block", tirx.Expr], None]) -> None:
+        """`for name in range(extent): body`; a loop of one trip is its body; one of none, or of nothing, is nothing."""
         if isinstance(extent, int) and extent <= 1:
             if extent == 1:
                 body(self, int32(0))
             return
         variable, inner = tirx.Var(name, "int32"), Block()
         body(inner, variable)
-        self._statements.append(tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement()))
+        if inner._statements:
+            self._statements.append(tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement()))
 
     def when(self, condition: tirx.Expr, body: Callable[["Block"], None]) -> None:
         """`if condition: body`."""

@@ -1,58 +1,59 @@
-"""Moving rows: into the input cache, from the end of a stripe to the start of the next, zeros to where nothing is."""
+"""Rows in caches: into the input cache, from the end of a stripe to the start of the next, zero points where nothing is."""
 
 from dataclasses import dataclass
 
 from tvm import tirx
 
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, int32
-from hexconv.schedule.hvx.convolve import Address
+from hexconv.schedule.hvx.block import Block, Number, int32
+from hexconv.schedule.hvx.conv import Address
 from hexconv.schedule.hvx.rows import Rows, larger
-from hexconv.schedule.hvx.stage import CHANNELS, Group, Plane, Stage
+from hexconv.schedule.hvx.stage import Group, Plane, Stage
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Some rows of a tensor, with the padding that its reader needs around them."""
+    """Some rows of a tensor, with the padding that its reader needs around them; all bytes are uint8."""
 
     buffer: tirx.Buffer
     planes: tuple[Plane, ...]
     rows: int
     bytes: int
+    reader: Stage
 
 
-def zero(block: Block, buffer: tirx.Buffer, byte: tirx.Expr, vectors: "int | tirx.Expr") -> None:
-    """Zero whole vectors from `byte` on."""
-    block.loop("vector", vectors, lambda at, index: at.store(buffer, vector.at(byte + index * vector.BYTES), vector.stored(vector.zeros())))
+def fill(block: Block, buffer: tirx.Buffer, byte: Number, vectors: Number, value: int) -> None:
+    """Set whole vectors from `byte` on."""
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        at.store(buffer, vector.at(index * vector.BYTES + byte), vector.stored(vector.filled(value)))
+
+    block.loop("vector", vectors, one)
 
 
 def clear(block: Block, cache: Cache, by_vectors: bool) -> None:
-    """Zero a cache, padding and all, before its first rows arrive.
+    """Fill a cache with the zero point, padding and all, before its first rows arrive.
 
-    Not by vectors where scalar stores fill it: LLVM 22 puts a vector store and a later scalar store to the same bytes in
+    Not by vectors where scalar stores follow: LLVM 22 puts a vector store and a later scalar store to the same bytes in
     one packet, and there the vector store comes last, whatever the order was (HVX stores issue in slot 0 only).
     """
     if by_vectors:
-        zero(block, cache.buffer, int32(0), cache.bytes // vector.BYTES)
+        fill(block, cache.buffer, 0, cache.bytes // vector.BYTES, cache.reader.in_zero)
         return
-    nothing = tirx.Broadcast(tirx.IntImm("uint8", 0), 8)
+    nothing = tirx.Broadcast(tirx.IntImm("uint8", cache.reader.in_zero), 8)
     block.loop("word", cache.bytes // 8, lambda at, index: at.store(cache.buffer, tirx.Ramp(index * 8, 1, 8), nothing))
 
 
-def fills_by_vectors(stage: Stage) -> bool:
-    """Whether `fill_input` has no scalar stores."""
-    return stage.in_channels % 8 == 0 and stage.in_size[1] * stage.in_channels % vector.BYTES == 0
-
-
 def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: tirx.Expr) -> None:
-    """Move the rows that this stripe reads again to the top of the cache, and zero the bottom padding."""
+    """Move the rows that this stripe reads again to the top of the cache, and clear the bottom padding."""
 
     def move(at: Block) -> None:
         base = rows.base(tensor, stripe)
         shift = at.bind("shift", base - rows.base(tensor, stripe - 1))
         kept = at.bind("kept", larger(rows.end(tensor, stripe - 1) - base, int32(0)))
         for plane in cache.planes:
-            _copy(at, cache.buffer, shift * plane.row_bytes + plane.first_byte, plane.first_byte, kept * (plane.row_bytes // vector.BYTES))
+            source = shift * plane.row_bytes + plane.first_byte
+            _move(at, cache.buffer, source, plane.first_byte, kept * (plane.row_bytes // vector.BYTES))
 
     if rows.stripes > 1:
         block.when(stripe > 0, move)
@@ -61,74 +62,40 @@ def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: tirx.Expr)
         first = block.bind("first", larger(rows.height(tensor) - base, int32(0)))
         padding = block.bind("padding", larger(rows.wanted_end(tensor, stripe) - base - first, int32(0)))
         for plane in cache.planes:
-            zero(block, cache.buffer, first * plane.row_bytes + plane.first_byte, padding * (plane.row_bytes // vector.BYTES))
+            vectors = padding * (plane.row_bytes // vector.BYTES)
+            fill(block, cache.buffer, first * plane.row_bytes + plane.first_byte, vectors, cache.reader.in_zero)
 
 
-def _copy(block: Block, buffer: tirx.Buffer, source: tirx.Expr, target: "int | tirx.Expr", vectors: tirx.Expr) -> None:
+def _move(block: Block, buffer: tirx.Buffer, source: Number, target: Number, vectors: Number) -> None:
     """Whole vectors to a lower address."""
 
     def one(at: Block, index: tirx.Expr) -> None:
-        moved = at.bind("moved", vector.moved(vector.load(buffer, source + index * vector.BYTES)), vector.VECTOR)
+        moved = at.bind("moved", vector.moved(vector.load(buffer, index * vector.BYTES + source)), vector.VECTOR)
         at.store(buffer, vector.at(index * vector.BYTES + target), vector.stored(moved))
 
     block.loop("vector", vectors, one)
 
 
-def fill_input(block: Block, rows: Rows, source: tirx.Buffer, cache: Cache, stripe: tirx.Expr) -> None:
-    """Copy the new rows of the input into its cache, pixels widened to whole words."""
-    stage, [plane] = rows.stages[0], cache.planes
-    begin = block.bind("begin", rows.begin(0, stripe))
-    base = block.bind("base", rows.base(0, stripe))
-    count = block.bind("count", rows.end(0, stripe) - begin)
-    line = stage.in_size[1] * stage.in_channels
-
-    def one(at: Block, index: tirx.Expr) -> None:
-        from_byte = at.bind("from_byte", (begin + index) * line)
-        to_byte = at.bind("to_byte", (begin + index - base) * plane.row_bytes + stage.padding[1] * plane.pixel_bytes)
-        if stage.in_channels == plane.pixel_bytes:
-            _copy_line(at, source, from_byte, cache.buffer, to_byte, line)
-        else:
-            _copy_pixels(at, stage, plane, source, from_byte, cache.buffer, to_byte)
-
-    block.loop("line", count, one)
-
-
-def _copy_line(block: Block, source: tirx.Buffer, from_byte: tirx.Expr, target: tirx.Buffer, to_byte: tirx.Expr, size: int) -> None:
-    """`size` bytes, a multiple of 4: vectors, then words."""
-    vectors, rest = divmod(size, vector.BYTES)
-
-    def one(at: Block, index: tirx.Expr) -> None:
-        moved = vector.moved(vector.load(source, from_byte + index * vector.BYTES))
-        at.store(target, vector.at(to_byte + index * vector.BYTES), vector.stored(moved))
-
-    def word(at: Block, index: tirx.Expr) -> None:
-        byte = index * 4 + vectors * vector.BYTES
-        at.store(target, tirx.Ramp(to_byte + byte, 1, 4), tirx.BufferLoad(source, [tirx.Ramp(from_byte + byte, 1, 4)]))
-
-    block.loop("vector", vectors, one)
-    block.loop("word", rest // 4, word)
-
-
-def _copy_pixels(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, from_byte: tirx.Expr, target: tirx.Buffer, to_byte: tirx.Expr) -> None:
-    def channel(at: Block, pixel: tirx.Expr, number: tirx.Expr) -> None:
-        at.store(target, to_byte + pixel * plane.pixel_bytes + number, tirx.BufferLoad(source, [from_byte + pixel * stage.in_channels + number]))
-
-    block.loop("pixel", stage.in_size[1], lambda outer, pixel: outer.loop("channel", stage.in_channels, lambda at, number: channel(at, pixel, number)))
-
-
 def zero_fringe(block: Block, stage: Stage, output: tirx.Buffer, address: Address) -> None:
-    """Zero what no tile of the last conv writes: the rows below, and the four columns that no tile reaches."""
+    """Zero what no tile of the last conv writes: the rows below, and the columns that no tile's stores reach."""
+    pixels = 1 if stage.narrowing is None else 4  # of a vector
     height, width = stage.out_size
-    rows, four = -(-height // 8) * 8, int32(4)
+    rows, columns = -(-height // 8) * 8, -(-width // 8) * 8
     whole = Group(0, 1, stage.out_blocks, wide=False)
 
-    def four_pixels(at: Block, row: tirx.Expr, column: tirx.Expr, number: tirx.Expr) -> None:
-        zero(at, output, address(row, column, whole, number, 0), 1)
+    def store(at: Block, row: tirx.Expr, column: tirx.Expr, number: tirx.Expr) -> None:
+        first = address(row, column, whole, number, 0)
+        if stage.narrowing is None:
+            at.store(output, tirx.Ramp(first, 1, vector.WORDS), vector.filled(0))
+        else:
+            at.store(output, vector.at(first), vector.stored(vector.filled(0)))
 
-    def line(at: Block, row: tirx.Expr, first: int, count: int) -> None:
-        at.loop("four", count, lambda inner, index: inner.loop("block", stage.out_blocks, lambda last, number: four_pixels(last, row, index * four + first, number)))
+    def line(at: Block, row: tirx.Expr, start: int) -> None:
+        def blocks(inner: Block, index: tirx.Expr) -> None:
+            column = index * pixels + start
+            inner.loop("block", stage.out_blocks, lambda last, number: store(last, row, column, number))
 
-    across = -(-width // 8) * 2
-    block.loop("row", rows - height, lambda at, index: line(at, index + height, 0, across))
-    if 1 <= width % 8 <= 4:
-        block.loop("row", height, lambda at, row: line(at, row, (across - 1) * 4, 1))
+        at.loop("columns", (columns - start) // pixels, blocks)
+
+    block.loop("row", rows - height, lambda at, index: line(at, index + height, 0))
+    block.loop("row", height, lambda at, row: line(at, row, -(-width // pixels) * pixels))

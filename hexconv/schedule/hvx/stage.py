@@ -3,56 +3,85 @@
 import math
 from dataclasses import dataclass
 
+from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing
+from hexconv.spec import Chain
+from hexconv.spec.conv import Conv2d
+
 CHANNELS = 32  # of a block: an accumulator vector holds one pixel's 32 output channels
 WIDE = 4  # blocks that narrow to one vector of 128 channels of one pixel
 
 
 @dataclass(frozen=True)
-class Shift:
-    """Saturating rounding shifts: int32 to int16 by `first`, then to uint8 by `second`.
-
-    t = saturate_int16((acc + 2**(first-1)) >> first); y = saturate_uint8((t + 2**second/2) >> second).
-    """
-
-    first: int
-    second: int
-
-
-@dataclass(frozen=True)
-class Multiplier:
-    """Fixed point: t = saturate_int16(round((acc * factor + 2**30) >> 31, shift)); y = saturate_uint8(t)."""
-
-    factor: int
-    shift: int
-
-
-@dataclass(frozen=True)
 class Stage:
-    """One conv: uint8 in, 8-bit filters, int32 sums, uint8 out; heights, widths and paddings in pixels."""
+    """One conv, on unsigned bytes: sums over taps and channels of (a - in_zero) * (w - filter_zero).
+
+    Attributes:
+        in_channels: logical.
+        out_channels: logical.
+        in_size: rows and columns of its input.
+        out_size: rows and columns of its output.
+        kernel: (rows, columns), as are stride and dilation.
+        padding: rows and columns of `in_zero` around the input: top, left, bottom, right.
+        in_zero: zero point of the input.
+        filter_zero: zero point of the filter.
+        flips: whether the filter arrives as int8: 128 is added when it is staged.
+        has_bias: whether there is a bias per channel.
+        narrowing: from sums to bytes; None where the sums leave as they are.
+        offset: what narrowing wants added to every sum.
+    """
 
     in_channels: int
     out_channels: int
     in_size: tuple[int, int]
+    out_size: tuple[int, int]
     kernel: tuple[int, int]
     stride: tuple[int, int]
     dilation: tuple[int, int]
-    padding: tuple[int, int, int, int]  # top, left, bottom, right
-    signed_filter: bool
-    requantize: Shift | Multiplier
+    padding: tuple[int, int, int, int]
+    in_zero: int
+    filter_zero: int
+    flips: bool
+    has_bias: bool
+    narrowing: Shifts | FixedPoint | None
+    offset: int
 
     @property
-    def out_size(self) -> tuple[int, int]:
-        """Rows and columns of the output."""
-        top, left, bottom, right = self.padding
-        padded = (self.in_size[0] + top + bottom, self.in_size[1] + left + right)
-        sizes = zip(padded, self.kernel, self.stride, self.dilation, strict=True)
-        rows, columns = ((size - (taps - 1) * apart - 1) // step + 1 for size, taps, step, apart in sizes)
-        return rows, columns
+    def taps(self) -> int:
+        """Of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def padded_columns(self) -> int:
+        """Columns of the input with its padding."""
+        return self.padding[1] + self.in_size[1] + self.padding[3]
+
+    @property
+    def in_blocks(self) -> int:
+        """32-channel blocks of the input, the last one perhaps part full."""
+        return math.ceil(self.in_channels / CHANNELS)
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether what is added to the sums differs by channel."""
+        return self.has_bias or self.in_zero != 0
 
     @property
     def out_blocks(self) -> int:
         """32-channel blocks of the output, the last one perhaps part full."""
         return math.ceil(self.out_channels / CHANNELS)
+
+    def is_ragged(self, group: "Group") -> bool:
+        """Whether the last block of a group is filled only in part: then its repetitions differ."""
+        last = group.first_block + group.blocks * group.count == self.out_blocks
+        return last and self.out_channels % CHANNELS != 0
+
+    def channels_of(self, group: "Group", number: object, part: int) -> int:
+        """Logical channels in a block: 32, but for the last block of a ragged group."""
+        repetition = number if isinstance(number, int) else getattr(number, "value", 0)
+        block = int(repetition) * group.blocks + group.first_block + part
+        if self.is_ragged(group) and block == self.out_blocks - 1:
+            return self.out_channels % CHANNELS
+        return CHANNELS
 
 
 @dataclass(frozen=True)
@@ -121,3 +150,35 @@ def intermediate_planes(blocks: int, columns: int, rows: int) -> tuple[tuple[Pla
             planes.append(Plane(byte, channels, channels, row_bytes))
             byte += rows * row_bytes
     return tuple(planes), byte
+
+
+def stages_of(chain: Chain) -> tuple[Stage, ...] | None:
+    """The convs of an integer chain as the kernel has them; None where it can't serve one."""
+    stages = [_stage(chain, index, conv) for index, conv in enumerate(chain.conv)]
+    served = tuple(stage for stage in stages if stage)
+    return served if chain.is_integer and len(served) == len(stages) else None
+
+
+def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage | None:
+    flip = 128 if chain.dtype == "int8" else 0
+    how = conv.requantize
+    sequence = narrowing(how, how.zero_point + flip) if how else (None, 0)
+    if sequence is None:
+        return None
+    pad = conv.padding
+    return Stage(
+        in_channels=chain.shapes[index][3],
+        out_channels=conv.out_channels,
+        in_size=chain.shapes[index][1:3],
+        out_size=chain.shapes[index + 1][1:3],
+        kernel=conv.kernel,
+        stride=conv.stride,
+        dilation=conv.dilation,
+        padding=(pad.top, pad.left, pad.bottom, pad.right),
+        in_zero=chain.output_zero_point(index) + flip,
+        filter_zero=conv.filter_zero_point + flip,
+        flips=bool(flip),
+        has_bias=conv.bias,
+        narrowing=sequence[0],
+        offset=sequence[1],
+    )

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, int32
+from hexconv.schedule.hvx.block import Block, Number, int32
+from hexconv.schedule.hvx.offsets import ONES
 from hexconv.schedule.hvx.stage import Plane, Stage
 
 Words = Sequence[Sequence[tirx.Expr]]  # [pixel][word of the step]
@@ -32,7 +33,7 @@ class Operands:
     source: tirx.Buffer
     planes: tuple[Plane, ...]
     filters: tirx.Buffer
-    first_filter: "int | tirx.Expr"
+    first_filter: Number
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ def value(tile: Tile, pixel: int, part: int) -> tirx.Expr:
 
 
 def result(tile: Tile, pixel: int, part: int) -> tirx.Expr:
-    """`value`, less 128 windows where the tile has summed those."""
+    """`value`, less the filter's zero point times the window where the tile has summed that."""
     if not tile.windows:
         return value(tile, pixel, part)
-    return value(tile, pixel, part) - tirx.shift_left(_read(tile.windows[pixel]), vector.splat(7))
+    return value(tile, pixel, part) - _read(tile.windows[pixel]) * vector.splat(tile.stage.filter_zero)
 
 
 def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> None:
@@ -91,7 +92,7 @@ def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> N
         block.store(register, tirx.Ramp(0, 1, vector.WORDS), vector.splat(0))
 
 
-def reduce(block: Block, tile: Tile, operands: Operands, origin: "Sequence[tirx.Expr]", skip_words: int = 0) -> None:
+def reduce(block: Block, tile: Tile, operands: Operands, origin: Sequence[tirx.Expr], skip_words: int = 0) -> None:
     """Add every tap and channel to the sums.
 
     Args:
@@ -164,5 +165,5 @@ def add_words(block: Block, tile: Tile, operands: Operands, activations: Words, 
                 total = vector.dot4_add(value(tile, pixel, part), weights, activations[pixel][number])
                 block.store(tile.sums[pixel][part], tirx.Ramp(0, 1, vector.WORDS), total)
         for register, words in zip(tile.windows, activations, strict=False):
-            total = vector.dot4_add(_read(register), vector.splat(0x01010101), words[number])
+            total = vector.dot4_add(_read(register), vector.splat(ONES), words[number])
             block.store(register, tirx.Ramp(0, 1, vector.WORDS), total)

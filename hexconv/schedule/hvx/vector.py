@@ -4,6 +4,8 @@ A vector is 128 bytes, `int32x32` whatever its lanes mean; names and lane orders
 reference, as LLVM spells them (`llvm.hexagon.V6.*.128B`).
 """
 
+from collections.abc import Sequence
+
 from tvm import tirx
 
 from hexconv.schedule.hvx.block import int32
@@ -52,6 +54,21 @@ def narrow_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
     return _call("vasrwhrndsat", odd, even, int32(shift))
 
 
+def floor_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
+    """`narrow_words` without rounding."""
+    return _call("vasrwhsat", odd, even, int32(shift))
+
+
+def shift_right(words: tirx.Expr, shift: int) -> tirx.Expr:
+    """Words shifted right, without rounding."""
+    return _call("vasrw", words, int32(shift))
+
+
+def add_halfwords(one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """Signed halfwords added, saturated."""
+    return _call("vaddhsat", one, other)
+
+
 def narrow_halfwords(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
     """Signed halfwords to unsigned bytes, rounded, shifted right and saturated, interleaved as `narrow_words`."""
     return _call("vasrhubrndsat", odd, even, int32(shift))
@@ -92,9 +109,26 @@ def upper(pair: tirx.Expr) -> tirx.Expr:
     return _call("hi", pair)
 
 
-def zeros() -> tirx.Expr:
-    """128 zero bytes that LLVM doesn't take for a constant: a loop that stores them stays a loop of vector stores."""
-    return _call("vd0")
+def filled(byte: int) -> tirx.Expr:
+    """128 equal bytes that LLVM doesn't take for a constant: a loop that stores them is no call of memset."""
+    return moved(splat(signed(byte * 0x01010101)))
+
+
+def signed(word: int) -> int:
+    """32 bits as Python's int32."""
+    return (word & 0xFFFFFFFF) - ((word & 0x80000000) << 1)
+
+
+def bytes_where(first_lanes: int) -> tirx.Expr:
+    """All ones in the first `first_lanes` words, zeros in the others."""
+    lanes = tirx.Ramp(int32(0), int32(1), WORDS) < splat(first_lanes)
+    return tirx.Select(lanes, splat(-1), splat(0))
+
+
+def repeated(pattern: Sequence[int]) -> tirx.Expr:
+    """A constant of 128 bytes."""
+    words = [signed(int.from_bytes(bytes(pattern[at : at + 4]), "little")) for at in range(0, BYTES, 4)]
+    return tirx.Shuffle([int32(word) for word in words], [int32(lane) for lane in range(WORDS)])
 
 
 def moved(value: tirx.Expr) -> tirx.Expr:

@@ -1,6 +1,6 @@
-"""The zero point of signed filters: filters are stored plus 128, so every sum is 128 windows too large.
+"""The zero point of the filter: what every sum over a window has too much, or too little.
 
-    sum(w * a) = sum((w + 128) * a) - 128 * sum(a), over the window of an output pixel
+    sum(a * (w - zw)) = sum(a * w) - zw * sum(a), over the window of an output pixel
 
 `sum(a)` is the same for all output channels. It is made once per pixel: channels and rows of taps first, by vrmpy with
 ones and a tree of deals that turns 32 pixels' lanes into one vector of 32 pixels, then the columns of taps.
@@ -14,9 +14,9 @@ from tvm import tirx
 
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.block import Block, int32
+from hexconv.schedule.hvx.offsets import ONES
 from hexconv.schedule.hvx.stage import Plane, Stage
 
-ONES = 0x01010101
 PIXELS = vector.WORDS  # that the tree takes at a time
 
 
@@ -26,17 +26,19 @@ class Windows:
 
     Attributes:
         columns: int32, per source column the sum of its channels and rows of taps.
-        corrections: int32 [row of the stripe, output column], -128 times the window's sum.
+        corrections: int32 [row of the stripe, output column], minus the filter's zero point times the window's sum.
         width: of a row of `corrections`.
+        slack: whether 32 pixels past the end of a row are inside the source.
     """
 
     columns: tirx.Buffer
     corrections: tirx.Buffer
     width: int
+    slack: bool
 
 
 def served(stage: Stage, planes: Sequence[Plane], slack: bool) -> bool:
-    """Whether the tree serves this source: pixels of 4, 8, .. 64 or of 128n channels, and 32 pixels readable anywhere.
+    """Whether the tree serves this source: pixels of 4, 8, .. 64 or of 128n channels, 32 of them readable anywhere.
 
     `slack` says that 32 pixels past a row's end are inside the buffer; without it the rows have to be that wide.
     """
@@ -50,48 +52,53 @@ def slack_bytes(planes: Sequence[Plane]) -> int:
     return PIXELS * max(plane.pixel_bytes for plane in planes)
 
 
-def allocate(block: Block, stage: Stage, rows: int, name: str) -> Windows:
-    """Scratch for `rows` rows of output."""
-    across = stage.in_size[1] + stage.padding[1] + stage.padding[3]
-    width = math.ceil(stage.out_size[1] / PIXELS) * PIXELS
-    columns = math.ceil(across / PIXELS) * PIXELS + PIXELS + (stage.kernel[1] - 1) * stage.dilation[1]
-    return Windows(
-        block.allocate(tirx.decl_buffer((columns,), "int32", f"{name}_columns", data_alignment=vector.BYTES)),
-        block.allocate(tirx.decl_buffer((rows * width,), "int32", f"{name}_corrections", data_alignment=vector.BYTES)),
-        width,
-    )
+def column_words(stage: Stage) -> int:
+    """Elements of `Windows.columns`: whole groups of 32, and what the last group of windows reads past them."""
+    reach = (stage.kernel[1] - 1) * stage.dilation[1]
+    return math.ceil((stage.padded_columns + PIXELS + reach) / PIXELS) * PIXELS
 
 
-def correct_row(block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, windows: Windows, row: tirx.Expr, slack: bool) -> None:
+def row_words(stage: Stage) -> int:
+    """Elements of a row of `Windows.corrections`."""
+    return math.ceil(stage.out_size[1] / PIXELS) * PIXELS
+
+
+def correct_row(
+    block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, windows: Windows, row: tirx.Expr
+) -> None:
     """Fill row `row` of the corrections; `top` is the row of the source where its windows start."""
-    across = stage.in_size[1] + stage.padding[1] + stage.padding[3]
 
     def group(at: Block, index: tirx.Expr) -> None:
-        column = index * PIXELS
-        first = column if slack else at.bind("first", tirx.Min(column, int32(across - PIXELS)))
+        first = index * PIXELS
+        if not windows.slack:
+            first = at.bind("first", tirx.Min(first, int32(stage.padded_columns - PIXELS)))
         total = _column_sums(at, stage, planes, source, top, first)
         at.store(windows.columns, tirx.Ramp(first, 1, PIXELS), total)
 
-    block.loop("group", math.ceil(across / PIXELS), group)
+    block.loop("group", math.ceil(stage.padded_columns / PIXELS), group)
     if stage.stride[1] == 1:
         block.loop("group", windows.width // PIXELS, lambda at, index: _vector_windows(at, stage, windows, row, index))
     else:
         block.loop("column", stage.out_size[1], lambda at, column: _one_window(at, stage, windows, row, column))
 
 
-def _column_sums(block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, column: tirx.Expr) -> tirx.Expr:
+def _column_sums(
+    block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, column: tirx.Expr
+) -> tirx.Expr:
     """32 columns' sums over channels and rows of taps."""
     total: tirx.Expr | None = None
     for plane in planes:
         lanes = min(plane.channels, vector.BYTES) // 4
-        starts = [column * plane.pixel_bytes + pixel * plane.pixel_bytes for pixel in range(0, PIXELS, vector.WORDS // lanes)]
+        starts = [(column + pixel) * plane.pixel_bytes for pixel in range(0, PIXELS, vector.WORDS // lanes)]
         summed = _tree(block, stage, plane, source, top, starts)
-        total = summed if total is None else total + summed
+        total = summed if total is None else block.bind("total", total + summed, vector.VECTOR)
     assert total is not None
     return total
 
 
-def _tree(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, starts: Sequence[tirx.Expr]) -> tirx.Expr:
+def _tree(
+    block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, starts: Sequence[tirx.Expr]
+) -> tirx.Expr:
     """The sums of the pixels at `starts`, in order; deals halve the lanes that a pixel has."""
     if len(starts) == 1:
         return _leaf(block, stage, plane, source, top, starts[0])
@@ -102,7 +109,9 @@ def _tree(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: ti
     return block.bind("halved", vector.lower(pair) + vector.upper(pair), vector.VECTOR)
 
 
-def _leaf(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, start: tirx.Expr) -> tirx.Expr:
+def _leaf(
+    block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, start: tirx.Expr
+) -> tirx.Expr:
     """Sums of 4 channels per lane, over the rows of taps and, in a pixel of several vectors, over those."""
     total: tirx.Expr | None = None
     for tap in range(stage.kernel[0]):
@@ -116,15 +125,16 @@ def _leaf(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: ti
 
 
 def _vector_windows(block: Block, stage: Stage, windows: Windows, row: tirx.Expr, group: tirx.Expr) -> None:
-    taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(group * PIXELS + tap * stage.dilation[1], 1, PIXELS)]) for tap in range(stage.kernel[1])]
-    total = taps[0]
-    for tap in taps[1:]:
-        total = total + tap
-    block.store(windows.corrections, tirx.Ramp(row * windows.width + group * PIXELS, 1, PIXELS), total * vector.splat(-128))
+    """32 windows of stride 1."""
+    firsts = [group * PIXELS + tap * stage.dilation[1] for tap in range(stage.kernel[1])]
+    taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(first, 1, PIXELS)]) for first in firsts]
+    total = sum(taps[1:], start=taps[0])
+    at = tirx.Ramp(row * windows.width + group * PIXELS, 1, PIXELS)
+    block.store(windows.corrections, at, total * vector.splat(-stage.filter_zero))
 
 
 def _one_window(block: Block, stage: Stage, windows: Windows, row: tirx.Expr, column: tirx.Expr) -> None:
-    total: tirx.Expr = int32(0)
-    for tap in range(stage.kernel[1]):
-        total = total + tirx.BufferLoad(windows.columns, [column * stage.stride[1] + tap * stage.dilation[1]])
-    block.store(windows.corrections, row * windows.width + column, total * int32(-128))
+    columns = [column * stage.stride[1] + tap * stage.dilation[1] for tap in range(stage.kernel[1])]
+    taps = [tirx.BufferLoad(windows.columns, [index]) for index in columns]
+    total = sum(taps[1:], start=taps[0])
+    block.store(windows.corrections, row * windows.width + column, total * int32(-stage.filter_zero))
