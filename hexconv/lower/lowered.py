@@ -69,6 +69,7 @@ class Lowered:
     Attributes:
         module: plain loops over flat buffers, caches merged; what is built and what a `.tir` file parses back to.
         labelled: the same with the parts of the chain as loop annotations, for the printer.
+        shaped: the same before buffers become flat and share memory: what TVM's OOBChecker is asked about.
         unmerged: the same as `module` with every cache in memory of its own.
         caches: compacted, in the order in which they are first written.
         allocations: physical, in the order in which they are allocated.
@@ -76,6 +77,7 @@ class Lowered:
 
     module: tvm.IRModule
     labelled: tvm.IRModule
+    shaped: tvm.IRModule
     unmerged: tvm.IRModule
     caches: tuple[Cache, ...]
     allocations: tuple[Allocation, ...]
@@ -84,7 +86,8 @@ class Lowered:
 def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     compacted = passes.compact(sch.mod)
-    flat = rename_loops(passes.flatten(compacted))
+    shaped = rename_loops(passes.unblock(compacted))
+    flat = passes.flatten(shaped)
     targets = [_cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
@@ -92,6 +95,7 @@ def lower(sch: Schedule) -> Lowered:
     return Lowered(
         module=drop_annotations(labelled),
         labelled=labelled,
+        shaped=drop_annotations(shaped),
         unmerged=drop_annotations(unmerged),
         caches=_caches(compacted, targets),
         allocations=tuple(_allocations(labelled, targets)),

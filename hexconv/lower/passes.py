@@ -1,10 +1,11 @@
-"""The pass pipeline, in the order of what it decides: sizes of caches, flat loops, who shares memory with whom."""
+"""The pass pipeline, in the order of what it decides: sizes of caches, plain loops, flat buffers, who shares memory."""
 
 from collections.abc import Callable
 
 import tvm
 from tvm import s_tir, tirx
 
+from hexconv.lower.bounds import keep_inside
 from hexconv.lower.guards import guards_to_statements, hoist_guards
 
 
@@ -28,17 +29,22 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.ir.transform.Sequential(sequence)(module)
 
 
-def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to plain loops over one-dimensional buffers, every guard at the outermost loop that decides it."""
+def unblock(module: tvm.IRModule) -> tvm.IRModule:
+    """Blocks to plain loops, every guard at the outermost loop that decides it, every index provably in its buffer."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
-        tirx.transform.FlattenBuffer(),
-        tirx.transform.StmtSimplify(),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),
         tirx.transform.ConvertSSA(),
         tirx.transform.StmtSimplify(),
+        _function_pass(keep_inside),
     ]
+    return tvm.ir.transform.Sequential(sequence)(module)
+
+
+def flatten(module: tvm.IRModule) -> tvm.IRModule:
+    """Packed buffers to one-dimensional ones."""
+    sequence = [tirx.transform.FlattenBuffer(), tirx.transform.StmtSimplify()]
     return tvm.ir.transform.Sequential(sequence)(module)
 
 
