@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import tvm
 
+from hexconv.lower.case import kernel_of
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
 from hexconv.spec import Case
 
-LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((\w+), annotations=\{(.*)\}\)):$")
+LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
 VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data\)|(\w+)\.view\(\d+\))$")
 INDENT = 4
@@ -46,6 +47,7 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
+    yield f"# kernel: {kernel_of(case)}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -92,7 +94,7 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> It
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     """What to say above a line that allocates memory or names a part of it."""
-    if allocated := ALLOC.match(text):
+    if (allocated := ALLOC.match(text)) and allocated[1] in memories:
         memory = memories[allocated[1]]
         shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
         return f"# {memory.name}: {memory.elements} elements, {memory.bytes} bytes{shared}"

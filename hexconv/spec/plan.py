@@ -14,11 +14,14 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
+        kernel: `"plain"`, the documented schedule; `"hvx"`, the HVX kernels of `hexconv.schedule.hvx` for integer chains
+            (it stages whole filters, so `k_split` has no effect on it).
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
     """
 
     k_split: Size = 1
     h_split: Size = 1
+    kernel: Literal["plain", "hvx"] = "plain"
     storage: Literal["global", "vtcm"] = "global"
 
     @property
@@ -33,4 +36,6 @@ class Plan:
         >>> Plan(k_split=2, h_split=2).slug
         'ks2-hs2'
         """
-        return f"ks{self.k_split}-hs{self.h_split}" + ("-vtcm" if self.storage == "vtcm" else "")
+        storage = "-vtcm" if self.storage == "vtcm" else ""
+        kernel = f"-{self.kernel}" if self.kernel != "plain" else ""
+        return f"ks{self.k_split}-hs{self.h_split}{storage}{kernel}"

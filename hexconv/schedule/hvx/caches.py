@@ -44,7 +44,7 @@ def clear(block: Block, cache: Cache, by_vectors: bool) -> None:
     block.loop("word", cache.bytes // 8, lambda at, index: at.store(cache.buffer, tirx.Ramp(index * 8, 1, 8), nothing))
 
 
-def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: tirx.Expr) -> None:
+def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: Number) -> None:
     """Move the rows that this stripe reads again to the top of the cache, and clear the bottom padding."""
 
     def move(at: Block) -> None:

@@ -84,7 +84,7 @@ def chain_function(chain: Chain, plan: Plan, stages: Sequence[Stage]) -> tirx.Pr
             if cache and (any(cache.reader.padding) or cache is kernel.caches[0]):
                 by_vectors = cache is not kernel.caches[0] or fills_by_vectors(stages[0])
                 clear(block, cache, by_vectors)
-        block.loop("stripe", kernel.rows.stripes, lambda at, stripe: _stripe(at, kernel, number, stripe))
+        block.loop("stripe", kernel.rows.stripes, lambda at, stripe: _stripe(at, kernel, number, stripe), part="stripe of the output")
 
     body.loop("image", images, image)
     return tirx.PrimFunc(arguments.all, body.statement()).with_attr("global_symbol", "main")
@@ -143,9 +143,10 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     )
 
 
-def _stripe(block: Block, kernel: Kernel, image: tirx.Expr, stripe: tirx.Expr) -> None:
+def _stripe(block: Block, kernel: Kernel, image: tirx.Expr, stripe: Number) -> None:
     """All convs of one stripe."""
     rows, last = kernel.rows, len(kernel.filters)
+    stripe = stripe if rows.stripes > 1 else 0
     if kernel.caches[0]:
         roll(block, rows, 0, kernel.caches[0], stripe)
         fill_input(block, rows, kernel.image, kernel.caches[0], image, stripe)
@@ -159,6 +160,7 @@ def _stripe(block: Block, kernel: Kernel, image: tirx.Expr, stripe: tirx.Expr) -
         else:
             address = _packed_address(filter.stage, image)
         conv = Conv(
+            name=f"conv2d #{number + 1}",
             stage=filter.stage,
             source=source.buffer if source else kernel.image,
             planes=filter.planes,

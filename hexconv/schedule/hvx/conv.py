@@ -22,6 +22,7 @@ class Conv:
     """A conv with its buffers.
 
     Attributes:
+        name: of the conv, in listings.
         stage: the conv.
         source: activations, uint8, flat.
         planes: of the source.
@@ -35,6 +36,7 @@ class Conv:
         is_output: whether the target leaves the chain.
     """
 
+    name: str
     stage: Stage
     source: tirx.Buffer
     planes: tuple[Plane, ...]

@@ -52,7 +52,7 @@ def _correct(block: Block, conv: Conv, windows: Windows, begin: Number, end: Num
         top = at.bind("top", (index + begin) * stage.stride[0] - stage.padding[0] - conv.source_base)
         correct_row(at, stage, conv.planes, conv.source, top, windows, index)
 
-    block.loop("row", end - begin, row)
+    block.loop("row", end - begin, row, part=f"{conv.name}: zero point of the filter, by pixel")
 
 
 def _group(block: Block, conv: Conv, group: Group, number: Number, begin: Number, end: Number) -> None:
@@ -67,6 +67,12 @@ def _group(block: Block, conv: Conv, group: Group, number: Number, begin: Number
             _one_by_one(block, tiles, tile, operands)
 
 
+def _part(tiles: Tiles) -> str:
+    """What a loop over tiles is called in a listing."""
+    blocks, pixels = tiles.group.blocks, tiles.row.pixels
+    return f"{tiles.conv.name}: tiles of {pixels} pixels by {blocks} blocks of 32 channels"
+
+
 def _one_by_one(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> None:
     """before: nothing; after: for tile: start, reduce, store."""
 
@@ -78,7 +84,7 @@ def _one_by_one(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
         for store in stores(tiles, y, x, sums):
             store(at)
 
-    block.loop("tile", tiles.count, one)
+    block.loop("tile", tiles.count, one, part=_part(tiles))
 
 
 def _initial(block: Block, tiles: Tiles, y: tirx.Expr, x: tirx.Expr) -> Initial:
@@ -124,7 +130,7 @@ def _overlapped(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
 
     def all_tiles(at: Block) -> None:
         _start_tile(at, tiles, tile, operands, int32(0))
-        at.loop("tile", tirx.floordiv(tiles.count, int32(step)) if step > 1 else tiles.count, several)
+        at.loop("tile", tirx.floordiv(tiles.count, int32(step)) if step > 1 else tiles.count, several, part=_part(tiles))
 
     step = 1 if isinstance(tiles.conv.stage.narrowing, Shifts) or tiles.row.count % TILES_OF_STEP else TILES_OF_STEP
     block.when(tiles.count > 0, all_tiles)

@@ -6,7 +6,7 @@ It is needed where the conv can't read the input in place: padding, channels tha
 from tvm import tirx
 
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block
+from hexconv.schedule.hvx.block import Block, Number
 from hexconv.schedule.hvx.caches import Cache
 from hexconv.schedule.hvx.rows import Rows
 from hexconv.schedule.hvx.stage import Plane, Stage
@@ -35,7 +35,7 @@ def fills_by_vectors(stage: Stage) -> bool:
     return stage.in_channels % 8 == 0 and stage.in_size[1] * stage.in_channels % vector.BYTES == 0
 
 
-def fill_input(block: Block, rows: Rows, source: tirx.Buffer, cache: Cache, image: tirx.Expr, stripe: tirx.Expr) -> None:
+def fill_input(block: Block, rows: Rows, source: tirx.Buffer, cache: Cache, image: tirx.Expr, stripe: Number) -> None:
     """Copy the new rows of an image into its cache."""
     stage, [plane] = rows.stages[0], cache.planes
     begin = block.bind("begin", rows.begin(0, stripe))

@@ -8,7 +8,7 @@
 from tvm import tirx
 
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, int32
+from hexconv.schedule.hvx.block import Block, int32, vector_register
 from hexconv.schedule.hvx.filters import Filter, dealt, first_byte, steps
 from hexconv.schedule.hvx.stage import CHANNELS, Group
 
@@ -52,7 +52,7 @@ def words_of(filter: Filter) -> int:
 
 def _filter_sum(block: Block, filter: Filter, group: Group, number: tirx.Expr, part: int) -> tirx.Expr:
     """The sum of a channel's filter, per lane."""
-    register = block.allocate(tirx.decl_buffer((vector.WORDS,), "int32", "filter_sum", data_alignment=vector.BYTES))
+    register = vector_register(block, "filter_sum")
     whole = tirx.Ramp(0, 1, vector.WORDS)
     block.store(register, whole, vector.splat(0))
     first = first_byte(filter.stage, filter.planes, group, number)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32
+from hexconv.schedule.hvx.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx.offsets import ONES
 from hexconv.schedule.hvx.stage import Plane, Stage
 
@@ -60,8 +60,7 @@ def allocate_tile(block: Block, stage: Stage, pixels: int, blocks: int, windows:
     """
 
     def register(pixel: int, part: int) -> tirx.Buffer:
-        name = f"sum_{pixel}_{part}"
-        return block.allocate(tirx.decl_buffer((vector.WORDS,), "int32", name, data_alignment=vector.BYTES))
+        return vector_register(block, f"{pixel}_{part}")
 
     sums = tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels))
     return Tile(stage, sums, tuple(register(pixel, blocks) for pixel in range(pixels)) if windows else ())
