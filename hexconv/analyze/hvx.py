@@ -11,8 +11,8 @@ and the cache of that input holds as many rows as the widest of these over all s
 the lesser of its height and that last row; they begin where those of the stripe before ended, or at `first` where a
 stride steps over rows.
 
-Intermediates. 128 channels of a pixel lie together, as many times as there are; of what is left, 32. Each such plane has
-rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
+Intermediates. 128 channels of a pixel lie together, as many times as there are; of what is left, 32. Each such plane
+has rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
 
 Input cache. Only where the first conv can't read the argument in place: with padding, with channels that are no whole
 words, or int8. Pixels are widened to a word, or to doublewords above one.
@@ -20,8 +20,8 @@ words, or int8. Pixels are widened to a word, or to doublewords above one.
 Filters. All of them, one vector for 32 output and 4 input channels of a tap: as many words of 4 as the source's pixels
 have. Offsets: an int32 per output channel, where there is a bias or the input has a zero point.
 
-Zero point of the filter. An int32 per column of the source, and per pixel of the output rows of a stripe, in groups of 32;
-caches of such a conv have room for 32 pixels more, which is what is read at a time.
+Zero point of the filter. An int32 per column of the source, and per pixel of the output rows of a stripe, in groups of
+32; caches of such a conv have room for 32 pixels more, which is what is read at a time.
 """
 
 from dataclasses import dataclass

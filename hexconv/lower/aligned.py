@@ -22,7 +22,8 @@ def align_workspaces(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.t
     before:  cache = decl_buffer(n, data=TVMBackendAllocWorkspace(...)); ...
     after:   with attr(cache, "storage_alignment", 128): the same
 
-    Without it LLVM assumes nothing: every vector of a cache is loaded by `vmemu`, which takes both memory slots of a packet.
+    Without it LLVM assumes nothing: every vector of a cache is loaded by `vmemu`, which takes both memory slots of a
+    packet.
     Runs after `LowerTVMBuiltin`, which makes the calls.
     """
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _aligned), order="post"))

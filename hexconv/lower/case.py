@@ -28,8 +28,11 @@ def lower_case(case: Case) -> Lowered:
 def kernel_of(case: Case) -> str:
     """The kernel that a case gets, and why it isn't the one that its plan asks for.
 
-    >>> kernel_of(Case.parse("[chain]\\ninput = [1, 8, 8, 4]\\n[[chain.conv]]\\nout_channels = 2", "small"))
-    'plain'
+    A float chain with a plan for HVX gets the plain kernel:
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan
+    >>> kernel_of(Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(kernel="hvx")))
+    'plain: hvx serves uint8 and int8 chains, this one is float32'
     """
     if case.plan.kernel == "plain":
         return "plain"

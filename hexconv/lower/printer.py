@@ -47,7 +47,8 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
-    yield f"# kernel: {kernel_of(case)}"
+    if case.plan.kernel != "plain":
+        yield f"# kernel: {kernel_of(case)}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -130,7 +131,14 @@ def _nest_at(lines: Sequence[Line], index: int) -> list[tuple[str, str]]:
     nest: list[tuple[str, str]] = []
     for offset, line in enumerate(lines[index:]):
         loop = LOOP.match(line.text)
-        if not loop or line.depth != lines[index].depth + offset:
+        if not loop or line.depth != lines[index].depth + offset or (offset and not _is_alone(lines, index + offset)):
             break
         nest.append((loop[1], loop[2]))
     return nest
+
+
+def _is_alone(lines: Sequence[Line], index: int) -> bool:
+    """Whether nothing follows a loop inside of the loop around it."""
+    depth = lines[index].depth
+    after = next((line.depth for line in lines[index + 1 :] if line.depth <= depth and line.text), depth - 1)
+    return after < depth

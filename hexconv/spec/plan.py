@@ -14,8 +14,8 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
-        kernel: `"plain"`, the documented schedule; `"hvx"`, the HVX kernels of `hexconv.schedule.hvx` for integer chains
-            (it stages whole filters, so `k_split` has no effect on it).
+        kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
+            which stage whole filters, so that `k_split` has no effect on them.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
     """
 

@@ -76,7 +76,9 @@ class Block:
         body(inner, variable)
         notes = {PART: part, LOOP_NAME: name} if part else None
         if inner._statements:
-            self._statements.append(tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement(), annotations=notes))
+            self._statements.append(
+                tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement(), annotations=notes)
+            )
 
     def when(self, condition: tirx.Expr, body: Callable[["Block"], None]) -> None:
         """`if condition: body`."""

@@ -1,4 +1,4 @@
-"""Rows in caches: into the input cache, from the end of a stripe to the start of the next, zero points where nothing is."""
+"""Rows in caches: from the end of a stripe to the start of the next, and zero points where nothing is."""
 
 from dataclasses import dataclass
 

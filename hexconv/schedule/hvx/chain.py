@@ -84,7 +84,12 @@ def chain_function(chain: Chain, plan: Plan, stages: Sequence[Stage]) -> tirx.Pr
             if cache and (any(cache.reader.padding) or cache is kernel.caches[0]):
                 by_vectors = cache is not kernel.caches[0] or fills_by_vectors(stages[0])
                 clear(block, cache, by_vectors)
-        block.loop("stripe", kernel.rows.stripes, lambda at, stripe: _stripe(at, kernel, number, stripe), part="stripe of the output")
+        block.loop(
+            "stripe",
+            kernel.rows.stripes,
+            lambda at, stripe: _stripe(at, kernel, number, stripe),
+            part="stripe of the output",
+        )
 
     body.loop("image", images, image)
     return tirx.PrimFunc(arguments.all, body.statement()).with_attr("global_symbol", "main")
@@ -95,7 +100,9 @@ def _arguments(chain: Chain, stages: Sequence[Stage]) -> Arguments:
     return Arguments(
         image=_argument("input", chain.input, chain.dtype),
         filters=tuple(
-            _argument(f"filter{number}", (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNELS, 4), chain.dtype)
+            _argument(
+                f"filter{number}", (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNELS, 4), chain.dtype
+            )
             for number, stage in enumerate(stages, 1)
         ),
         biases=tuple(
@@ -133,9 +140,7 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
         rows=rows,
         scope=scope,
         image=block.view(arguments.image, _elements(arguments.image), "uint8"),
-        output=block.view(
-            arguments.output, _elements(arguments.output), "uint8" if stages[-1].narrowing else "int32"
-        ),
+        output=block.view(arguments.output, _elements(arguments.output), "uint8" if stages[-1].narrowing else "int32"),
         caches=caches,
         filters=tuple(filters),
         offsets=tuple(offsets),

@@ -41,7 +41,9 @@ def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
             for number in range(group.count):
                 _group(block, conv, group, int32(number), begin, end)
         else:
-            block.loop("group", group.count, lambda at, number, group=group: _group(at, conv, group, number, begin, end))
+            block.loop(
+                "group", group.count, lambda at, number, group=group: _group(at, conv, group, number, begin, end)
+            )
 
 
 def _correct(block: Block, conv: Conv, windows: Windows, begin: Number, end: Number) -> None:
@@ -130,7 +132,9 @@ def _overlapped(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
 
     def all_tiles(at: Block) -> None:
         _start_tile(at, tiles, tile, operands, int32(0))
-        at.loop("tile", tirx.floordiv(tiles.count, int32(step)) if step > 1 else tiles.count, several, part=_part(tiles))
+        at.loop(
+            "tile", tirx.floordiv(tiles.count, int32(step)) if step > 1 else tiles.count, several, part=_part(tiles)
+        )
 
     step = 1 if isinstance(tiles.conv.stage.narrowing, Shifts) or tiles.row.count % TILES_OF_STEP else TILES_OF_STEP
     block.when(tiles.count > 0, all_tiles)
@@ -146,8 +150,8 @@ def _store_and_start(
 ) -> None:
     """Store a tile and start the next one, in the order that fills packets best.
 
-    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both multipliers of
-    HVX for two packets per sum: then what narrows and what starts alternate, by block; by pixel they can't without
+    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both multiply
+    pipes of HVX for two packets per sum: then what narrows and what starts alternate, by block; by pixel they can't without
     holding all first filter vectors.
     """
     if isinstance(tiles.conv.stage.narrowing, Shifts):

@@ -3,9 +3,9 @@
     before: filter[ko, co, kh, kw, ci/4, 32, 4]                    (OIHW8i32o4i, as it arrives)
     after:  cache[group][plane][kh][kw][word of channels][block][32, 4]
 
-A wide group (its four blocks narrow to 128 channels of one pixel) also gets its channels dealt: lane i of vector k holds
-channel 4i + k. Where the packed filter has no channel the cache holds the filter's zero point, so that what is multiplied
-with it counts nothing, whatever it is.
+A wide group (its four blocks narrow to 128 channels of one pixel) also gets its channels dealt: lane i of vector k
+holds channel 4i + k. Where the packed filter has no channel the cache holds the filter's zero point, so that what is
+multiplied with it counts nothing, whatever it is.
 """
 
 from collections.abc import Sequence

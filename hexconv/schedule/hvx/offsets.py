@@ -20,7 +20,9 @@ def stage_offsets(block: Block, filter: Filter, bias: tirx.Buffer | None, offset
     if bias is not None:
         _pad_bias(block, bias, offsets, filter.stage.out_channels)
     for group in filter.groups:
-        block.loop("group", group.count, lambda at, number, group=group: _group(at, filter, group, number, bias, offsets))
+        block.loop(
+            "group", group.count, lambda at, number, group=group: _group(at, filter, group, number, bias, offsets)
+        )
 
 
 def _pad_bias(block: Block, bias: tirx.Buffer, offsets: tirx.Buffer, channels: int) -> None:

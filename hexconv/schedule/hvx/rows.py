@@ -1,23 +1,24 @@
 """Which rows of every tensor a stripe computes, as closed forms of the stripe's number.
 
-All work for Python integers (sizes) and for TIR expressions (loop bounds). A stripe is `stripe_rows` rows of the chain's output.
+All work for Python integers (sizes) and for TIR expressions (loop bounds). A stripe is `stripe_rows` rows of
+the chain's output.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.hvx.block import Number
 from hexconv.schedule.hvx.stage import Stage
-
-Number = "int | tirx.Expr"
 
 
 def smaller(one: Number, other: Number) -> Number:
+    """The lesser of two."""
     return min(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Min(one, other)
 
 
 def larger(one: Number, other: Number) -> Number:
+    """The greater of two."""
     return max(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Max(one, other)
 
 
@@ -30,6 +31,7 @@ class Rows:
 
     @property
     def stripes(self) -> int:
+        """In an image."""
         return -(-self.height(len(self.stages)) // self.stripe_rows)
 
     def height(self, tensor: int) -> int:
@@ -60,7 +62,7 @@ class Rows:
         return (self.end(tensor + 1, stripe) - 1) * reader.stride[0] + (reach - reader.padding[0])
 
     def base(self, tensor: int, stripe: Number) -> Number:
-        """The first row that the next conv reads in `stripe`, negative in the top padding: row 0 of the tensor's cache."""
+        """The first row that the next conv reads in `stripe` (negative in the top padding): row 0 of the cache."""
         reader = self.stages[tensor]
         return self.begin(tensor + 1, stripe) * reader.stride[0] - reader.padding[0]
 
@@ -72,7 +74,3 @@ class Rows:
     def has_bottom_padding(self, tensor: int) -> bool:
         """Whether some stripe reads rows past the last one."""
         return any(self.wanted_end(tensor, stripe) > self.height(tensor) for stripe in range(self.stripes))
-
-
-def rows_of(stages: Sequence[Stage], stripe_rows: int) -> Rows:
-    return Rows(tuple(stages), stripe_rows)

@@ -46,10 +46,12 @@ class Tile:
 
     @property
     def pixels(self) -> int:
+        """In a row."""
         return len(self.sums)
 
     @property
     def blocks(self) -> int:
+        """Of 32 output channels."""
         return len(self.sums[0])
 
 
@@ -101,29 +103,35 @@ def reduce(block: Block, tile: Tile, operands: Operands, origin: Sequence[tirx.E
         origin: per plane, the byte of the source where the window of the tile's first pixel starts.
         skip_words: words of the first run that are in the sums already.
     """
-    stage, first_step = tile.stage, 0
+    first_step = 0
     for plane, byte in zip(operands.planes, origin, strict=True):
-        runs, run_words, taps = _runs(stage, plane)
-        plane_steps, start_step = stage.kernel[0] * taps * run_words, first_step
-
-        def add_run(inner: Block, row: tirx.Expr, tap: tirx.Expr) -> None:
-            at = byte + row * (stage.dilation[0] * plane.row_bytes) + tap * (stage.dilation[1] * plane.pixel_bytes)
-            step = (row * taps + tap) * run_words + start_step
-            _run(inner, tile, operands, plane, at, step, run_words, skip_words)
-
-        block.loop("row", stage.kernel[0], lambda rows, row: rows.loop("tap", taps, lambda inner, tap: add_run(inner, row, tap)))
-        first_step += plane_steps
+        _reduce_plane(block, tile, operands, plane, byte, first_step, skip_words)
+        first_step += tile.stage.taps * plane.steps
 
 
-def _runs(stage: Stage, plane: Plane) -> tuple[int, int, int]:
-    """Runs of contiguous words in a window: (runs, words in a run, runs in a row of taps)."""
+def _reduce_plane(
+    block: Block, tile: Tile, operands: Operands, plane: Plane, byte: Number, first_step: int, skip_words: int
+) -> None:
+    """Every tap and channel of one plane; where pixels lie close, a row of taps is one run of words."""
+    stage = tile.stage
     contiguous = stage.dilation[1] == 1 and plane.pixel_bytes == plane.steps * 4
-    taps = 1 if contiguous else stage.kernel[1]
+    runs = 1 if contiguous else stage.kernel[1]
     words = plane.steps * (stage.kernel[1] if contiguous else 1)
-    return stage.kernel[0] * taps, words, taps
+
+    def add_run(at: Block, row: tirx.Expr, tap: tirx.Expr) -> None:
+        down, right = stage.dilation[0] * plane.row_bytes, stage.dilation[1] * plane.pixel_bytes
+        step = (row * runs + tap) * words + first_step
+        _run(at, tile, operands, plane, byte + row * down + tap * right, step, words, skip_words)
+
+    def add_row(at: Block, row: tirx.Expr) -> None:
+        at.loop("tap", runs, lambda inner, tap: add_run(inner, row, tap))
+
+    block.loop("row", stage.kernel[0], add_row)
 
 
-def _run(block: Block, tile: Tile, operands: Operands, plane: Plane, byte: tirx.Expr, step: tirx.Expr, words: int, skip: int) -> None:
+def _run(
+    block: Block, tile: Tile, operands: Operands, plane: Plane, byte: tirx.Expr, step: tirx.Expr, words: int, skip: int
+) -> None:
     """A run of contiguous words: two at a time where doublewords are aligned."""
     pair = 2 if words % 2 == 0 and plane.pixel_bytes % 8 == 0 and plane.row_bytes % 8 == 0 else 1
 
@@ -139,7 +147,9 @@ def load_words(block: Block, tile: Tile, operands: Operands, plane: Plane, byte:
     """`words` (1 or 2) words of every pixel of the tile."""
     apart = tile.stage.stride[1] * plane.pixel_bytes
     if words == 1:
-        return [[_word(block, operands.source, byte + pixel * apart, "uint8x4", "int32")] for pixel in range(tile.pixels)]
+        return [
+            [_word(block, operands.source, byte + pixel * apart, "uint8x4", "int32")] for pixel in range(tile.pixels)
+        ]
     pairs = [_word(block, operands.source, byte + pixel * apart, "uint8x8", "int64") for pixel in range(tile.pixels)]
     return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
 

@@ -1,7 +1,7 @@
 """HVX instructions as TIR expressions: one call, one instruction of the hardware.
 
-A vector is 128 bytes, `int32x32` whatever its lanes mean; names and lane orders are those of Qualcomm's HVX programmer's
-reference, as LLVM spells them (`llvm.hexagon.V6.*.128B`).
+A vector is 128 bytes, `int32x32` whatever its lanes mean; names and lane orders are those of Qualcomm's HVX
+programmer's reference, as LLVM spells them (`llvm.hexagon.V6.*.128B`).
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr
 
 
 def narrow_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
-    """Words to halfwords, rounded, shifted right and saturated; halfword 2i from lane i of `even`, 2i + 1 from `odd`."""
+    """Words to halfwords, rounded, shifted right, saturated; halfword 2i is lane i of `even`, 2i + 1 of `odd`."""
     return _call("vasrwhrndsat", odd, even, int32(shift))
 
 
@@ -117,12 +117,6 @@ def filled(byte: int) -> tirx.Expr:
 def signed(word: int) -> int:
     """32 bits as Python's int32."""
     return (word & 0xFFFFFFFF) - ((word & 0x80000000) << 1)
-
-
-def bytes_where(first_lanes: int) -> tirx.Expr:
-    """All ones in the first `first_lanes` words, zeros in the others."""
-    lanes = tirx.Ramp(int32(0), int32(1), WORDS) < splat(first_lanes)
-    return tirx.Select(lanes, splat(-1), splat(0))
 
 
 def repeated(pattern: Sequence[int]) -> tirx.Expr:

@@ -64,7 +64,13 @@ def row_words(stage: Stage) -> int:
 
 
 def correct_row(
-    block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, windows: Windows, row: tirx.Expr
+    block: Block,
+    stage: Stage,
+    planes: Sequence[Plane],
+    source: tirx.Buffer,
+    top: tirx.Expr,
+    windows: Windows,
+    row: tirx.Expr,
 ) -> None:
     """Fill row `row` of the corrections; `top` is the row of the source where its windows start."""
 
@@ -109,9 +115,7 @@ def _tree(
     return block.bind("halved", vector.lower(pair) + vector.upper(pair), vector.VECTOR)
 
 
-def _leaf(
-    block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, start: tirx.Expr
-) -> tirx.Expr:
+def _leaf(block: Block, stage: Stage, plane: Plane, source: tirx.Buffer, top: tirx.Expr, start: tirx.Expr) -> tirx.Expr:
     """Sums of 4 channels per lane, over the rows of taps and, in a pixel of several vectors, over those."""
     total: tirx.Expr | None = None
     for tap in range(stage.kernel[0]):
