@@ -2,8 +2,8 @@
 
     python -m hexconv.run.packets schedules/hvx/*.toml --csv reports/hvx.csv
 
-Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what the
-definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.
+Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
+the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.
 """
 
 import argparse

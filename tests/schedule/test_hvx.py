@@ -1,4 +1,4 @@
-"""The HVX kernels: exact on the simulator, no slower than what they were written for, and the caches that were predicted."""
+"""The HVX kernels: exact on the simulator, as dense as they were written to be, with the caches that were predicted."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @pytest.mark.simulator
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(hvx_cases())
 def test_any_integer_chain_is_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator()).check.passed
@@ -29,7 +29,7 @@ def test_any_integer_chain_is_exact(case: Case) -> None:
     ("name", "least"),
     [
         ("a-shift", 240),
-        ("a-multiplier", 222),
+        ("a-multiplier", 225),
         ("a-filter-zero", 230),
         ("b-shift", 250),
     ],
@@ -42,7 +42,7 @@ def test_the_kernels_reach_their_figures_and_are_exact(name: str, least: float) 
     assert case.chain.macs / result.counts.packets >= least
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(hvx_cases())
 def test_the_closed_form_is_what_is_allocated(case: Case) -> None:
     usage = cache_usage(case, lower_case(case))

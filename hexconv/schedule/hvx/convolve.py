@@ -1,6 +1,7 @@
 """One conv over a range of rows: corrections, then tiles, group by group."""
 
 from collections.abc import Callable
+from itertools import zip_longest
 
 from tvm import tirx
 
@@ -8,7 +9,7 @@ from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.block import Block, Number, int32
 from hexconv.schedule.hvx.conv import Conv, Tiles, tile_pixels, tile_rows
 from hexconv.schedule.hvx.filters import first_byte
-from hexconv.schedule.hvx.narrowing import Shifts
+from hexconv.schedule.hvx.narrowing import FixedPoint
 from hexconv.schedule.hvx.stage import CHANNELS, Group
 from hexconv.schedule.hvx.tile import (
     Operands,
@@ -136,7 +137,8 @@ def _overlapped(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
             "tile", tirx.floordiv(tiles.count, int32(step)) if step > 1 else tiles.count, several, part=_part(tiles)
         )
 
-    step = 1 if isinstance(tiles.conv.stage.narrowing, Shifts) or tiles.row.count % TILES_OF_STEP else TILES_OF_STEP
+    unrolls = isinstance(tiles.conv.stage.narrowing, FixedPoint) and tiles.row.count % TILES_OF_STEP == 0
+    step = TILES_OF_STEP if unrolls else 1
     block.when(tiles.count > 0, all_tiles)
 
 
@@ -150,24 +152,22 @@ def _store_and_start(
 ) -> None:
     """Store a tile and start the next one, in the order that fills packets best.
 
-    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both multiply
-    pipes of HVX for two packets per sum: then what narrows and what starts alternate, by block; by pixel they can't without
-    holding all first filter vectors.
+    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes
+    of HVX for two packets per sum: then what narrows and what starts alternate, narrowing one ahead, so that the shifts
+    and stores behind each multiplier find packets to go into.
     """
-    if isinstance(tiles.conv.stage.narrowing, Shifts):
-        _start_tile(block, tiles, tile, operands, following)
-        for store in written:
-            store(block)
-        return
-    if tiles.group.wide or len(written) != tile.blocks:
-        for store in written:
-            store(block)
-        _start_tile(block, tiles, tile, operands, following)
-        return
     words, initial = _first_operands(block, tiles, tile, operands, following)
-    for part, store in enumerate(written):
-        store(block)
-        _start_block(block, tile, operands, words, initial, part)
+    starts = [
+        lambda part=part: _start_block(block, tile, operands, words, initial, part) for part in range(tile.blocks)
+    ]
+    narrows = [lambda store=store: store(block) for store in written]
+    if isinstance(tiles.conv.stage.narrowing, FixedPoint):
+        lead, *rest = narrows
+        order = [lead, *(step for pair in zip_longest(rest, starts) for step in pair if step)]
+    else:
+        order = starts + narrows
+    for step in order:
+        step()
 
 
 def _start_tile(block: Block, tiles: Tiles, tile: Tile, operands: Operands, index: tirx.Expr) -> None:

@@ -38,7 +38,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile's shape and its registers: `sums[pixel][block]`, each a buffer of one vector that LLVM keeps in a register."""
+    """A tile's shape and its registers: `sums[pixel][block]`, buffers of one vector that LLVM keeps in registers."""
 
     stage: Stage
     sums: tuple[tuple[tirx.Buffer, ...], ...]
