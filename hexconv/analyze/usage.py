@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hexconv.analyze.documented import documented_elements
-from hexconv.analyze.footprint import PredictedCache, cache_footprints
-from hexconv.analyze.hvx import hvx_footprints
-from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
-from hexconv.lower import Allocation, Cache, Lowered, kernel_of
+from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.predicted import predicted_allocations, predicted_caches
+from hexconv.analyze.sharing import PredictedAllocation
+from hexconv.lower import Allocation, Cache, Lowered
 from hexconv.spec import Case
 
 
@@ -78,9 +78,8 @@ class Usage:
 
 def cache_usage(case: Case, lowered: Lowered) -> Usage:
     """Compare the closed form of a case with what TVM allocated for it."""
-    caches, memories = _predictions(case)
-    predicted = {cache.name: cache for cache in caches}
-    shared = {memory.holds: memory for memory in memories}
+    predicted = {cache.name: cache for cache in predicted_caches(case.chain, case.plan)}
+    shared = {memory.holds: memory for memory in predicted_allocations(case.chain, case.plan)}
     return Usage(
         case=case.name,
         caches=tuple(_cache(cache, predicted[cache.name]) for cache in lowered.caches),
@@ -88,15 +87,6 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
         peak_bytes=sum(memory.bytes for memory in lowered.allocations),
         agrees=_same_caches(lowered.caches, predicted) and _same_memory(lowered.allocations, shared),
     )
-
-
-def _predictions(case: Case) -> tuple[tuple[PredictedCache, ...], tuple[PredictedAllocation, ...]]:
-    """The closed forms of the kernel that the case gets; HVX's caches share no memory."""
-    chain, plan = case.chain, case.plan
-    if kernel_of(case) != "hvx":
-        return cache_footprints(chain, plan), shared_allocations(chain, plan)
-    caches = hvx_footprints(chain, plan)
-    return caches, tuple(PredictedAllocation((cache.name,), cache.dtype, cache.bytes) for cache in caches)
 
 
 def _cache(cache: Cache, predicted: PredictedCache) -> CacheUsage:

@@ -1,7 +1,7 @@
 """From a Schedule to something that can be read, measured or run."""
 
-from hexconv.lower.case import kernel_of, lower_case
+from hexconv.lower.case import lower_case
 from hexconv.lower.lowered import Allocation, Cache, Lowered, lower
 from hexconv.lower.printer import annotated_tir
 
-__all__ = ["Allocation", "Cache", "Lowered", "annotated_tir", "kernel_of", "lower", "lower_case"]
+__all__ = ["Allocation", "Cache", "Lowered", "annotated_tir", "lower", "lower_case"]

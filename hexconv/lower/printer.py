@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import tvm
 
-from hexconv.lower.case import kernel_of
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case
+from hexconv.spec import Case, hvx_refusal
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
@@ -48,7 +47,8 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     if case.plan.kernel != "plain":
-        yield f"# kernel: {kernel_of(case)}"
+        refusal = hvx_refusal(case.chain)
+        yield f"# kernel: plain, since {refusal}" if refusal else f"# kernel: {case.plan.kernel}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]

@@ -1,7 +1,6 @@
 """A chain of convs, each reading what the one before it wrote, and the logical shapes along it."""
 
 from functools import cached_property
-from math import prod
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -54,14 +53,6 @@ class Chain:
         for conv in self.conv:
             shapes.append(_output_shape(conv, shapes[-1]))
         return tuple(shapes)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates of all convs: each product of an output's definition once, padding's included."""
-        return sum(
-            prod(shape) * source[3] * prod(conv.kernel)
-            for source, shape, conv in zip(self.shapes, self.shapes[1:], self.conv, strict=False)
-        )
 
     @property
     def is_integer(self) -> bool:

@@ -1,5 +1,7 @@
 """The instruction sequences of requantisation, step by step in numpy, against the definition."""
 
+from typing import Literal
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,17 +34,13 @@ def by_instructions(sums: Array, how: Shifts | FixedPoint) -> Array:
     rounding=st.sampled_from(["away", "up"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_narrowing_is_requantisation(multiplier: int, shift: int, zero_point: int, rounding: str, seed: int) -> None:
+def test_narrowing_is_requantisation(
+    multiplier: int, shift: int, zero_point: int, rounding: Literal["away", "up"], seed: int
+) -> None:
     how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
-    found = narrowing(how, zero_point)
-    assert found
-    sequence, offset = found
+    sequence, offset = narrowing(how, zero_point)
     random, edges = np.random.default_rng(seed), np.arange(-300, 300)
     unit = min(2 ** (31 - shift) // multiplier, 2**21)  # a sum of about one step of the output
     sums = np.concatenate([edges, edges * unit + random.integers(-2, 3, 600), random.integers(-(2**28), 2**28, 4000)])
     sums = sums[np.abs(sums) < 2**29]
     np.testing.assert_array_equal(by_instructions(sums + offset, sequence), requantized(sums, how, "uint8"))
-
-
-def test_a_left_shift_is_not_served() -> None:
-    assert narrowing(Requantize(multiplier=1 << 30, shift=1), 0) is None

@@ -1,6 +1,5 @@
 """The `hvx` strategy: uint8 and int8 chains by vrmpy, sums in registers, rows rolling through caches."""
 
 from hexconv.schedule.hvx.chain import chain_function
-from hexconv.schedule.hvx.stage import stages_of
 
-__all__ = ["chain_function", "stages_of"]
+__all__ = ["chain_function"]

@@ -29,6 +29,7 @@ from hexconv.schedule.hvx.stage import (
     intermediate_groups,
     intermediate_planes,
     output_groups,
+    stages_of,
 )
 from hexconv.schedule.hvx.windows import Windows, column_words, row_words, served, slack_bytes
 from hexconv.spec import Chain, Plan, tensor_extents
@@ -64,17 +65,17 @@ class Kernel:
     windows: tuple[Windows | None, ...]
 
 
-def chain_function(chain: Chain, plan: Plan, stages: Sequence[Stage]) -> tirx.PrimFunc:
+def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
         chain: an integer chain.
         plan: `h_split` blocks of 8 rows are a stripe; all output channels of a stripe are computed at once.
-        stages: `stages_of(chain)`.
     """
+    stages = stages_of(chain)
     arguments = _arguments(chain, stages)
     body = Block()
-    kernel = _prepare(body, Rows(tuple(stages), plan.h_split * ROW_BLOCK), plan.scope, arguments)
+    kernel = _prepare(body, Rows(stages, plan.h_split * ROW_BLOCK), plan.scope, arguments)
     zero_at = _packed_address(stages[-1], int32(0))
     images = chain.input[0]
 

@@ -43,15 +43,12 @@ class FixedPoint:
     ties_away: bool
 
 
-def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int] | None:
+def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int]:
     """The sequence for one requantisation, and what has to be added to every sum before it.
 
     Args:
-        how: as the user states it.
+        how: as the user states it; its shift is 0 or less (`hexconv.spec.hvx_refusal`).
         zero_point: of the uint8 output.
-
-    Returns:
-        None where it shifts left: sums would have to saturate first, which HVX has no instruction for.
 
     A rounding shift by `first` and another by `second` are floors of floors, so they are one floor:
 
@@ -62,8 +59,6 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
     >>> narrowing(Requantize(multiplier=1 << 30, shift=-11), 0)
     (Shifts(first=5, rounds=False, second=7), 1)
     """
-    if how.shift > 0:
-        return None
     first, second = 31 - (how.multiplier.bit_length() - 1), -how.shift
     is_power = how.multiplier & (how.multiplier - 1) == 0
     ties_matter = how.rounding == "away" and second > 0 and zero_point > 0

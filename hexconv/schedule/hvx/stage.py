@@ -152,19 +152,15 @@ def intermediate_planes(blocks: int, columns: int, rows: int) -> tuple[tuple[Pla
     return tuple(planes), byte
 
 
-def stages_of(chain: Chain) -> tuple[Stage, ...] | None:
-    """The convs of an integer chain as the kernel has them; None where it can't serve one."""
-    stages = [_stage(chain, index, conv) for index, conv in enumerate(chain.conv)]
-    served = tuple(stage for stage in stages if stage)
-    return served if chain.is_integer and len(served) == len(stages) else None
+def stages_of(chain: Chain) -> tuple[Stage, ...]:
+    """The convs of an integer chain as the kernel has them."""
+    return tuple(_stage(chain, index, conv) for index, conv in enumerate(chain.conv))
 
 
-def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage | None:
+def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
     flip = 128 if chain.dtype == "int8" else 0
     how = conv.requantize
-    sequence = narrowing(how, how.zero_point + flip) if how else (None, 0)
-    if sequence is None:
-        return None
+    sequence, offset = narrowing(how, how.zero_point + flip) if how else (None, 0)
     pad = conv.padding
     return Stage(
         in_channels=chain.shapes[index][3],
@@ -179,6 +175,6 @@ def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage | None:
         filter_zero=conv.filter_zero_point + flip,
         flips=bool(flip),
         has_bias=conv.bias,
-        narrowing=sequence[0],
-        offset=sequence[1],
+        narrowing=sequence,
+        offset=offset,
     )

@@ -1,6 +1,6 @@
 """MACs per packet of cases on the simulator, as a table and as CSV.
 
-    python -m hexconv.run.packets schedules/hvx/*.toml --csv reports/hvx.csv
+    python -m hexconv.report.packets schedules/hvx/*.toml --csv reports/hvx.csv
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
 the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.
@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from hexconv.lower import kernel_of, lower_case
+from hexconv.analyze.work import needed_macs
+from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case
+from hexconv.spec import Case, kernel_of
 
 LIMIT = 256  # two vrmpy of 128 MACs in every packet
 
@@ -25,11 +26,11 @@ def row(case: Case) -> dict[str, object]:
     """One case, run and judged."""
     result = run_case(case, lower_case(case), Simulator())
     assert result.counts
-    macs, packets = case.chain.macs, result.counts.packets
+    macs, packets = needed_macs(case.chain), result.counts.packets
     return {
         "case": case.name,
         "chain": case.chain.slug,
-        "kernel": kernel_of(case),
+        "kernel": kernel_of(case.chain, case.plan),
         "passed": result.check.passed,
         "macs": macs,
         "packets": packets,
@@ -41,7 +42,7 @@ def row(case: Case) -> dict[str, object]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table; exit 1 if a result is wrong."""
-    parser = argparse.ArgumentParser(prog="hexconv.run.packets", description="MACs per packet on the simulator.")
+    parser = argparse.ArgumentParser(prog="hexconv.report.packets", description="MACs per packet on the simulator.")
     parser.add_argument("cases", nargs="+", type=Path)
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args(arguments)
