@@ -11,7 +11,7 @@ from hexconv.analyze.work import needed_macs
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, hvx_refusal, kernel_of
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, hvx_refusal, kernel_of
 from tests.schedule.integer_chains import hvx_cases
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
@@ -22,6 +22,19 @@ SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(hvx_cases())
 def test_any_integer_chain_is_exact(case: Case) -> None:
+    assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_computed() -> None:
+    stepping = Conv2d(
+        out_channels=32,
+        stride=(2, 2),
+        padding=Padding(top=1, left=1, bottom=1, right=1),
+        filter_zero_point=7,
+        requantize=Requantize(multiplier=1 << 24, shift=-5),
+    )
+    case = Case("stepping", Chain(input=(1, 60, 9, 32), dtype="uint8", conv=(stepping, stepping)), Plan(kernel="hvx"))
     assert run_case(case, lower_case(case), Simulator()).check.passed
 
 
