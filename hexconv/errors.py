@@ -6,9 +6,9 @@ escapes to the command line is a bug of hexconv.
 
 
 class HexconvError(Exception):
-    """Base of everything that is the user's to mend; its text is one line.
+    r"""Base of everything that is the user's to mend; its text is one line.
 
-    >>> str(HexconvError("first line\\n  second line"))
+    >>> str(HexconvError("first line\n  second line"))
     'first line second line'
     """
 

@@ -1,10 +1,10 @@
 """How large every cache is, from the shapes and the plan alone: the closed form.
 
-One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. What it
-needs is found backwards, from the output to the input.
+One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. What
+it needs is found backwards, from the output to the input.
 
-Output cache. One step of the last conv: h_split block rows (all of them if there are fewer), full width, k_split channel
-blocks.
+Output cache. One step of the last conv: h_split block rows (all of them if there are fewer), full width, k_split
+channel blocks.
 
 Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
 own; a 3x3 kernel makes a cache 9 times as large.
@@ -18,16 +18,16 @@ stripe that it reads holds
 
     slabs = ((8 * step - 1) * stride + (kernel - 1) * dilation) // 8 + 1
 
-slabs of 8 rows, or the whole tensor if that is less. For 1x1 with stride 1 that is `step`. A 3x3 kernel reads 2 rows more
-than it writes, its halo, and these open one more slab: step 2 reads rows 0 .. 17, slabs 0, 1 and 2. This is why the
-document's 3x3 caches have h_split + 1 = 3 slabs. Stride 2 reads twice the rows: 31 + 2 rows, 5 slabs.
+slabs of 8 rows, or the whole tensor if that is less. For 1x1 with stride 1 that is `step`. A 3x3 kernel reads 2 rows
+more than it writes, its halo, and these open one more slab: step 2 reads rows 0 .. 17, slabs 0, 1 and 2. This is why
+the document's 3x3 caches have h_split + 1 = 3 slabs. Stride 2 reads twice the rows: 31 + 2 rows, 5 slabs.
 
-Intermediates. The stripe that the next conv reads, with all channels: a conv sums over all input channels, so all output
-channels of the conv before it must be there.
+Intermediates. The stripe that the next conv reads, with all channels: a conv sums over all input channels, so all
+output channels of the conv before it must be there.
 
-Steps of earlier convs. The slabs of an intermediate are again computed h_split at a time (fewer if it has fewer), and the
-stripe behind them follows by the same formula with step = min(h_split, slabs). The input cache is the stripe that the
-first conv reads in one of its steps.
+Steps of earlier convs. The slabs of an intermediate are again computed h_split at a time (fewer if it has fewer), and
+the stripe behind them follows by the same formula with step = min(h_split, slabs). The input cache is the stripe that
+the first conv reads in one of its steps.
 
 Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
 

@@ -1,15 +1,15 @@
 """Who shares memory with whom: lifetimes from the loop nest, then the rule by which TVM's StorageRewrite reuses memory.
 
-A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement of
-that loop's body that touches it. Walking the nest once,
+A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement
+of that loop's body that touches it. Walking the nest once,
 
-- a cache that starts takes the smallest free allocation that is large enough, else the largest free one of the same dtype
-  (which then grows), if the two sizes are within a factor of 16; else it gets an allocation of its own;
+- a cache that starts takes the smallest free allocation that is large enough, else the largest free one of the same
+  dtype (which then grows), if the two sizes are within a factor of 16; else it gets an allocation of its own;
 - a statement that ends one cache and starts another, element by element, may run in place: same dtype, same size;
 - a cache that ends sets its allocation free.
 
-So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The document's
-figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
+So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The
+document's figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
 """
 
 from collections.abc import Iterator, Sequence
@@ -138,7 +138,9 @@ class _Memories:
         same = (
             source
             for source in step.ends
-            if source in self._home and self._home[source].dtype == cache.dtype and self._home[source].bytes == cache.bytes
+            if source in self._home
+            and self._home[source].dtype == cache.dtype
+            and self._home[source].bytes == cache.bytes
         )
         return next(same, None) if step.elementwise else None
 

@@ -16,7 +16,7 @@ app = App(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and leave with its exit code: 0 holds, 1 checked and does not hold, 2 bad input or missing tool."""
+    """Run the program and leave with its exit code: 0 holds, 1 does not hold, 2 bad input or a missing tool."""
     sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
 
 

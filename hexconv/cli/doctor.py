@@ -22,11 +22,7 @@ def doctor(*, json: bool = False) -> int:
     """
     parts = examine()
     if json:
-        print(
-            json_module.dumps(
-                [{**dataclasses.asdict(part), "present": part.present} for part in parts], indent=2
-            )
-        )
+        print(json_module.dumps([{**dataclasses.asdict(part), "present": part.present} for part in parts], indent=2))
     else:
         Console().print(_table(parts))
     return 0 if complete(parts) else 1

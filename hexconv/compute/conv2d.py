@@ -21,7 +21,9 @@ def pack_input(image: te.Tensor, extents: Extents, zero_point: int) -> te.Tensor
         logical = image[at.n, at.row - extents.top, at.column - extents.left, at.channel]
         return at.where_logical(extents, logical, tirx.const(zero_point, image.dtype))
 
-    def packed(n: tirx.Var, ho: tirx.Var, wo: tirx.Var, co: tirx.Var, hi: tirx.Var, wi: tirx.Var, ci: tirx.Var) -> tirx.Expr:
+    def packed(
+        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, co: tirx.Var, hi: tirx.Var, wi: tirx.Var, ci: tirx.Var
+    ) -> tirx.Expr:
         return element(n, ho, wo, co, hi, wi, ci)
 
     return te.compute(extents.packed_shape, packed, name="input_cache")
@@ -38,7 +40,14 @@ def filter_shape(conv: Conv2d, in_channels: int) -> tuple[int, ...]:
 
 
 def conv2d(
-    conv: Conv2d, source: te.Tensor, filter: te.Tensor, zero_point: int, output: Extents, in_channels: int, dtype: str, name: str
+    conv: Conv2d,
+    source: te.Tensor,
+    filter: te.Tensor,
+    zero_point: int,
+    output: Extents,
+    in_channels: int,
+    dtype: str,
+    name: str,
 ) -> te.Tensor:
     """The sums of a conv2d, NHWC8h8w32c in `dtype`; zero where the output has no logical element.
 
@@ -53,7 +62,7 @@ def conv2d(
         name: of the stage, its block and its buffer.
 
     The condition stands inside the sum and depends on no reduction axis: what lies outside is never read, so no index
-    leaves its buffer (the listing of seed document 003, "3x3 conv2d -> conv2d (no padding)", reads past its caches here).
+    leaves its buffer (the 3x3 listing of seed document 003 reads past its caches here).
     """
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
     rc = te.reduce_axis((0, in_channels), "rc")
@@ -66,7 +75,9 @@ def conv2d(
         tap = filter[ko, rc // CHANNEL_BLOCK, rh, rw, inner // FILTER_INNER_CHANNELS, ki, inner % FILTER_INNER_CHANNELS]
         return _centred(source[at.packed], zero_point, dtype) * _centred(tap, conv.filter_zero_point, dtype)
 
-    def element(n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var) -> tirx.Expr:
+    def element(
+        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var
+    ) -> tirx.Expr:
         to = Position.of(n, ho, wo, ko, hi, wi, ki)
         value = to.where_logical(output, product(to, ko, ki), tirx.const(0, dtype))
         return te.sum(value, axis=[rc, rh, rw])

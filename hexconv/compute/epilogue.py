@@ -29,7 +29,9 @@ def epilogue(
         name: of the stage, its block and its buffer.
     """
 
-    def element(n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var) -> tirx.Expr:
+    def element(
+        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var
+    ) -> tirx.Expr:
         at = Position.of(n, ho, wo, ko, hi, wi, ki)
         value = sums[at.n, ho, wo, ko, hi, wi, ki]
         value = value + bias[at.channel] if bias is not None else value
@@ -41,7 +43,7 @@ def epilogue(
 
 
 def requantized(value: tirx.Expr, by: Requantize, dtype: str) -> tirx.Expr:
-    """`Requantize` in TIR, in 64 bits so that nothing overflows on the way (numpy's twin is `reference.requantized`)."""
+    """`Requantize` in TIR, in 64 bits so that nothing overflows (numpy's twin is `reference.requantized`)."""
     wide = _clamped(value.astype("int64") * (1 << max(by.shift, 0)), -(2**31), 2**31 - 1)
     high = (wide * tirx.const(by.multiplier, "int64") + tirx.const(1 << 30, "int64")) >> tirx.const(31, "int64")
     shifted = _rounding_shift(high, max(-by.shift, 0), by.rounding)

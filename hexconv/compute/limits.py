@@ -16,8 +16,8 @@ def check_supported(chain: Chain) -> None:
     """Refuse a chain that the scheme or TVM can't do.
 
     Raises:
-        Unsupported: a tensor too large for TVM's 32-bit indices, sums that overflow int32, or a conv of whose output only
-            the padding is read.
+        Unsupported: a tensor too large for TVM's 32-bit indices, sums that overflow int32, or a conv of whose output
+            only the padding is read.
     """
     _check_indices(chain)
     _check_sums(chain)
@@ -59,6 +59,6 @@ def _check_something_is_read(chain: Chain) -> None:
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             raise Unsupported(
-                f"chain.conv[{index}] reads nothing but the padding of its input, so that the chain's output is constant; "
+                f"chain.conv[{index}] reads nothing but the padding of its input: the output is constant; "
                 "use less padding or a smaller stride"
             )

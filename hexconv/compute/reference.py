@@ -4,6 +4,7 @@ Floats are summed in float64 and rounded to the chain's dtype wherever a tensor 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from hexconv.spec.chain import INTEGER_RANGE, Chain
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.requantize import Requantize
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequence[Array | None]) -> Array:
@@ -37,7 +38,7 @@ def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequ
 
 
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
-    """`out[n, y, x, k] = sum over rh, rw, c of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c] * filter[k, c, rh, rw]`.
+    """`out[n, y, x, k] = sum of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c] * filter[k, c, rh, rw]`.
 
     Zero points are subtracted first; what lies outside of the image is zero.
     """

@@ -8,7 +8,7 @@ from hexconv.spec import Case
 
 
 def lower_case(case: Case) -> Lowered:
-    """compute -> schedule -> lower.
+    """Compute -> schedule -> lower.
 
     Raises:
         Unsupported: what TVM or the scheme can't do, by name.

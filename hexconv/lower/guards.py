@@ -16,7 +16,6 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op
 
-
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
 

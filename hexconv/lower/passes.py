@@ -7,13 +7,14 @@ from tvm import s_tir, tirx
 
 from hexconv.lower.guards import guards_to_statements, hoist_guards
 
+
 def compact(module: tvm.IRModule) -> tvm.IRModule:
     """Allocate each cache where it is used, in the size of the region that is used there.
 
     CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
-    (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer loops
-    that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the outer
-    loops are gone from them, and the second run finds the exact size.
+    (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer
+    loops that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the
+    outer loops are gone from them, and the second run finds the exact size.
     """
     sequence = [
         s_tir.transform.LowerInitBlock(),

@@ -47,9 +47,13 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     yield "# caches (compacted):"
-    yield from _table([("cache", "scope", "dtype", "shape", "elements", "bytes")] + [
-        (c.name, c.scope, c.dtype, "x".join(map(str, c.shape)), str(c.elements), str(c.bytes)) for c in lowered.caches
-    ])
+    yield from _table(
+        [("cache", "scope", "dtype", "shape", "elements", "bytes")]
+        + [
+            (c.name, c.scope, c.dtype, "x".join(map(str, c.shape)), str(c.elements), str(c.bytes))
+            for c in lowered.caches
+        ]
+    )
     yield "# allocations (merged):"
     rows = [(a.name, ", ".join(a.holds), str(a.elements), str(a.bytes)) for a in lowered.allocations]
     yield from _table([("allocation", "holds", "elements", "bytes"), *rows])

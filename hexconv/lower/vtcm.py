@@ -72,9 +72,7 @@ def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _place(func: Node, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
-    return func.with_body(
-        tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post")
-    )
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post"))
 
 
 def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
@@ -82,9 +80,7 @@ def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
     buffers = [step.buffer for step in sequence.seq if _in_vtcm(step)]
     if not buffers:
         return sequence
-    steps = [
-        part for step in sequence.seq for part in (_allocation(step.buffer) if _in_vtcm(step) else (step,))
-    ]
+    steps = [part for step in sequence.seq for part in (_allocation(step.buffer) if _in_vtcm(step) else (step,))]
     return tirx.SeqStmt(steps + [_release(buffer) for buffer in reversed(buffers)])
 
 

@@ -46,4 +46,6 @@ def check(output: Array, expected: Array, dtype: str) -> Check:
     rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
     close = bool(np.all(error <= atol * largest + rtol * np.abs(expected.astype(np.float64))))
     max_abs_error = float(np.max(error, initial=0.0))
-    return Check(close and fringe_is_zero, max_abs_error, max_abs_error / largest if largest else max_abs_error, fringe_is_zero)
+    return Check(
+        close and fringe_is_zero, max_abs_error, max_abs_error / largest if largest else max_abs_error, fringe_is_zero
+    )

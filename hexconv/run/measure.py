@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.compute import reference
+from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
-from hexconv.layout import packed
 from hexconv.spec import Case
 
 

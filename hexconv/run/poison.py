@@ -48,6 +48,4 @@ def _where(memory: Array, start: int, stop: int, expected: int) -> tuple[int, in
     different = memory[start:stop:2] != expected
     if not different.any():
         return None
-    return start + 2 * int(different.argmax()), start + 2 * (
-        len(different) - 1 - int(different[::-1].argmax())
-    )
+    return start + 2 * int(different.argmax()), start + 2 * (len(different) - 1 - int(different[::-1].argmax()))

@@ -42,9 +42,7 @@ class Runner(Protocol):
         """The word for this place on the command line: `llvm` or `hexagon`."""
         ...
 
-    def run(
-        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
-    ) -> Measurement:
+    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
         """Run `main` once.
 
         Args:

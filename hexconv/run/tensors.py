@@ -36,7 +36,9 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     their fan-in, so that every tensor of a chain has values of the order of one.
     """
     random = np.random.default_rng(seed)
-    shapes = [(conv.out_channels, shape[3], *conv.kernel) for conv, shape in zip(chain.conv, chain.shapes, strict=False)]
+    shapes = [
+        (conv.out_channels, shape[3], *conv.kernel) for conv, shape in zip(chain.conv, chain.shapes, strict=False)
+    ]
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
         filters=tuple(_values(random, shape, chain.dtype, sqrt(3 / prod(shape[1:]))) for shape in shapes),

@@ -29,8 +29,8 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axe
     before:  T.reads(input_cache[n, h // 8, w // 8, rc // 32, h % 8, w % 8, rc % 32])
     after:   T.reads(input_cache[n, h // 8, w // 8, rc // 32, 0:8, 0:8, 0:32])
 
-    Whatever is then computed at a loop of `block` is computed in whole blocks. Without it a conv with stride 2 would have
-    its input cached in blocks of 7 rows, since it never reads the 8th; packed blocks are 8x8x32 wherever they lie.
+    Whatever is then computed at a loop of `block` is computed in whole blocks. Without it a conv with stride 2 would
+    have its input cached in blocks of 7 rows, since it never reads the 8th; packed blocks are 8x8x32 wherever they lie.
     (`Schedule.annotate_buffer_access` does the same, but refuses blocks with reduction axes.)
     """
     sblock = sch.get(block)

@@ -14,8 +14,8 @@ Pattern: input -> conv2d #1 -> ... -> conv2d #n -> output, as `hexconv.compute.c
 2. Declare that convs read whole blocks, so that everything computed for them is whole blocks (`read_whole_blocks`).
 3. Tile the write-back: this is the outermost nest.
 4. From the last conv to the first: fuse it into the nest of the one after it, give it outer loops of its own, and read
-   its filter there. The cache read that comes last is placed first, since each new stage lands just before the consumer.
-5. Set sums to zero apart from summing them (decompose_reduction), at rc_outer as the document has it.
+   its filter there. The cache read that comes last is placed first, since each new stage lands just before the
+consumer. 5. Set sums to zero apart from summing them (decompose_reduction), at rc_outer as the document has it.
 
 Why not split the consumer's rows so that they always divide: the document's caches hold the rows of a whole step, and a
 step that divides would be another schedule. The rest of a split is a guard (T.where) on the loop.

@@ -50,7 +50,9 @@ class Case:
         most_k = max(output.channel_blocks for output in outputs)
         most_h = max(output.row_blocks for output in outputs)
         if self.plan.k_split > most_k:
-            raise InputError("plan.k_split", str(self.plan.k_split), f"1 to {most_k}, the blocks of 32 channels of a conv")
+            raise InputError(
+                "plan.k_split", str(self.plan.k_split), f"1 to {most_k}, the blocks of 32 channels of a conv"
+            )
         if self.plan.h_split > most_h:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
 
@@ -82,7 +84,6 @@ class Case:
             raise first_complaint(error, where) from None
         except InputError as error:
             raise error.within(where) from None
-
 
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""

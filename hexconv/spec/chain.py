@@ -90,9 +90,7 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
     """Logical NHWC of a conv's output; sizes below one mean that the kernel does not fit."""
     n, h, w, _ = shape
     padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
-    rows, columns = (
-        (p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True)
-    )
+    rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
     return n, rows, columns, conv.out_channels
 
 
@@ -104,7 +102,7 @@ def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int
             raise InputError(
                 f"chain.conv[{index}].kernel",
                 f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
-                f"at most the {p} {axis} of its padded input; a smaller kernel or dilation, or {reach - p} more padding",
+                f"at most the {p} {axis} of its padded input; a smaller kernel, or {reach - p} more padding",
             )
 
 

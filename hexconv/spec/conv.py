@@ -25,7 +25,7 @@ def _padding(value: object, info: ValidationInfo) -> object:
         value = [value] * 4
     if isinstance(value, (list, tuple)) and len(value) == 4:
         sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
-        # From a file the sides are still to be checked, each under its own path; from Python that is Padding's own work.
+        # From a file the sides are still to be checked, each under its own path; from Python, Padding does that.
         return sides if info.mode == "json" else Padding(**sides)
     if isinstance(value, Padding):
         return value

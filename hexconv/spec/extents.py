@@ -9,8 +9,8 @@ so the padding of all later convs is part of the stored tensor: its logical row 
 
     top = padding.top + stride * top_of_the_output
 
-and no index is ever negative, whatever the padding. Where the first stored row of a stripe of the output is a multiple of
-8, so is the first row of what it reads: stripes of every tensor start at block rows. The same holds for columns.
+and no index is ever negative, whatever the padding. Where the first stored row of a stripe of the output is a multiple
+of 8, so is the first row of what it reads: stripes of every tensor start at block rows. The same holds for columns.
 
 Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
 """

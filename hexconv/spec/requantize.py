@@ -16,14 +16,14 @@ class Requantize:
     """`output = saturate(zero_point + rounding_shift(high_half(accumulator, multiplier), shift))`.
 
     The arithmetic is TFLite's reference kernel (`MultiplyByQuantizedMultiplier`): the accumulator is shifted left by
-    `shift` where it is positive, then multiplied by the Q0.31 `multiplier` with the high half of twice the product kept,
-    rounded (saturating), then divided by 2**-shift where shift is negative, ties away from zero.
+    `shift` where it is positive, then multiplied by the Q0.31 `multiplier` with the high half of twice the product
+    kept, rounded (saturating), then divided by 2**-shift where shift is negative, ties away from zero.
 
     Attributes:
         multiplier: Q0.31 fixed point, 2**30 is one half.
         shift: power of two, positive is left, as TFLite stores it.
         zero_point: of the output, in the range of its dtype.
-        rounding: `"away"` is TFLite's (ties away from zero); `"up"` rounds ties up, which is what HVX's `vasr:rnd` does.
+        rounding: `"away"` is TFLite's (ties away from zero); `"up"` rounds ties up, as HVX's `vasr:rnd`.
     """
 
     multiplier: Annotated[int, Field(ge=1, le=2**31 - 1)]

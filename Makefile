@@ -1,0 +1,37 @@
+# Every target works as the first command on a fresh clone: what it needs is installed into .venv first, once.
+.DEFAULT_GOAL := help
+.PHONY: help tir test lint types imports check clean
+BIN := .venv/bin
+CASES := $(sort $(wildcard schedules/*.toml))
+WORKERS ?= 2
+
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+.venv/installed: pyproject.toml .ci/setup
+	@.ci/setup
+
+tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
+	$(BIN)/hexconv tir $(CASES)
+	$(BIN)/hexconv cache $(CASES) --csv reports/cache_usage.csv
+
+test: .venv/installed ## run the tests, in parallel
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+lint: .venv/installed ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed ## pyright
+	$(BIN)/pyright
+
+imports: .venv/installed ## import-linter: which room may import which
+	$(BIN)/lint-imports
+
+check: lint types imports test ## all of the above
+
+clean: ## remove what can be made again
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+-include .ci/*.mk
