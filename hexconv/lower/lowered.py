@@ -1,6 +1,6 @@
 """A lowered schedule: the module that is printed and built, and the memory that TVM gave to its caches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -85,7 +85,8 @@ def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     compacted = passes.compact(sch.mod)
     flat = rename_loops(passes.flatten(compacted))
-    targets = [_cache_name(store.buffer.name) for store in stores(flat)]
+    arguments = [argument.name for argument in flat["main"].params]
+    targets = [_cache_name(store.buffer.name, arguments) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     labelled = rename_buffers(merged, targets)
@@ -93,26 +94,32 @@ def lower(sch: Schedule) -> Lowered:
         module=drop_annotations(labelled),
         labelled=labelled,
         unmerged=drop_annotations(unmerged),
-        caches=_caches(compacted, targets),
+        caches=_caches(compacted, targets, arguments),
         allocations=tuple(_allocations(labelled, targets)),
     )
 
 
-def _cache_name(buffer: str) -> str:
-    """`cache_read` and `cache_write` name a buffer after its scope; here it is a cache.
+def _cache_name(buffer: str, arguments: Sequence[str]) -> str:
+    """A cache's name: TVM names what stages an argument after the argument, and everything after its scope.
 
-    >>> _cache_name("filter1_global.vtcm")
-    'filter1_cache'
+    >>> _cache_name("filter1_global", ["filter1"]), _cache_name("intermediate1_global.vtcm", ["filter1"])
+    ('filter1_cache', 'intermediate1')
     """
-    return buffer.partition("_global")[0] + "_cache" if "_global" in buffer else buffer
+    name, staged, _scope = buffer.partition("_global")
+    return f"{name}_cache" if staged and name in arguments else name
 
 
-def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
+def _caches(compacted: tvm.IRModule, first_use: Sequence[str], arguments: Sequence[str]) -> tuple[Cache, ...]:
     """The buffers that blocks allocate."""
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(compacted["main"].body, (s_tir.SBlock, lambda block: buffers.extend(block.alloc_buffers)))
     caches = [
-        Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
+        Cache(
+            _cache_name(buffer.name, arguments),
+            buffer.scope(),
+            str(buffer.dtype),
+            tuple(int(size) for size in buffer.shape),
+        )
         for buffer in buffers
     ]
     return tuple(sorted(caches, key=lambda cache: first_use.index(cache.name)))
