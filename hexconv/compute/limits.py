@@ -54,11 +54,11 @@ def _check_sums(chain: Chain) -> None:
 
 
 def _check_something_is_read(chain: Chain) -> None:
-    """With large padding and stride a conv may read nothing but the padding of what comes before it."""
-    for index, extents in enumerate(tensor_extents(chain)[:-1]):
+    """A conv whose whole output would be left out has no place in the schedule (`hexconv.spec.extents`, last paragraph)."""
+    for index, extents in enumerate(tensor_extents(chain)[1:-1], start=1):
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             raise Unsupported(
-                f"chain.conv[{index}] reads nothing but the padding of its input: the output is constant; "
-                "use less padding or a smaller stride"
+                f"chain.conv[{index}] reads nothing but the padding of its input, so the output is constant whatever "
+                "comes before it; use less padding or a smaller stride"
             )
