@@ -84,7 +84,7 @@ class Lowered:
 def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     compacted = passes.compact(sch.mod)
-    flat = rename_loops(passes.flatten(compacted))
+    flat = rename_loops(passes.flatten(passes.unblock(compacted)))
     arguments = [argument.name for argument in flat["main"].params]
     targets = [_cache_name(store.buffer.name, arguments) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)

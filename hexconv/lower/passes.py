@@ -28,18 +28,25 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.ir.transform.Sequential(sequence)(module)
 
 
-def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to plain loops over one-dimensional buffers, every guard at the outermost loop that decides it.
-
-    Guards become statements before buffers become flat. FlattenBuffer simplifies an index by the conditions around it:
-    with the condition inside of the value, `sums` would be read at another index than `output` is written at, and
-    StorageRewrite could not see that the two may share memory element by element.
-    """
+def unblock(module: tvm.IRModule) -> tvm.IRModule:
+    """Blocks to plain loops, every guard at the outermost loop that decides it."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
         tirx.transform.StmtSimplify(),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),
+    ]
+    return tvm.ir.transform.Sequential(sequence)(module)
+
+
+def flatten(module: tvm.IRModule) -> tvm.IRModule:
+    """One-dimensional buffers.
+
+    Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
+    inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
+    see that the two may share memory element by element.
+    """
+    sequence = [
         tirx.transform.FlattenBuffer(),
         tirx.transform.ConvertSSA(),
         tirx.transform.StmtSimplify(),
