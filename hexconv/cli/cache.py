@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from hexconv.analyze import cache_usage
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
+from hexconv.cli.show import show
 from hexconv.lower import lower_case
 from hexconv.report import cache_csv, cache_table
 
@@ -28,5 +27,5 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
     if json:
         print_json(usages)
     else:
-        Console().print(cache_table(usages))
+        show(cache_table(usages))
     return 0 if all(usage.agrees for usage in usages) else 1

@@ -3,10 +3,10 @@
 import dataclasses
 import json as json_module
 
-from rich.console import Console
 from rich.table import Table
 
 from hexconv.cli.app import app
+from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
 
@@ -24,7 +24,7 @@ def doctor(*, json: bool = False) -> int:
     if json:
         print(json_module.dumps([{**dataclasses.asdict(part), "present": part.present} for part in parts], indent=2))
     else:
-        Console().print(_table(parts))
+        show(_table(parts))
     return 0 if complete(parts) else 1
 
 

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json
+from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
 from hexconv.run.host import Host
@@ -48,7 +48,7 @@ def run(
     if json:
         print_json(rows)
     else:
-        Console().print(_table(rows))
+        show(_table(rows))
     if any("error" in row for row in rows):
         return 2
     return 0 if all(row["passed"] for row in rows) else 1

@@ -3,8 +3,9 @@
 import tvm
 from tvm import te
 
-from hexconv.compute.conv2d import conv2d, filter_shape, pack_input
+from hexconv.compute.conv2d import Source, conv2d, pack_input
 from hexconv.compute.epilogue import epilogue, needs_epilogue
+from hexconv.compute.stored import filter_layout
 from hexconv.spec import Chain, Extents, tensor_extents
 
 
@@ -23,7 +24,8 @@ def chain_module(chain: Chain) -> tvm.IRModule:
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     tensor = pack_input(image, extents[0], chain.zero_point)
     for index in range(len(chain.conv)):
-        tensor = _stage(chain, index, tensor, filters[index], biases[index], extents[index + 1])
+        source = Source(tensor, extents[index], chain.output_zero_point(index))
+        tensor = _stage(chain, index, source, filters[index], biases[index], extents[index + 1])
     arguments = [image, *filters, *(bias for bias in biases if bias is not None), tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
@@ -39,13 +41,12 @@ def has_epilogue(chain: Chain, index: int) -> bool:
 
 
 def _stage(
-    chain: Chain, index: int, source: te.Tensor, filter: te.Tensor, bias: te.Tensor | None, output: Extents
+    chain: Chain, index: int, source: Source, filter: te.Tensor, bias: te.Tensor | None, output: Extents
 ) -> te.Tensor:
     """One conv with its epilogue."""
     conv, name = chain.conv[index], output_name(chain, index)
-    zero_point, in_channels = chain.output_zero_point(index), chain.shapes[index][3]
     sums_name = f"accumulator{index + 1}" if has_epilogue(chain, index) else name
-    sums = conv2d(conv, source, filter, zero_point, output, in_channels, chain.accumulator_dtype, sums_name)
+    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, sums_name)
     if not has_epilogue(chain, index):
         return sums
     fringe = 0 if name == "output" else chain.output_zero_point(index + 1)
@@ -54,7 +55,7 @@ def _stage(
 
 def _filter(chain: Chain, index: int) -> te.Tensor:
     """The packed filter of conv `index`."""
-    shape = filter_shape(chain.conv[index], chain.shapes[index][3])
+    shape = filter_layout(chain.conv[index], chain.shapes[index][3]).physical_shape
     return te.placeholder(shape, chain.dtype, f"filter{index + 1}")
 
 

@@ -2,7 +2,7 @@
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position
+from hexconv.compute.stored import Position, activation_layout
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.extents import Extents
@@ -28,18 +28,19 @@ def epilogue(
         dtype: of the output.
         name: of the stage, its block and its buffer.
     """
+    layout = activation_layout(output)
 
     def element(
         n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var
     ) -> tirx.Expr:
-        at = Position.of(n, ho, wo, ko, hi, wi, ki)
-        value = sums[at.n, ho, wo, ko, hi, wi, ki]
+        at = Position.of(layout, (n, ho, wo, ko, hi, wi, ki))
+        value = sums[n, ho, wo, ko, hi, wi, ki]
         value = value + bias[at.channel] if bias is not None else value
         value = te.max(value, tirx.const(0, sums.dtype)) if conv.activation == "relu" else value
         value = requantized(value, conv.requantize, dtype) if conv.requantize else value.astype(dtype)
         return at.where_logical(output, value, tirx.const(fringe, dtype))
 
-    return te.compute(output.packed_shape, element, name=name)
+    return te.compute(layout.physical_shape, element, name=name)
 
 
 def requantized(value: tirx.Expr, by: Requantize, dtype: str) -> tirx.Expr:

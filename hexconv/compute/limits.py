@@ -2,7 +2,7 @@
 
 from math import prod
 
-from hexconv.compute.conv2d import filter_shape
+from hexconv.compute.stored import filter_layout
 from hexconv.errors import Unsupported
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
@@ -26,9 +26,11 @@ def check_supported(chain: Chain) -> None:
 
 def _check_indices(chain: Chain) -> None:
     """Every packed tensor is indexed in 32 bits."""
-    shapes = {f"conv[{i}]'s output": extents.packed_shape for i, extents in enumerate(tensor_extents(chain)[1:])}
-    shapes["the packed input"] = tensor_extents(chain)[0].packed_shape
-    shapes |= {f"conv[{i}]'s filter": filter_shape(conv, chain.shapes[i][3]) for i, conv in enumerate(chain.conv)}
+    extents = tensor_extents(chain)
+    shapes = {"the packed input": extents[0].packed_shape}
+    for index, conv in enumerate(chain.conv):
+        shapes[f"conv[{index}]'s output"] = extents[index + 1].packed_shape
+        shapes[f"conv[{index}]'s filter"] = filter_layout(conv, extents[index].channels).physical_shape
     for name, shape in shapes.items():
         if prod(shape) > LARGEST_INT32:
             raise Unsupported(

@@ -1,19 +1,41 @@
-"""Where a stored element of a packed activation lies: its row, column and channel, and which of them are real."""
+"""Tensors as they are stored, in symbols: the index maths of `hexconv.layout` on TVM expressions."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from tvm import te, tirx
 
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK, Extents
+from hexconv.layout import Layout, packed
+from hexconv.spec import Conv2d, Extents
+
+ACTIVATION_TAG = "NHWC8h8w32c"
+FILTER_TAG = "OIHW8i32o4i"
 
 Index = Any
 """A TVM integer expression (or a Python int)."""
 
 
+def activation_layout(extents: Extents) -> Layout:
+    """The stored part of an activation, packed.
+
+    >>> activation_layout(Extents(1, 62, 62, 128, 0, 0, 62, 62)).physical_shape
+    (1, 8, 8, 4, 8, 8, 32)
+    """
+    return packed(ACTIVATION_TAG, (extents.batch, extents.rows, extents.columns, extents.channels))
+
+
+def filter_layout(conv: Conv2d, in_channels: int) -> Layout:
+    """A filter, packed.
+
+    >>> filter_layout(Conv2d(out_channels=40, kernel=(3, 1)), 64).physical_shape
+    (2, 2, 3, 1, 8, 32, 4)
+    """
+    return packed(FILTER_TAG, (conv.out_channels, in_channels, *conv.kernel))
+
+
 @dataclass(frozen=True)
 class Position:
-    """One element of an NHWC8h8w32c tensor: batch, stored row, stored column, channel."""
+    """One stored element of an activation: batch, stored row, stored column, channel."""
 
     n: Index
     row: Index
@@ -21,25 +43,23 @@ class Position:
     channel: Index
 
     @classmethod
-    def of(cls, n: Index, ho: Index, wo: Index, co: Index, hi: Index, wi: Index, ci: Index) -> "Position":
-        """From the seven indices of the packed tensor."""
-        return cls(n, ho * ROW_BLOCK + hi, wo * COLUMN_BLOCK + wi, co * CHANNEL_BLOCK + ci)
+    def of(cls, layout: Layout, indices: tuple[Index, ...]) -> "Position":
+        """From the indices of the packed tensor."""
+        return cls(*layout.logical_index(indices))
 
-    @property
-    def packed(self) -> tuple[Index, ...]:
-        """The seven indices of the packed tensor."""
-        row, column, channel = self.row, self.column, self.channel
-        outer = (self.n, row // ROW_BLOCK, column // COLUMN_BLOCK, channel // CHANNEL_BLOCK)
-        return (*outer, row % ROW_BLOCK, column % COLUMN_BLOCK, channel % CHANNEL_BLOCK)
+    def packed(self, layout: Layout) -> tuple[Index, ...]:
+        """The indices of the packed tensor."""
+        return layout.physical_index(n=self.n, h=self.row, w=self.column, c=self.channel)
 
     def where_logical(self, extents: Extents, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
         """`value` where this element exists in NHWC, and `otherwise` elsewhere, where nothing of `value` is evaluated.
 
         One condition inside of the other, channels innermost: each can then be decided at the loop that it depends on.
         """
-        rows = _between(self.row, *extents.valid_rows, extents.row_blocks * ROW_BLOCK)
-        columns = _between(self.column, *extents.valid_columns, extents.column_blocks * COLUMN_BLOCK)
-        channels = _between(self.channel, 0, extents.channels, extents.channel_blocks * CHANNEL_BLOCK)
+        _, row_blocks, column_blocks, channel_blocks, *inner = activation_layout(extents).physical_shape
+        rows = _between(self.row, *extents.valid_rows, row_blocks * inner[0])
+        columns = _between(self.column, *extents.valid_columns, column_blocks * inner[1])
+        channels = _between(self.channel, 0, extents.channels, channel_blocks * inner[2])
         for conditions in (channels, columns, rows):
             value = te.if_then_else(te.all(*conditions), value, otherwise) if conditions else value
         return value

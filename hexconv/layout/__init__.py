@@ -7,5 +7,8 @@ is scheduled.
 from hexconv.layout.digit import Axis, Digit, Output
 from hexconv.layout.layout import Layout
 from hexconv.layout.packed import PackedTag, packed
+from hexconv.layout.picture import Picture, picture
+from hexconv.layout.svg import svg
+from hexconv.layout.text import text
 
-__all__ = ["Layout", "Axis", "Digit", "Output", "packed", "PackedTag"]
+__all__ = ["Layout", "Axis", "Digit", "Output", "packed", "PackedTag", "Picture", "picture", "text", "svg"]

@@ -69,8 +69,7 @@ def _along(layout: Layout, output: str, index: Sequence[Any]) -> Any:
 def _tables(layout: Layout, axis: Axis) -> list[NDArray[np.int64]]:
     """Per output, what each index of one axis adds to it."""
     return [
-        _table(axis, [d for d in layout.digits if d.axis == axis.name and d.output == o.name])
-        for o in layout.outputs
+        _table(axis, [d for d in layout.digits if d.axis == axis.name and d.output == o.name]) for o in layout.outputs
     ]
 
 
@@ -84,9 +83,7 @@ def _checked(layout: Layout, index: Sequence[Any]) -> list[Any]:
     """The index as integers or int64 arrays, inside of the shape."""
     if len(index) != len(layout.axes):
         names = ",".join(axis.name for axis in layout.axes)
-        raise InputError(
-            f"{layout.name}: index", f"{len(index)} numbers", f"{len(layout.axes)} of them: {names}"
-        )
+        raise InputError(f"{layout.name}: index", f"{len(index)} numbers", f"{len(layout.axes)} of them: {names}")
     return [_inside(layout, axis, x) for axis, x in zip(layout.axes, index, strict=True)]
 
 

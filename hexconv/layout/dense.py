@@ -18,15 +18,11 @@ def dense(order: str, shape: Sequence[int], *, itemsize_bytes: int = 4) -> Layou
     {'offset_elements': 23}
     """
     if len(shape) != len(order):
-        raise InputError(
-            f"buffer {order}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}"
-        )
+        raise InputError(f"buffer {order}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}")
     return Layout(
         name=order,
         axes=tuple(Axis(letter, size) for letter, size in zip(order, shape, strict=True)),
         outputs=(Output("offset_elements", prod(shape)),),
-        digits=tuple(
-            Digit(letter, "offset_elements", stride=prod(shape[k + 1 :])) for k, letter in enumerate(order)
-        ),
+        digits=tuple(Digit(letter, "offset_elements", stride=prod(shape[k + 1 :])) for k, letter in enumerate(order)),
         itemsize_bytes=itemsize_bytes,
     )

@@ -25,9 +25,7 @@ def is_nested(layout: Layout) -> bool:
 
 def falling(layout: Layout, output: str) -> list[Digit]:
     """Digits of an output that take more than one value, longest stride first."""
-    return sorted(
-        (d for d in layout.digits_of(output=output) if values(layout, d) > 1), key=lambda d: -d.stride
-    )
+    return sorted((d for d in layout.digits_of(output=output) if values(layout, d) > 1), key=lambda d: -d.stride)
 
 
 def values(layout: Layout, digit: Digit) -> int:
@@ -75,10 +73,7 @@ def _steps(layout: Layout, coordinates: Sequence[ArrayLike]) -> tuple[list[Any],
         )
     away = [np.asarray(c, np.int64) - o.base for o, c in zip(layout.outputs, coordinates, strict=True)]
     away = np.broadcast_arrays(*away) if away else [np.zeros((), np.int64)]
-    fits = [
-        (a % o.unit == 0) & (a >= 0) & (a < o.extent * o.unit)
-        for o, a in zip(layout.outputs, away, strict=False)
-    ]
+    fits = [(a % o.unit == 0) & (a >= 0) & (a < o.extent * o.unit) for o, a in zip(layout.outputs, away, strict=False)]
     steps = [a // o.unit for o, a in zip(layout.outputs, away, strict=False)]
     return steps, np.all(fits, axis=0) if fits else np.ones((), np.bool_)
 
@@ -110,10 +105,6 @@ def _by_table(layout: Layout, steps: Sequence[Any]) -> Owner:
     order = np.argsort(flat, kind="stable")
     wanted = row_major(layout, steps)
     slot = np.searchsorted(flat, wanted, sorter=order)
-    found = (
-        order[np.minimum(slot, max(0, flat.size - 1))] if flat.size else np.zeros(np.shape(wanted), np.int64)
-    )
+    found = order[np.minimum(slot, max(0, flat.size - 1))] if flat.size else np.zeros(np.shape(wanted), np.int64)
     held = (flat[found] == wanted) if flat.size else np.zeros(np.shape(wanted), np.bool_)
-    return np.stack(np.unravel_index(found, [max(1, s) for s in layout.shape]), axis=-1).astype(
-        np.int64
-    ), held
+    return np.stack(np.unravel_index(found, [max(1, s) for s in layout.shape]), axis=-1).astype(np.int64), held

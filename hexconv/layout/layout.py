@@ -24,6 +24,8 @@ class Layout:
         outputs: coordinates of the store, slowest first; their extents are the shape of a packed array.
         digits: the terms of the coordinates (see `hexconv.layout.digit`).
         itemsize_bytes: bytes of an element.
+        line_outputs: how many of the last outputs a line of a picture runs along; 2 for pixels and their
+            lanes.
 
     Raises:
         InputError: a size that isn't a whole number from 0 on, or sizes that no 64-bit address reaches.
@@ -34,6 +36,7 @@ class Layout:
     outputs: tuple[Output, ...]
     digits: tuple[Digit, ...]
     itemsize_bytes: int = 4
+    line_outputs: int = 1
 
     def __post_init__(self) -> None:
         check_sizes(self)
@@ -91,7 +94,9 @@ class Layout:
     def digits_of(self, *, axis: str | None = None, output: str | None = None) -> tuple[Digit, ...]:
         """Digits of an axis, most significant first, or of an output, as they were given."""
         if axis is not None:
-            return tuple(sorted((d for d in self.digits if d.axis == axis), key=lambda d: -d.divisor))
+            own = (d for d in self.digits if d.axis == axis)
+            # A block of 1 has the divisor of the digit above it.
+            return tuple(sorted(own, key=lambda d: (-d.divisor, d.modulus == 1)))
         return tuple(d for d in self.digits if d.output == output)
 
     def address(self, index: Sequence[Any]) -> dict[str, Any]:
@@ -138,6 +143,11 @@ class Layout:
     def collision(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Two indices that share an address, or None when the layout is injective."""
         return inverse.collision(self)
+
+    @property
+    def collision_is_certain(self) -> bool:
+        """Whether a stride of 0 repeats elements: no store of such a layout has one owner per place."""
+        return any(inverse.values(self, d) > 1 and d.stride == 0 for d in self.digits)
 
     def pack(self, array: ArrayLike, fill: Any = 0) -> NDArray[Any]:
         """Move a logical array into a new store.

@@ -81,13 +81,9 @@ class PackedTag:
         for block in chain(*self.physical):
             if letters.count(block.letter) != 1:
                 times = "missing" if block.letter not in letters else "there twice"
-                raise InputError(
-                    f"packed layout {tag}", f"axis {block.letter} is {times}", "each capital letter once"
-                )
+                raise InputError(f"packed layout {tag}", f"axis {block.letter} is {times}", "each capital letter once")
             if block.factor == 0:
-                raise InputError(
-                    f"packed layout {tag}", f"a block of 0 {block.letter.lower()}", "blocks of 1 and more"
-                )
+                raise InputError(f"packed layout {tag}", f"a block of 0 {block.letter.lower()}", "blocks of 1 and more")
 
 
 def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsize_bytes: int = 4) -> Layout:
@@ -114,13 +110,9 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
     parsed = PackedTag.parse(tag)
     order = logical or parsed.letters
     if sorted(order) != sorted(parsed.letters):
-        raise InputError(
-            f"packed layout {tag}: logical axes", order, f"the letters {parsed.letters} in any order"
-        )
+        raise InputError(f"packed layout {tag}: logical axes", order, f"the letters {parsed.letters} in any order")
     if len(shape) != len(order):
-        raise InputError(
-            f"packed layout {tag}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}"
-        )
+        raise InputError(f"packed layout {tag}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}")
     sizes = dict(zip(order, shape, strict=True))
     names = _names(parsed)
     return Layout(

@@ -93,7 +93,8 @@ def unpack(layout: Layout, store: NDArray[Any]) -> NDArray[Any]:
     view = layout.digit_view
     if view is None:
         return dense.reshape(-1)[positions(layout)]
-    return np.ascontiguousarray(view.of(dense).reshape(view.padded_shape)[view.inside])
+    array = view.of(dense).reshape(view.padded_shape)[view.inside]
+    return array.copy() if np.may_share_memory(array, store) else np.ascontiguousarray(array)
 
 
 def reorder(source: Layout, target: Layout, store: NDArray[Any], fill: Any) -> NDArray[Any]:
@@ -115,9 +116,7 @@ def _chain(layout: Layout, axis: Axis) -> list[Link]:
 def _fits(links: list[Link], output: Output) -> bool:
     """Whether the digits of one output nest, counted to the end, and stay inside of its extent."""
     reach = 0
-    for stride, count in sorted(
-        (d.stride, count) for d, count in links if d.output == output.name and count > 1
-    ):
+    for stride, count in sorted((d.stride, count) for d, count in links if d.output == output.name and count > 1):
         if stride <= reach:
             return False
         reach += stride * (count - 1)

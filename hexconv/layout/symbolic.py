@@ -17,9 +17,7 @@ def physical_index(layout: Layout, index: Mapping[str, Any]) -> tuple[Any, ...]:
     """One expression per output, in element steps; `index` has one expression per lower-case axis letter."""
     names = [axis.name.lower() for axis in layout.axes]
     if sorted(index) != sorted(names):
-        raise InputError(
-            f"{layout.name}: index letters", ", ".join(sorted(index)) or "none", ", ".join(names)
-        )
+        raise InputError(f"{layout.name}: index letters", ", ".join(sorted(index)) or "none", ", ".join(names))
     return tuple(_sum_of_digits(layout, output.name, index) for output in layout.outputs)
 
 
@@ -33,9 +31,7 @@ def logical_index(layout: Layout, indices: Sequence[Any]) -> tuple[Any, ...]:
     if len(indices) != len(layout.outputs):
         raise InputError(f"{layout.name}: physical indices", str(len(indices)), str(len(layout.outputs)))
     if not layout.nested:
-        raise Unsupported(
-            f"{layout.name}: strides interleave, so that no index can be cut out of a coordinate"
-        )
+        raise Unsupported(f"{layout.name}: strides interleave, so that no index can be cut out of a coordinate")
     parts = _parts(layout, indices)
     return tuple(_plus(parts[axis.name], -axis.shift) for axis in layout.axes)
 

@@ -47,12 +47,14 @@ class Allocation:
     Attributes:
         name: of the first cache that it held.
         holds: names of all caches in it, in the order of their first use.
+        scope: TVM's storage scope.
         dtype: of an element.
         elements: elements allocated.
     """
 
     name: str
     holds: tuple[str, ...]
+    scope: str
     dtype: str
     elements: int
 
@@ -69,6 +71,7 @@ class Lowered:
     Attributes:
         module: plain loops over flat buffers, caches merged; what is built and what a `.tir` file parses back to.
         labelled: the same with the parts of the chain as loop annotations, for the printer.
+        shaped: the same before buffers become flat and share memory: what TVM's OOBChecker is asked about.
         unmerged: the same as `module` with every cache in memory of its own.
         caches: compacted, in the order in which they are first written.
         allocations: physical, in the order in which they are allocated.
@@ -76,6 +79,7 @@ class Lowered:
 
     module: tvm.IRModule
     labelled: tvm.IRModule
+    shaped: tvm.IRModule
     unmerged: tvm.IRModule
     caches: tuple[Cache, ...]
     allocations: tuple[Allocation, ...]
@@ -84,7 +88,8 @@ class Lowered:
 def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     compacted = passes.compact(sch.mod)
-    flat = rename_loops(passes.flatten(passes.unblock(compacted)))
+    shaped = rename_loops(passes.unblock(compacted))
+    flat = passes.flatten(shaped)
     arguments = [argument.name for argument in flat["main"].params]
     targets = [_cache_name(store.buffer.name, arguments) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
@@ -93,6 +98,7 @@ def lower(sch: Schedule) -> Lowered:
     return Lowered(
         module=drop_annotations(labelled),
         labelled=labelled,
+        shaped=drop_annotations(shaped),
         unmerged=drop_annotations(unmerged),
         caches=_caches(compacted, targets, arguments),
         allocations=tuple(_allocations(labelled, targets)),
@@ -135,4 +141,4 @@ def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocatio
     stored = [root.get(store.buffer, store.buffer) for store in stores(merged)]
     for buffer in allocated:
         holds = tuple(dict.fromkeys(name for name, home in zip(targets, stored, strict=True) if home.same_as(buffer)))
-        yield Allocation(holds[0], holds, str(buffer.dtype), prod(int(size) for size in buffer.shape))
+        yield Allocation(holds[0], holds, buffer.scope(), str(buffer.dtype), prod(int(size) for size in buffer.shape))

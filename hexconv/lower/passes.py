@@ -1,10 +1,11 @@
-"""The pass pipeline, in the order of what it decides: sizes of caches, flat loops, who shares memory with whom."""
+"""The pass pipeline, in the order of what it decides: sizes of caches, plain loops, flat buffers, who shares memory."""
 
 from collections.abc import Callable
 
 import tvm
 from tvm import s_tir, tirx
 
+from hexconv.lower.bounds import keep_inside
 from hexconv.lower.guards import guards_to_statements, hoist_guards
 
 
@@ -29,28 +30,26 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def unblock(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to plain loops, every guard at the outermost loop that decides it."""
+    """Blocks to plain loops, every guard at the outermost loop that decides it, every index provably in its buffer."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
-        tirx.transform.StmtSimplify(),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),
+        tirx.transform.ConvertSSA(),
+        tirx.transform.StmtSimplify(),
+        _function_pass(keep_inside),
     ]
     return tvm.ir.transform.Sequential(sequence)(module)
 
 
 def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """One-dimensional buffers.
+    """Packed buffers to one-dimensional ones.
 
     Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
     inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
     see that the two may share memory element by element.
     """
-    sequence = [
-        tirx.transform.FlattenBuffer(),
-        tirx.transform.ConvertSSA(),
-        tirx.transform.StmtSimplify(),
-    ]
+    sequence = [tirx.transform.FlattenBuffer(), tirx.transform.StmtSimplify()]
     return tvm.ir.transform.Sequential(sequence)(module)
 
 

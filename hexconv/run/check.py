@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.run.runner import Array
-from hexconv.run.tensors import ACTIVATION_TAG
 
 # |error| <= atol * max|reference| + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
 TOLERANCE = {"float32": (1e-4, 2e-5), "float16": (2e-3, 2e-3)}

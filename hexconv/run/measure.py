@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.compute import reference
+from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
@@ -62,5 +63,5 @@ def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> di
     """All tensors of a run by the names of the contract."""
     filters = {f"filter{number}": filter for number, filter in enumerate(tensors.filters, 1)}
     biases = {f"bias{number}": bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
-    result = packed("NHWC8h8w32c", shape).unpack(output)
+    result = packed(ACTIVATION_TAG, shape).unpack(output)
     return {"input": tensors.image, **filters, **biases, "output": result}

@@ -5,13 +5,11 @@ from math import prod, sqrt
 
 import numpy as np
 
+from hexconv.compute.stored import FILTER_TAG
 from hexconv.layout import packed
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
-
-FILTER_TAG = "OIHW8i32o4i"
-ACTIVATION_TAG = "NHWC8h8w32c"
 
 
 @dataclass(frozen=True)

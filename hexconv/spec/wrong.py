@@ -27,8 +27,9 @@ KNOWN_KEYS = {
 
 
 def first_complaint(error: ValidationError, where: str) -> InputError:
-    """The first thing wrong with a file, as an error with its path."""
-    detail = error.errors()[0]
+    """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first."""
+    details = error.errors()
+    detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
     path = _path(detail["loc"])
     if detail["type"] == "unexpected_keyword_argument":
         return InputError(f"{where}: {path}", "an unknown key", _nearest(detail["loc"]))

@@ -12,13 +12,13 @@ def logical_array(layout: Layout) -> np.ndarray:
 
 def all_indices(layout: Layout) -> np.ndarray:
     """Every logical index, shape (elements, rank)."""
-    return np.indices(layout.shape).reshape(len(layout.axes), -1).T
+    return np.indices(layout.shape).reshape(len(layout.axes), layout.logical_elements).T
 
 
 def check_injective(layout: Layout) -> None:
     indices = all_indices(layout)
     places = np.stack([*np.broadcast_arrays(*layout.address(list(indices.T)).values())], axis=-1)
-    assert len(np.unique(places.reshape(len(indices), -1), axis=0)) == len(indices)
+    assert len(np.unique(places.reshape(len(indices), len(layout.outputs)), axis=0)) == len(indices)
     assert layout.collision() is None
 
 
@@ -59,11 +59,9 @@ def check_symbolic(layout: Layout) -> None:
     physical = layout.physical_index(**dict(zip(letters, indices.T, strict=True)))
     plain = layout.address(list(indices.T))
     for output, expression in zip(layout.outputs, physical, strict=True):
-        np.testing.assert_array_equal(
-            output.base + output.unit * (expression + 0 * indices[:, 0]), plain[output.name]
-        )
-    back = layout.logical_index(physical)
-    np.testing.assert_array_equal(np.stack(np.broadcast_arrays(*back), axis=-1), indices)
+        np.testing.assert_array_equal(output.base + output.unit * (expression + 0 * indices[:, 0]), plain[output.name])
+    back = [expression + 0 * indices[:, 0] for expression in layout.logical_index(physical)]
+    np.testing.assert_array_equal(np.stack(back, axis=-1), indices)
 
 
 def check_reorder(one: Layout, other: Layout) -> None:

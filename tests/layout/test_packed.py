@@ -54,9 +54,7 @@ def test_a_transpose_of_numpy_packs_the_same():
 def test_einops_packs_a_filter_the_same():
     einops = pytest.importorskip("einops")
     array = np.random.default_rng(0).random((64, 96, 3, 3), dtype=np.float32)
-    by_hand = einops.rearrange(
-        array, "(ko ki) (co cio cii) rh rw -> ko co rh rw cio ki cii", ki=32, cio=8, cii=4
-    )
+    by_hand = einops.rearrange(array, "(ko ki) (co cio cii) rh rw -> ko co rh rw cio ki cii", ki=32, cio=8, cii=4)
     np.testing.assert_array_equal(packed("OIHW8i32o4i", array.shape).pack(array), by_hand)
 
 
@@ -86,9 +84,7 @@ def test_tvm_s_index_map_agrees_on_a_repeated_letter():
     assert [int(x) for x in theirs.map_shape(list(ours.shape))] == list(ours.physical_shape)
     # TVM's own inverse of the expressions is the expressions of our inverse.
     inverse = theirs.inverse(list(ours.shape))
-    back = tirx.IndexMap.from_func(
-        lambda a, b, c, d, e, f, g: list(ours.logical_index([a, b, c, d, e, f, g]))
-    )
+    back = tirx.IndexMap.from_func(lambda a, b, c, d, e, f, g: list(ours.logical_index([a, b, c, d, e, f, g])))
     assert inverse.is_equivalent_to(back)
 
 

@@ -1,12 +1,13 @@
 """MACE: OpenCL images and CPU buffers."""
 
-from hexconv.layout.mace.images import check_readable, cpu_buffer, image, image_shape, kind
+from hexconv.layout.mace.images import buffer_index, check_readable, cpu_buffer, image, image_shape, kind
 from hexconv.layout.mace.kinds import CPU_BUFFERS, KINDS, LANES
 from hexconv.layout.mace.winograd import winograd_filter
 
 __all__ = [
     "image",
     "image_shape",
+    "buffer_index",
     "cpu_buffer",
     "winograd_filter",
     "check_readable",

@@ -59,6 +59,7 @@ def image(name: str, shape: Sequence[int], *, dtype: str = "float32") -> Layout:
             *_digits(form, "x", form.x, pixels),
         ),
         itemsize_bytes=lane_bytes(dtype),
+        line_outputs=2,
     )
 
 
@@ -89,9 +90,7 @@ def check_readable(name: str) -> None:
         Unsupported: depthwise filters and width-major images.
     """
     if not kind(name).readable:
-        raise Unsupported(
-            f"mace has no kernel from a {kind(name).name} image back to a buffer; only buffer to image"
-        )
+        raise Unsupported(f"mace has no kernel from a {kind(name).name} image back to a buffer; only buffer to image")
 
 
 def lane_bytes(dtype: str) -> int:
@@ -116,14 +115,22 @@ def buffer_shape(form: Kind, shape: Sequence[int]) -> tuple[int, ...]:
     if form.name == "argument" and sizes[1:] == (1,) * (len(sizes) - 1):
         sizes = sizes[:1]
     if len(sizes) != len(form.axes):
-        raise InputError(
-            f"mace {form.name}: shape", f"{list(shape)}", f"{_ranks(form)}: {','.join(form.axes)}"
-        )
+        raise InputError(f"mace {form.name}: shape", f"{list(shape)}", f"{_ranks(form)}: {','.join(form.axes)}")
     if form.axes == "MIHW" and sizes[0] != 1:
         raise Unsupported(
             f"mace {form.name}: multiplier {sizes[0]}: its kernel writes zeros for all but a multiplier of 1"
         )
     return _tiles(form, sizes) if form.axes == "OIAB" else sizes
+
+
+def buffer_index(name: str, index: Sequence[int]) -> tuple[int, ...]:
+    """An index of a buffer of lower rank, in the kind's own rank."""
+    form, given = kind(name), tuple(index)
+    if form.name == "in-out-channel" and len(given) == 2:
+        return given[0], 0, 0, given[1]
+    if form.name in ("in-out-height", "in-out-width") and len(given) == 3:
+        return *given, 0
+    return given[:1] if form.name == "argument" and not any(given[1:]) else given
 
 
 def _tiles(form: Kind, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from hexconv.layout.okk.matrix import check_matrix_dma, dma_row_stride, matrix
 from hexconv.layout.okk.modes import MODES, joined
 from hexconv.layout.okk.rules import check_dma_strides
 from hexconv.layout.okk.strides import channels_per_npu
-from hexconv.layout.okk.tensors import local, system
+from hexconv.layout.okk.tensors import NAMED, local, system
 
 __all__ = [
     "local",
@@ -17,6 +17,7 @@ __all__ = [
     "chip",
     "channels_per_npu",
     "MODES",
+    "NAMED",
     "check_dma_strides",
     "check_matrix_dma",
     "dma_row_stride",

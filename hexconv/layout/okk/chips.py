@@ -45,9 +45,7 @@ class Chip:
             InputError: past the last NPU.
         """
         if not 0 <= address < self.npus * self.local_bytes:
-            raise InputError(
-                f"{self.name}: local address", str(address), f"0 to {self.npus * self.local_bytes - 1}"
-            )
+            raise InputError(f"{self.name}: local address", str(address), f"0 to {self.npus * self.local_bytes - 1}")
         return divmod(address, self.local_bytes)
 
     def join(self, start_npu: int, offset_bytes: int) -> int:

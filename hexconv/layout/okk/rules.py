@@ -50,9 +50,7 @@ def check_start(chip: Chip, start_npu: int, offset_bytes: int, multiple_bytes: i
     if not 0 <= start_npu < chip.npus:
         raise InputError(f"okk: start NPU on {chip.name}", str(start_npu), f"0 to {chip.npus - 1}")
     if not 0 <= offset_bytes < chip.local_bytes:
-        raise InputError(
-            f"okk: offset on {chip.name}", str(offset_bytes), f"0 to {chip.local_bytes - 1} bytes"
-        )
+        raise InputError(f"okk: offset on {chip.name}", str(offset_bytes), f"0 to {chip.local_bytes - 1} bytes")
     if offset_bytes % multiple_bytes:
         lower = offset_bytes - offset_bytes % multiple_bytes
         allowed = f"multiples of {multiple_bytes} bytes, such as {lower} or {lower + multiple_bytes}"
@@ -65,9 +63,7 @@ def check_end(chip: Chip, offset_bytes: int, used_bytes: int) -> None:
     if end > chip.local_bytes:
         over = f"{end - chip.local_bytes} bytes past the end"
         where = f"okk: tensor of {used_bytes} bytes per NPU at offset {offset_bytes}"
-        raise InputError(
-            where, over, f"up to {chip.local_bytes} bytes of local memory per NPU on {chip.name}"
-        )
+        raise InputError(where, over, f"up to {chip.local_bytes} bytes of local memory per NPU on {chip.name}")
 
 
 def check_strides(strides: Sequence[int]) -> tuple[int, int, int, int]:

@@ -55,9 +55,7 @@ def local(
     sizes, width = check_shape(chip, shape), itemsize(dtype)
     compact = name in ("compact", "strided")
     check_start(chip, start_npu, offset_bytes, COMPACT_BYTES if compact else chip.eu_bytes)
-    steps = (
-        check_strides(strides) if name == "strided" else named_strides(chip, name, start_npu, sizes, width)
-    )
+    steps = check_strides(strides) if name == "strided" else named_strides(chip, name, start_npu, sizes, width)
     layout = _scattered(chip, name, sizes, steps, width, start_npu, offset_bytes)
     check_end(chip, offset_bytes, used_elements(chip, start_npu, sizes, steps) * width)
     return layout

@@ -62,18 +62,16 @@ def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
     """
     if len(strides) != len(dims):
         raise DescriptorError(action, f"{len(strides)} strides for {len(dims)} dimensions")
-    if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in strides):
+    if any(isinstance(step, bool) or not isinstance(step, int) for step in strides):
         raise DescriptorError(action, f"strides {list(strides)}: whole numbers from 0 on")
     if 0 in dims:
         return
     reach = 1
-    for step, size in sorted(
-        (step, size) for step, size in zip(strides, dims, strict=True) if step and size > 1
-    ):
+    for step, size in sorted((s, size) for s, size in zip(strides, dims, strict=True) if s and size > 1):
+        if step < 0:
+            raise DescriptorError(action, f"stride {step}: 0 and more; only a dimension of 1 may have any")
         if step < reach:
-            raise DescriptorError(
-                action, f"stride {step} steps into the {reach} elements that shorter strides reach"
-            )
+            raise DescriptorError(action, f"stride {step} steps into the {reach} elements that shorter strides reach")
         reach = step * size
 
 
@@ -83,7 +81,7 @@ def layout(desc: MemoryDesc) -> Layout:
     reach = _reach(desc, digits)
     size = desc.get_size() // desc.itemsize_bytes
     return Layout(
-        name="onednn",
+        name=f"onednn {desc.data_type}",
         axes=tuple(Axis(LETTERS[d], size) for d, size in enumerate(desc.dims)),
         outputs=(Output("offset_elements", 0 if 0 in desc.dims else max(size, reach), desc.offset0),),
         digits=digits,
@@ -93,9 +91,7 @@ def layout(desc: MemoryDesc) -> Layout:
 
 def _digits(desc: MemoryDesc) -> list[Digit]:
     steps = list(accumulate([1, *desc.inner_blks[:0:-1]], mul))[::-1] if desc.inner_blks else []
-    digits = [
-        Digit(LETTERS[d], "offset_elements", desc.block(d), None, desc.strides[d]) for d in range(desc.ndims)
-    ]
+    digits = [Digit(LETTERS[d], "offset_elements", desc.block(d), None, desc.strides[d]) for d in range(desc.ndims)]
     below = {d: 1 for d in range(desc.ndims)}
     for size, d, step in reversed(list(zip(desc.inner_blks, desc.inner_idxs, steps, strict=True))):
         digits.append(Digit(LETTERS[d], "offset_elements", below[d], size, step))

@@ -65,18 +65,12 @@ class MemoryDesc:
             return cls(sizes, dtype(data_type), "any")
         parsed = FormatTag.parse(tag)
         if parsed.rank != len(sizes):
-            raise DescriptorError(
-                action, f"tag {tag} has {parsed.rank} dimensions, {list(sizes)} has {len(sizes)}"
-            )
+            raise DescriptorError(action, f"tag {tag} has {parsed.rank} dimensions, {list(sizes)} has {len(sizes)}")
         padded, strides = blocking.of_tag(parsed, sizes)
-        return cls(
-            sizes, dtype(data_type), "blocked", padded, strides, parsed.inner_blks, parsed.inner_idxs
-        )._checked()
+        return cls(sizes, dtype(data_type), "blocked", padded, strides, parsed.inner_blks, parsed.inner_idxs)._checked()
 
     @classmethod
-    def by_strides(
-        cls, dims: Sequence[int], data_type: str, strides: Sequence[int] | None = None
-    ) -> MemoryDesc:
+    def by_strides(cls, dims: Sequence[int], data_type: str, strides: Sequence[int] | None = None) -> MemoryDesc:
         """Descriptor of plain strides in elements, row-major ones by default.
 
         Raises:
@@ -143,9 +137,7 @@ class MemoryDesc:
             DescriptorError: `any` and zero descriptors have no places.
         """
         if self.format_kind != "blocked":
-            raise DescriptorError(
-                "place elements", f"the format is {self.format_kind!r}: choose a tag or strides"
-            )
+            raise DescriptorError("place elements", f"the format is {self.format_kind!r}: choose a tag or strides")
         return blocking.layout(self)
 
     def __eq__(self, other: object) -> bool:

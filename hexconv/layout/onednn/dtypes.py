@@ -2,7 +2,7 @@
 
 from hexconv.layout.onednn.errors import DescriptorError
 
-ITEMSIZE_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "s32": 4, "s8": 1, "u8": 1, "f64": 8, "boolean": 1}
+ITEMSIZE_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "s32": 4, "s8": 1, "u8": 1, "f64": 8}
 
 COMMON_NAMES = {
     "float16": "f16",
@@ -12,7 +12,6 @@ COMMON_NAMES = {
     "int8": "s8",
     "uint8": "u8",
     "int32": "s32",
-    "bool": "boolean",
 }
 """The names that numpy and TVM use."""
 
@@ -21,7 +20,8 @@ def dtype(name: str) -> str:
     """The library's name of a data type, given that or the common one.
 
     Raises:
-        DescriptorError: a type that version 3.2 doesn't have (`s4`, `f8_e5m2`, ... came later).
+        DescriptorError: a type that version 3.2 has no memory of (its `boolean` is one, `s4` and `f8_e5m2`
+        came later).
 
     >>> dtype("float32"), dtype("bf16")
     ('f32', 'bf16')

@@ -97,9 +97,7 @@ def _group(dims: Sequence[int], i: int, wanted: Sequence[int], j: int) -> tuple[
         if not difference:
             return here, there
         here, there = (here + 1, there) if difference < 0 else (here, there + 1)
-    raise DescriptorError(
-        _ACTION, f"dimensions {list(dims[i:])} have no part that becomes part of {list(wanted[j:])}"
-    )
+    raise DescriptorError(_ACTION, f"dimensions {list(dims[i:])} have no part that becomes part of {list(wanted[j:])}")
 
 
 def _place(desc: MemoryDesc, made: _Made, old: range, new: Sequence[int]) -> None:

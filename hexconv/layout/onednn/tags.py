@@ -21,8 +21,11 @@ DOMAINS = (
 )
 """Logical order of every domain: activations, weights without and with groups, RNN tensors."""
 
-MISNAMED = {"gIOhw2i8o16i2o": "aBCde2c8b16c2b", "gIOdhw2i8o16i2o": "aBCdef2c8b16c2b"}
-"""Names of version 3.2 whose outer letters stand in the other order than the tag they are an alias of."""
+MISNAMED = {
+    **{"gIOhw2i8o16i2o": "aBCde2c8b16c2b", "gIOdhw2i8o16i2o": "aBCdef2c8b16c2b"},
+    **{"OhwI24o": "Acdb24a", "OhwI32o": "Acdb32a", "gOhwI24o": "aBdec24b", "gOhwI32o": "aBdec32b"},
+}
+"""Names of version 3.2 that don't spell their tag: outer letters swapped, a capital without a block."""
 
 _TAG = re.compile(r"([A-Za-z]+)((?:\d+[a-z])*)")
 _BLOCK = re.compile(r"(\d+)([a-z])")
@@ -96,9 +99,7 @@ def canonical(name: str) -> str:
         return name
     domain = next((domain for domain in DOMAINS if sorted(domain) == used), None)
     if domain is None:
-        raise _no_tag(
-            name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain"
-        )
+        raise _no_tag(name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain")
     return name.translate(_letters(domain))
 
 
@@ -127,6 +128,4 @@ def _check(name: str, outer: str, tag: FormatTag) -> None:
 
 
 def _no_tag(name: str, reason: str) -> DescriptorError:
-    return DescriptorError(
-        "construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}"
-    )
+    return DescriptorError("construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}")

@@ -25,19 +25,14 @@ def submemory(parent: MemoryDesc, dims: Sequence[int], offsets: Sequence[int]) -
     if parent.format_kind != "blocked":
         raise DescriptorError(action, f"the parent's format is {parent.format_kind!r}")
     if not len(dims) == len(offsets) == parent.ndims:
-        raise DescriptorError(
-            action, f"{len(dims)} sizes and {len(offsets)} offsets for {parent.ndims} dimensions"
-        )
+        raise DescriptorError(action, f"{len(dims)} sizes and {len(offsets)} offsets for {parent.ndims} dimensions")
     region = checked_dims(dims, action)
     for d, (offset, size) in enumerate(zip(offsets, region, strict=True)):
         if offset < 0 or offset + size > parent.dims[d]:
-            raise DescriptorError(
-                action, f"{offset} + {size} along dimension {d} leaves 0 .. {parent.dims[d]}"
-            )
+            raise DescriptorError(action, f"{offset} + {size} along dimension {d} leaves 0 .. {parent.dims[d]}")
     padded = tuple(_padded(parent, d, region[d], offsets[d], action) for d in range(parent.ndims))
     start = sum(
-        step * off // parent.block(d)
-        for d, (step, off) in enumerate(zip(parent.strides, offsets, strict=True))
+        step * off // parent.block(d) for d, (step, off) in enumerate(zip(parent.strides, offsets, strict=True))
     )
     return replace(parent, dims=region, padded_dims=padded, offset0=parent.offset0 + start)
 

@@ -101,9 +101,7 @@ def opened(layout: Layout) -> Iterator[Image]:
 def _describe(argument: Any, shape: Sequence[int], dtype: str) -> int:
     """Fill in a tensor's shape and type; its size in bytes."""
     if len(shape) > MAX_DIMENSIONS:
-        raise Unsupported(
-            f"a tensor of {len(shape)} dimensions: the simulator's harness takes {MAX_DIMENSIONS}"
-        )
+        raise Unsupported(f"a tensor of {len(shape)} dimensions: the simulator's harness takes {MAX_DIMENSIONS}")
     element = tvm_ffi.dtype(dtype)
     argument["dimensions"] = len(shape)
     argument["shape"][: len(shape)] = shape

@@ -71,9 +71,7 @@ def _version(path: Path) -> str:
     said = run([str(path), "--version"], _PROBE_SECONDS, stdin=subprocess.DEVNULL).message
     found = re.search(r"version (\d[\d.]*)", said)
     if found is None:
-        raise ToolMissing(
-            f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}"
-        )
+        raise ToolMissing(f"{path} does not answer --version as QEMU does ({said[:80]!r}); install it: {INSTALL_QEMU}")
     return found[1]
 
 
@@ -118,9 +116,7 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
         try:
             message, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise RunFailed(
-                f"the run took longer than {seconds:g} s; allow more, or use a smaller case"
-            ) from None
+            raise RunFailed(f"the run took longer than {seconds:g} s; allow more, or use a smaller case") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -48,9 +48,7 @@ class Simulator:
         """The word for this runner on the command line."""
         return "hexagon"
 
-    def run(
-        self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
-    ) -> Measurement:
+    def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
         """Run `main` of a scheduled or lowered module once.
 
         Raises:

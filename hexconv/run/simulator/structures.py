@@ -50,9 +50,7 @@ U32 = np.dtype("<u4")
 U64 = np.dtype("<u8")
 
 REGION = _structure(("offset", U32), ("bytes", U32))
-ARENA_PLAN = _structure(
-    ("region", REGION), ("capacity_bytes", U32), ("granule_bytes", U32), ("guard_bytes", U32)
-)
+ARENA_PLAN = _structure(("region", REGION), ("capacity_bytes", U32), ("granule_bytes", U32), ("guard_bytes", U32))
 ARGUMENT = _structure(
     ("data", REGION),
     ("dimensions", U32),

@@ -87,9 +87,7 @@ def _harness(isa: str) -> Path:
         key=lambda entry: entry.name,
     )
     contents = [part for entry in files for part in (entry.name, entry.read_bytes())]
-    key = content_key(
-        isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents
-    )
+    key = content_key(isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents)
 
     def build(path: Path) -> None:
         includes = [

@@ -36,18 +36,12 @@ def _check_findings(header: Any) -> None:
     workspace = f"workspace {complaint['serial']} of {complaint['bytes']} bytes in the {arena}"
     match Finding(int(complaint["kind"])):
         case Finding.WROTE_AFTER:
-            raise RunFailed(
-                f"the kernel wrote behind {workspace}, {complaint['distance']} bytes past its end"
-            )
+            raise RunFailed(f"the kernel wrote behind {workspace}, {complaint['distance']} bytes past its end")
         case Finding.WROTE_BEFORE:
-            raise RunFailed(
-                f"the kernel wrote in front of {workspace}, {complaint['distance']} bytes before its start"
-            )
+            raise RunFailed(f"the kernel wrote in front of {workspace}, {complaint['distance']} bytes before its start")
         case Finding.EXHAUSTED:
             used = complaint["distance"]
-            raise RunFailed(
-                f"{workspace} does not fit: {used} of {capacity} bytes are in use; use smaller caches"
-            )
+            raise RunFailed(f"{workspace} does not fit: {used} of {capacity} bytes are in use; use smaller caches")
         case Finding.UNKNOWN_FREE:
             raise RunFailed(f"the kernel freed memory of the {arena} that it does not have")
 
@@ -59,9 +53,7 @@ def _check_state(image: Image, ending: Ending, names: list[str]) -> None:
             return
         case State.FAILED:
             text = bytes(header["text"].tobytes()).split(b"\0")[0].decode(errors="replace")
-            raise RunFailed(
-                f"the kernel reported an error (status {header['status']}): {text or 'without a text'}"
-            )
+            raise RunFailed(f"the kernel reported an error (status {header['status']}): {text or 'without a text'}")
         case State.TRAPPED:
             fault = signal.Signals(int(header["signal"])).name
             raise RunFailed(f"the kernel trapped: {fault} at {_place_of(image, names)}")
@@ -88,9 +80,7 @@ def _place_of(image: Image, names: list[str]) -> str:
     if not 0 <= offset < len(image.memory):
         return f"address {address:#x}, outside of all buffers"
     regions = [header["arguments"][index]["data"] for index in range(len(names))]
-    name, region = min(
-        zip(names, regions, strict=True), key=lambda pair: abs(int(pair[1]["offset"]) - offset)
-    )
+    name, region = min(zip(names, regions, strict=True), key=lambda pair: abs(int(pair[1]["offset"]) - offset))
     return f"byte {offset - int(region['offset'])} of {name}, which has {region['bytes']} bytes"
 
 
@@ -98,9 +88,7 @@ def _check_guards(image: Image, names: list[str]) -> None:
     """Everything but the header, the stack and the arguments has to be poison again."""
     header = image.header
     arguments = [(name, argument["data"]) for name, argument in zip(names, header["arguments"], strict=False)]
-    arenas = [
-        (f"the {_MEMORY[arena]}", plan["region"]) for arena, plan in zip(Arena, header["arenas"], strict=True)
-    ]
+    arenas = [(f"the {_MEMORY[arena]}", plan["region"]) for arena, plan in zip(Arena, header["arenas"], strict=True)]
     regions = [("the stack", header["stack"]), *arguments, *arenas]
     for (name, region), (next_name, following) in pairwise(regions):
         _check_gap(image, name, int(region["offset"] + region["bytes"]), next_name, int(following["offset"]))
@@ -108,9 +96,7 @@ def _check_guards(image: Image, names: list[str]) -> None:
         start = int(region["offset"])
         changed = changed_bytes(image.memory, start, start + int(region["bytes"]))
         if changed is not None:
-            raise RunFailed(
-                f"the kernel wrote outside of its workspaces: at byte {changed[0] - start} of {name}"
-            )
+            raise RunFailed(f"the kernel wrote outside of its workspaces: at byte {changed[0] - start} of {name}")
 
 
 def _check_gap(image: Image, name: str, end: int, next_name: str, start: int) -> None:

@@ -21,9 +21,9 @@ Expression = Callable[..., tirx.Expr]
 def integers(dtype: str, divisors: bool = False) -> Array:
     """All magnitudes; divisors are never 0 or -1."""
     limits = np.iinfo(dtype)
-    values = RNG.integers(limits.min, limits.max, COUNT, dtype=dtype) >> RNG.integers(
-        0, limits.bits - 1, COUNT
-    ).astype(dtype)
+    values = RNG.integers(limits.min, limits.max, COUNT, dtype=dtype) >> RNG.integers(0, limits.bits - 1, COUNT).astype(
+        dtype
+    )
     return (
         np.where((values == 0) | (values == np.asarray(-1).astype(dtype)), np.asarray(7, dtype), values)
         if divisors
@@ -40,9 +40,7 @@ def floats(dtype: str) -> Array:
 
 def requantised(x: tirx.Expr, multiplier: tirx.Expr) -> tirx.Expr:
     """Fixed point, as in int8 networks: the high half of a 64-bit product, rounded."""
-    return ((x.astype("int64") * multiplier.astype("int64") + tirx.const(1 << 30, "int64")) >> 31).astype(
-        "int32"
-    )
+    return ((x.astype("int64") * multiplier.astype("int64") + tirx.const(1 << 30, "int64")) >> 31).astype("int32")
 
 
 @np.errstate(all="ignore")

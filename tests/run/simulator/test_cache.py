@@ -54,9 +54,7 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatc
         cached("things", "key", lambda path: _write(path, b""))
 
 
-def test_old_surplus_and_old_remains_go_and_young_ones_stay(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_old_surplus_and_old_remains_go_and_young_ones_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cache, "KEPT_FILES", 2)
     folder = tmp_path / "hexconv" / "things"
     folder.mkdir(parents=True)

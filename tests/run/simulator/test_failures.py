@@ -239,7 +239,4 @@ def first_simulator_of(process: int) -> int:
 
 def started(child: int) -> bool:
     """Whether it has spent time: the kernel is what takes any."""
-    return (
-        sum(int(field) for field in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
-        >= 20
-    )
+    return sum(int(field) for field in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[11:13]) >= 20

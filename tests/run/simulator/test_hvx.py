@@ -44,16 +44,10 @@ def test_a_tensorised_product_is_exact_and_dense(filter_dtype: str, intrinsic: s
     rng = np.random.default_rng(5)
     limits = np.iinfo(filter_dtype)
     data = rng.integers(0, 256, (PIXELS, CHANNELS), dtype="uint8")
-    filters = rng.integers(
-        limits.min, limits.max, (CHANNELS // WORD, LANES, WORD), dtype=filter_dtype, endpoint=True
-    )
-    measured = Simulator().run(
-        product(filter_dtype, intrinsic), [data, filters], [((PIXELS, LANES), "int32")]
-    )
+    filters = rng.integers(limits.min, limits.max, (CHANNELS // WORD, LANES, WORD), dtype=filter_dtype, endpoint=True)
+    measured = Simulator().run(product(filter_dtype, intrinsic), [data, filters], [((PIXELS, LANES), "int32")])
     words = data.reshape(PIXELS, -1, WORD).astype("int64")
-    np.testing.assert_array_equal(
-        measured.outputs[0], np.einsum("pwb,wkb->pk", words, filters.astype("int64"))
-    )
+    np.testing.assert_array_equal(measured.outputs[0], np.einsum("pwb,wkb->pk", words, filters.astype("int64")))
     assert measured.counts is not None
     assert measured.counts.hvx_instructions >= PIXELS * CHANNELS // WORD
     assert PIXELS * CHANNELS * LANES / measured.counts.packets > 10

@@ -1,0 +1,191 @@
+"""What a layout looks like: lines of cells, and in each cell the element that lives there.
+
+`text` and `svg` draw it. Only the cells that are shown are asked for their owners, so that a picture of a
+giant costs no more than that of a dwarf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hexconv.errors import Unsupported
+from hexconv.layout.inverse import falling
+
+if TYPE_CHECKING:
+    from hexconv.layout.layout import Layout
+
+LINE_CELLS = 32
+"""A store without a shape of its own is cut into lines of at most so many elements."""
+
+SCANNED_LINES = 4096
+"""How far to look for lines that hold anything."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a store.
+
+    Attributes:
+        place: its coordinates, `y=3` or `npu=0 byte=128`.
+        common: the part of the index that all its cells share, `n=0 h=1`; empty for a line of padding.
+        cells: the rest of the index, `4.1`, or None for padding.
+        groups: cells that belong together: lanes of a pixel.
+        repeated: how many lines of padding this one stands for.
+    """
+
+    place: str
+    common: str
+    cells: tuple[str | None, ...]
+    groups: int = 1
+    repeated: int = 1
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Lines of a store.
+
+    Attributes:
+        title: the layout, its shape and its sizes.
+        cell: which axes a cell shows, `w.c`.
+        lines: in the order of the store.
+        hidden_lines: lines that aren't shown.
+        hidden_cells: cells of each line that aren't shown.
+    """
+
+    title: str
+    cell: str
+    lines: tuple[Line, ...]
+    hidden_lines: int
+    hidden_cells: int
+
+
+def picture(layout: Layout, *, max_lines: int = 40, max_cells: int = LINE_CELLS) -> Picture:
+    """Picture of a store, from its start.
+
+    Args:
+        layout: any layout whose elements don't share addresses.
+        max_lines: lines to show; a run of lines that hold nothing but padding counts as one.
+        max_cells: elements of a line to show.
+
+    Raises:
+        Unsupported: elements share addresses; there is no one owner to show.
+    """
+    if layout.collision_is_certain:
+        raise Unsupported(f"{layout.name}: elements share addresses: no one element can be drawn into a cell")
+    whole = _line_cells(layout)
+    count = -(-_tail_extent(layout) // whole) * prod(_prefix_extents(layout))
+    shown = _shown(layout, min(whole, max_cells), max_lines)
+    varying = _varying(layout, shown)
+    lines = tuple(_line(layout, varying, *each) for each in shown)
+    return Picture(
+        title=_title(layout),
+        cell=".".join(layout.axes[k].name.lower() for k in varying) or "the one element",
+        lines=lines,
+        hidden_lines=count - sum(line.repeated for line in lines),
+        hidden_cells=max(0, whole - max_cells),
+    )
+
+
+Shown = tuple[tuple[int, ...], int, NDArray[np.int64], NDArray[np.bool_], int]
+"""Prefix coordinates, first element of the tail, owners, whether there are any, lines that it stands for."""
+
+
+def _shown(layout: Layout, width: int, max_lines: int) -> list[Shown]:
+    """The lines to draw; neighbours without any element are one."""
+    shown: list[Shown] = []
+    for prefix, start, cells in islice(_places(layout, width), SCANNED_LINES):
+        found, held = layout.owner(cells)
+        if shown and not held.any() and not shown[-1][3].any():
+            shown[-1] = (*shown[-1][:4], shown[-1][4] + 1)
+        elif len(shown) == max_lines:
+            break
+        else:
+            shown.append((prefix, start, found, held, 1))
+    return shown
+
+
+def _places(layout: Layout, width: int) -> Iterator[tuple[tuple[int, ...], int, list[NDArray[np.int64]]]]:
+    """Per line its prefix, where in the tail it starts, and the coordinates of its cells."""
+    tails, whole, extent = layout.outputs[-layout.line_outputs :], _line_cells(layout), _tail_extent(layout)
+    for flat in range(prod(_prefix_extents(layout))):
+        prefix = tuple(int(x) for x in np.unravel_index(flat, _prefix_extents(layout)))
+        for start in range(0, extent, whole):
+            cells = np.arange(start, min(start + min(whole, width), extent))
+            parts = np.unravel_index(cells, [output.extent for output in tails])
+            steps = [np.full(cells.shape, x, np.int64) for x in prefix] + [np.asarray(p) for p in parts]
+            yield prefix, start, [o.base + o.unit * s for o, s in zip(layout.outputs, steps, strict=True)]
+
+
+def _line(
+    layout: Layout,
+    varying: Sequence[int],
+    prefix: tuple[int, ...],
+    start: int,
+    found: NDArray[np.int64],
+    held: NDArray[np.bool_],
+    repeated: int,
+) -> Line:
+    common = [k for k in range(len(layout.axes)) if k not in varying]
+    first = found[held][0] if held.any() else None
+    outputs = layout.outputs
+    place = [f"{o.name}={o.base + o.unit * x}" for o, x in zip(outputs, prefix, strict=False)]
+    if layout.line_outputs == 1 and (_line_cells(layout) < _tail_extent(layout) or outputs[-1].base):
+        place.append(f"{outputs[-1].name}={outputs[-1].base + outputs[-1].unit * start}")
+    return Line(
+        place=" ".join(place),
+        common="" if first is None else " ".join(f"{layout.axes[k].name.lower()}={first[k]}" for k in common),
+        cells=tuple(
+            ".".join(str(index[k]) for k in varying) if there else None
+            for index, there in zip(found, held, strict=True)
+        ),
+        groups=prod(o.extent for o in outputs[-layout.line_outputs + 1 :]) if layout.line_outputs > 1 else 1,
+        repeated=repeated,
+    )
+
+
+def _varying(layout: Layout, shown: Sequence[Shown]) -> list[int]:
+    """Axes that differ among the cells of some line."""
+    return [
+        k
+        for k in range(len(layout.axes))
+        if any(len(np.unique(found[held][:, k])) > 1 for _, _, found, held, _ in shown)
+    ]
+
+
+def _prefix_extents(layout: Layout) -> tuple[int, ...]:
+    return layout.physical_shape[: -layout.line_outputs]
+
+
+def _tail_extent(layout: Layout) -> int:
+    return prod(layout.physical_shape[-layout.line_outputs :])
+
+
+def _line_cells(layout: Layout) -> int:
+    """Elements of a line: a row of an image, a last physical axis, or the longest stride that fits."""
+    extent = max(1, _tail_extent(layout))
+    *prefix, last = layout.outputs
+    strides = [d.stride for d in falling(layout, last.name)]
+    has_a_shape = len(prefix) > 1 or (prefix and len(strides) < 2)
+    if layout.line_outputs > 1 or has_a_shape:
+        return extent
+    even = [s for s in (*strides, LINE_CELLS) if 4 <= s <= LINE_CELLS and _divides(s, strides)]
+    return min(extent, max(even, default=LINE_CELLS // 2))
+
+
+def _divides(step: int, strides: Sequence[int]) -> bool:
+    """Whether lines of `step` elements start where every longer stride does."""
+    longer = [s for s in strides if s > step]
+    return all(s % step == 0 for s in longer) and (step in strides or bool(longer))
+
+
+def _title(layout: Layout) -> str:
+    shape = ",".join(f"{axis.name.lower()}={axis.size}" for axis in layout.axes)
+    store = " ".join(f"{output.name}={output.extent * output.unit}" for output in layout.outputs)
+    return f"{layout.name}: {shape}; store {store}; {layout.waste:.1%} of {layout.bytes} bytes unused"

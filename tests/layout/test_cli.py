@@ -1,0 +1,242 @@
+"""`hexconv layout` on its command line: the contract's JSON, and one clear line for what can't be."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hexconv.cli.app import exit_code
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = exit_code(["layout", *arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            "packed NHWC8h8w32c --shape 1,64,64,128 --at 0,9,10,33",
+            {
+                "system": "packed",
+                "name": "NHWC8h8w32c",
+                "shape": [1, 64, 64, 128],
+                "dtype": "float32",
+                "bytes": 2097152,
+                "at": [
+                    {
+                        "index": [0, 9, 10, 33],
+                        "address": {"index": [0, 1, 1, 1, 1, 2, 1], "offset_elements": 76097},
+                    }
+                ],
+            },
+        ),
+        (
+            "onednn aBcd16b --shape 2,17,4,5 --at 1,16,3,4",
+            {
+                "system": "onednn",
+                "name": "aBcd16b",
+                "shape": [2, 17, 4, 5],
+                "dtype": "float32",
+                "bytes": 5120,
+                "at": [{"index": [1, 16, 3, 4], "address": {"offset_elements": 1264}}],
+            },
+        ),
+        (
+            "mace IN_OUT_CHANNEL --shape 2,10 --dtype float16 --at 1,9",
+            {
+                "system": "mace",
+                "name": "IN_OUT_CHANNEL",
+                "shape": [2, 10],
+                "dtype": "float16",
+                "bytes": 48,
+                "at": [{"index": [1, 9], "address": {"x": 2, "y": 1, "lane": 1}}],
+            },
+        ),
+        (
+            "okk aligned --shape 2,3,4,5 --start-npu 62 --offset 128 --at 1,2,3,4",
+            {
+                "system": "okk",
+                "name": "aligned",
+                "shape": [2, 3, 4, 5],
+                "dtype": "float32",
+                "bytes": 32768,
+                "bytes_per_npu": 512,
+                "at": [{"index": [1, 2, 3, 4], "address": {"npu": 0, "byte": 588}}],
+            },
+        ),
+        (
+            "okk continuous --shape 2,3,4,5 --offset 100 --at 1,2,3,4",
+            {
+                "system": "okk",
+                "name": "continuous",
+                "shape": [2, 3, 4, 5],
+                "dtype": "float32",
+                "bytes": 480,
+                "at": [{"index": [1, 2, 3, 4], "address": {"byte": 576}}],
+            },
+        ),
+        (
+            "onednn any --shape 2,3",
+            {"system": "onednn", "name": "any", "shape": [2, 3], "dtype": "float32", "bytes": 0, "at": []},
+        ),
+    ],
+)
+def test_json_is_the_contract_s(run, arguments, expected):
+    code, out, err = run(*arguments.split(), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        ("okk line-aligned --chip bm1684x --shape 2,3,4,5 --at 1,2,3,4", {"npu": 2, "byte": 4 * (64 + 48 + 4)}),
+        ("okk compact --chip bm1688 --shape 2,3,4,5 --offset 4 --at 1,2,3,4", {"npu": 2, "byte": 4 + 4 * 39}),
+        ("okk strided --shape 2,5,3,4 --strides 120,56,16,2 --at 1,4,2,3", {"npu": 4, "byte": 4 * 158}),
+        ("okk system-strided --shape 2,5,3,4 --strides 300,56,16,2 --at 1,4,2,3", {"byte": 4 * 562}),
+        ("okk matrix --shape 2,40 --columns 15 --at 1,39", {"npu": 2, "byte": 4 * 41}),
+        ("okk 4n --shape 6,5,4,5 --dtype int8 --at 5,4,3,4", {"npu": 4, "byte": 205}),
+        ("okk 2n --shape 3,5,4,5 --dtype int16 --at 2,4,3,4", {"npu": 4, "byte": 4 * (32 + 19)}),
+        ("okk 2ic --shape 3,65,2,2 --at 1,64,1,1", {"npu": 0, "byte": 60}),
+        ("onednn strided --shape 2,3 --strides 1,2 --at 1,2", {"offset_elements": 5}),
+        ("onednn ldgoi --shape 1,1,2,3,4 --at 0,0,1,2,3", {"offset_elements": 2 * 8 + 3 * 2 + 1}),
+        ("mace argument --shape 10 --at 9", {"x": 2, "y": 0, "lane": 1}),
+        ("mace winograd-2 --shape 5,6,3,3 --at 4,5,3,3", {"x": 1, "y": 79, "lane": 1}),
+        ("mace cpu-filter --shape 2,3,3,3 --at 1,2,2,2", {"offset_elements": 53}),
+        ("packed NCHW16c --logical NHWC --shape 1,4,4,20 --at 0,1,2,19",
+         {"index": [0, 1, 1, 2, 3], "offset_elements": (16 + 4 + 2) * 16 + 3}),
+    ],
+)  # fmt: skip
+def test_every_kind_of_name_and_option(run, arguments, address):
+    code, out, _ = run(*arguments.split(), "--json")
+    assert code == 0
+    assert [row["address"] for row in json.loads(out)["at"]] == [address]
+
+
+@pytest.mark.parametrize(
+    "at", [["--at", "0,1", "--at", "1,2"], ["--at", "0,1", "1,2"], ["--at", "0,1;1,2"], ["--at", "[0, 1]; [1, 2]"]]
+)
+def test_indices_come_one_by_one_or_together(run, at):
+    words = [word.replace(", ", ",") for word in at]
+    _, out, _ = run("packed", "AB", "--shape", "2,3", *words, "--json")
+    assert [row["address"]["offset_elements"] for row in json.loads(out)["at"]] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("packed NHWC8h8w32c --shape 1,64,64", "4 sizes: N,H,W,C"),
+        ("packed NHWC8k --shape 1,2,3,4", "axis K is missing"),
+        ("packed NHWC --shape 1,2,3,x", "whole numbers parted by commas"),
+        ("packed NHWC --shape 1,2,,3", "whole numbers parted by commas"),
+        ("packed NHWC --shape 1,2,3,4 --at 0,0,0,4", "0 to 3"),
+        ("packed NHWC --shape 1,2,3,4 --at 0,0", "4 of them"),
+        ("packed NHWC --shape 1,2,3,4 --dtype float31", "dtype"),
+        ("packed NHWC --shape 1,2,3,4 --chip bm1684", "--chip"),
+        ("packed NHWC --shape 9999999999,9999999999,9999999999,9", "up to 4611686018427387904 bytes"),
+        ("onednn nchx --shape 1,2,3,4", "is no tag"),
+        ("onednn nchw --shape 1,2,3", "has 4 dimensions"),
+        ("onednn any --shape 2,3 --at 0,0", "without a format no element has a place"),
+        ("onednn strided --shape 2,3 --strides 3,2", "shorter strides reach"),
+        ("mace in-out-channel --shape 1,2,3", "2 or 4 sizes"),
+        ("mace dw-conv2d-filter --shape 2,6,3,3", "multiplier 2"),
+        ("okk aligned --shape 2,3,4,5 --offset 100", "multiples of 128 bytes, such as 0 or 128"),
+        ("okk aligned --shape 2,3,4,5 --start-npu 64", "0 to 63"),
+        ("okk aligned --shape 2,3,4,5 --chip bm1690", "bm1684, bm1684x, bm1688"),
+        ("okk aligned --shape 2,3,4,5 --columns 3", "--columns"),
+        ("okk strided --shape 2,3,4,5", "--strides"),
+        ("okk matrix --shape 2,40", "--columns"),
+        ("okk diagonal --shape 2,3,4,5", "aligned, line-aligned, compact"),
+        ("okk 4n --shape 2,3,4,5", "int8 or uint8"),
+        ("tvm NHWC --shape 1,2,3,4", "tvm"),
+        ("packed NHWC", "shape"),
+        ("packed AB --shape 2,2 --draw --json", "--svg"),
+        ("onednn any --shape 2,3 --draw", "nothing to draw"),
+        ("compare nowhere.toml", "nowhere.toml"),
+        ("compare", "nothing"),
+    ],
+)
+def test_what_can_t_be_is_one_line_and_exit_2(run, arguments, said):
+    code, out, err = run(*arguments.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("hexconv: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_a_table_and_a_drawing_for_people(run, tmp_path):
+    drawn = tmp_path / "new" / "layout.svg"
+    code, out, _ = run("packed", "AB2a", "--shape", "3,2", "--at", "2,1", "--draw", "--svg", str(drawn))
+    assert code == 0
+    assert "packed AB2a [3, 2] float32: 32 bytes, 25.0% unused" in out
+    assert "A=1 B=1 | 2 · | b=1" in out
+    assert drawn.read_text().startswith("<svg")
+
+
+def test_a_start_at_which_the_matrix_dma_differs_is_told(run):
+    asked = ("okk", "matrix", "--shape", "2,40", "--columns", "15", "--start-npu")
+    assert "note: okk matrix: the DMA of bm1684 writes rows 32 elements apart" in run(*asked, "62")[1]
+    assert "note" not in run(*asked, "60")[1]
+    assert "note" not in run(*asked, "62", "--json")[1]
+
+
+CASE = """
+[chain]
+input = [1, 12, 12, 40]
+dtype = "{dtype}"
+[[chain.conv]]
+out_channels = 8
+kernel = [3, 3]
+[[chain.conv]]
+out_channels = 33
+"""
+
+
+def case_file(folder: Path, dtype: str) -> str:
+    path = folder / "small.toml"
+    path.write_text(CASE.format(dtype=dtype))
+    return str(path)
+
+
+def test_compare_puts_four_systems_side_by_side(run, tmp_path):
+    table = tmp_path / "usage.csv"
+    code, out, _ = run("compare", case_file(tmp_path, "float32"), "--csv", str(table), "--json")
+    assert code == 0
+    rows = json.loads(out)
+    assert [row["tensor"] for row in rows[::4]] == ["input", "filter1", "intermediate", "filter2", "output"]
+    sizes = {(row["tensor"], row["system"]): row["bytes"] for row in rows}
+    assert sizes["input", "packed"] == 4 * 2 * 2 * 2 * 8 * 8 * 32
+    assert sizes["input", "onednn"] == 4 * 12 * 12 * 48
+    assert sizes["input", "mace"] == 4 * 12 * 12 * 40
+    assert sizes["input", "okk"] == 4 * 64 * 160
+    assert sizes["filter1", "packed"] == 4 * 32 * 64 * 9
+    assert sizes["filter1", "okk"] == 64 * 8 * 20 * 9
+    with table.open() as file:
+        written = list(csv.DictReader(file))
+    assert [int(row["bytes"]) for row in written] == [row["bytes"] for row in rows]
+    assert all(row["waste_bytes"] == row["bytes"] - row["logical_bytes"] for row in rows)
+
+
+def test_compare_says_why_a_system_doesn_t_take_a_tensor(run, tmp_path):
+    _, out, _ = run("compare", case_file(tmp_path, "float16"), "--csv", str(tmp_path / "x.csv"), "--json")
+    refused = {(row["tensor"], row["system"]): row["refusal"] for row in json.loads(out) if row["bytes"] is None}
+    assert refused == {
+        ("filter1", "okk"): "okk 2ic: dtype: got float16, allowed: float32",
+        ("filter2", "okk"): "okk 2ic: dtype: got float16, allowed: float32",
+    }
+
+
+def test_compare_prints_a_table(run, tmp_path):
+    code, out, _ = run("compare", case_file(tmp_path, "float32"), "--csv", str(tmp_path / "x.csv"))
+    assert code == 0
+    assert out.count("in-out-channel") == 3

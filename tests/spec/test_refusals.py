@@ -1,0 +1,122 @@
+"""What a case file may not say, and the one line that says so."""
+
+from pathlib import Path
+
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.errors import InputError
+from hexconv.spec import Case
+
+CONV = "[[chain.conv]]\nout_channels = 32\n"
+CHAIN = "[chain]\ninput = [1, 8, 8, 32]\n"
+
+REFUSED = {
+    "unknown-table": ("[chian]\n", "chian", "an unknown key", "did you mean chain?"),
+    "unknown-key": (CHAIN + CONV + "kernal = 3\n", "chain.conv[0].kernal", "an unknown key", "did you mean kernel?"),
+    "unknown-plan-key": (CHAIN + CONV + "[plan]\nksplit = 1\n", "plan.ksplit", "unknown key", "did you mean k_split?"),
+    "missing-chain": ("[plan]\nk_split = 1\n", "chain", "nothing", "required"),
+    "missing-conv": (CHAIN, "chain.conv", "nothing", "required"),
+    "missing-out-channels": (
+        CHAIN + "[[chain.conv]]\nkernel = 1\n",
+        "chain.conv[0].out_channels",
+        "nothing",
+        "required",
+    ),
+    "three-sizes": ("[chain]\ninput = [1, 8, 8]\n" + CONV, "chain.input", "nothing", "required"),
+    "five-sizes": ("[chain]\ninput = [1, 8, 8, 1, 1]\n" + CONV, "chain.input", "5", "4"),
+    "zero-size": ("[chain]\ninput = [1, 0, 8, 32]\n" + CONV, "chain.input[1]", "got 0", "greater than or equal to 1"),
+    "negative-size": ("[chain]\ninput = [1, 8, -8, 32]\n" + CONV, "chain.input[2]", "got -8", "greater than"),
+    "huge-size": ("[chain]\ninput = [1, 99999999, 8, 32]\n" + CONV, "chain.input[1]", "99999999", "less than"),
+    "text-size": ('[chain]\ninput = [1, "8", 8, 32]\n' + CONV, "chain.input[1]", "'8'", "valid integer"),
+    "float-size": ("[chain]\ninput = [1, 8.0, 8, 32]\n" + CONV, "chain.input[1]", "8.0", "valid integer"),
+    "boolean-size": ("[chain]\ninput = [1, true, 8, 32]\n" + CONV, "chain.input[1]", "True", "valid integer"),
+    "date-size": ("[chain]\ninput = 2024-01-01\n" + CONV, "chain.input", "2024-01-01", "array"),
+    "unknown-dtype": (CHAIN + 'dtype = "float64"\n' + CONV, "chain.dtype", "'float64'", "'float32'"),
+    "zero-kernel": (CHAIN + CONV + "kernel = [0, 1]\n", "chain.conv[0].kernel[0]", "got 0", "greater than"),
+    "zero-stride": (CHAIN + CONV + "stride = 0\n", "chain.conv[0].stride[0]", "got 0", "greater than"),
+    "negative-padding": (CHAIN + CONV + "padding = [0, 0, -1, 0]\n", "padding.bottom", "got -1", "greater than"),
+    "three-paddings": (
+        CHAIN + CONV + "padding = [0, 0, 1]\n",
+        "chain.conv[0].padding",
+        "[0, 0, 1]",
+        "top, left, bottom",
+    ),
+    "kernel-too-large": (CHAIN + CONV + "kernel = 9\n", "chain.conv[0].kernel", "9 rows", "1 more padding"),
+    "dilated-too-large": (CHAIN + CONV + "kernel = 4\ndilation = 3\n", "chain.conv[0].kernel", "10 rows", "2 more"),
+    "second-kernel": (
+        CHAIN + CONV + "kernel = 8\n" + CONV + "kernel = 2\n",
+        "chain.conv[1].kernel",
+        "2 rows",
+        "1 rows",
+    ),
+    "zero-split": (CHAIN + CONV + "[plan]\nk_split = 0\n", "plan.k_split", "got 0", "greater than"),
+    "k-split-too-large": (CHAIN + CONV + "[plan]\nk_split = 2\n", "plan.k_split", "got 2", "1 to 1"),
+    "h-split-too-large": (CHAIN + CONV + "[plan]\nh_split = 2\n", "plan.h_split", "got 2", "1 to 1"),
+    "no-requantize": (CHAIN + 'dtype = "int8"\n' + CONV + CONV, "chain.conv[0].requantize", "nothing", "multiplier"),
+    "float-requantize": (
+        CHAIN + CONV + "requantize = { multiplier = 1 }\n",
+        "chain.conv[0].requantize",
+        "float32 chain",
+        "int8 and uint8",
+    ),
+    "integer-relu": (CHAIN + 'dtype = "int8"\n' + CONV + 'activation = "relu"\n', "activation", "relu", "none"),
+    "zero-point-range": (CHAIN + 'dtype = "uint8"\nzero_point = -1\n' + CONV, "chain.zero_point", "-1", "0 to 255"),
+    "not-toml": ("[chain\n", "case.toml", "not TOML", "TOML case file"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_bad_case_file_is_one_line_with_path_given_and_allowed(name: str) -> None:
+    text, *expected = REFUSED[name]
+    with pytest.raises(InputError) as refusal:
+        Case.parse(text, "case", "case.toml")
+    message = str(refusal.value)
+    assert "\n" not in message
+    assert message.startswith("case.toml: ")
+    for part in expected:
+        assert part in message
+
+
+@pytest.mark.parametrize("command", ["tir", "cache", "run"])
+@pytest.mark.parametrize("name", ["unknown-key", "not-toml", "kernel-too-large"])
+def test_every_command_exits_2_with_one_line(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(REFUSED[name][0])
+    assert exit_code([command, str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(path) in err
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [(None, "no such file"), ("", "required"), (b"\xff\xfe", "not UTF-8")],
+    ids=["missing", "empty", "binary"],
+)
+def test_a_file_that_is_no_case_file_exits_2(
+    content: str | bytes | None, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.toml"
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    assert exit_code(["cache", str(path)]) == 2
+    assert part in capsys.readouterr().err
+
+
+def test_a_folder_is_no_case_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["tir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["no-such-command"], ["cache", "--no-such-option"], ["run", "x.toml", "--target", "gpu"], ["tir"]],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_a_bad_command_line_exits_2_with_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
