@@ -56,7 +56,7 @@ def _check_sums(chain: Chain) -> None:
 
 
 def _check_something_is_read(chain: Chain) -> None:
-    """A conv whose whole output would be left out has no place in the schedule (`hexconv.spec.extents`, last paragraph)."""
+    """A conv of which nothing would be stored has no place in the schedule (`hexconv.spec.extents`, last paragraph)."""
     for index, extents in enumerate(tensor_extents(chain)[1:-1], start=1):
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:

@@ -15,8 +15,8 @@ of 8, so is the first row of what it reads: stripes of every tensor start at blo
 Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
 
 With much padding and few rows a conv may read nothing but padding. Its input then gets one stored row more, where its
-last block of rows has room, which holds logical row 0 and which nothing reads: a tensor without a logical row would have
-no conv to compute it, and no caches. The same goes for columns.
+last block of rows has room: it holds logical row 0, and nothing reads it. A tensor without a logical row would have no
+conv to compute it, and no caches. The same goes for columns.
 """
 
 from dataclasses import dataclass
