@@ -25,9 +25,9 @@ def check_supported(chain: Chain) -> None:
 
 
 def _check_indices(chain: Chain) -> None:
-    """Every packed tensor is indexed in 32 bits."""
+    """Every tensor is indexed in 32 bits; of the input, a part may be all that is packed."""
     extents = tensor_extents(chain)
-    shapes = {"the packed input": extents[0].packed_shape}
+    shapes: dict[str, tuple[int, ...]] = {"the input": chain.input, "the packed input": extents[0].packed_shape}
     for index, conv in enumerate(chain.conv):
         shapes[f"conv[{index}]'s output"] = extents[index + 1].packed_shape
         shapes[f"conv[{index}]'s filter"] = filter_layout(conv, extents[index].channels).physical_shape
