@@ -1,7 +1,7 @@
 """A kernel that checks every index of every access while it runs; only the guards keep indices inside.
 
-TVM 0.27's own `tirx.instrument_bound_checkers` puts no check into a kernel for buffers as they are declared now, and its
-`s_tir.analysis.OOBChecker` looks at loops without the guards around them.
+TVM 0.27's own `tirx.instrument_bound_checkers` puts no check into a kernel for buffers as they are declared now,
+and its `s_tir.analysis.OOBChecker` looks at loops without the guards around them.
 """
 
 import pytest

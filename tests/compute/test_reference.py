@@ -1,4 +1,4 @@
-"""The reference against answers of other making: SciPy's convolution, and TFLite's requantisation from its definition."""
+"""The reference against answers of other making: SciPy's convolution, TFLite's requantisation from its definition."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -56,8 +56,8 @@ def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
 def by_definition(value: int, by: Requantize, dtype: str) -> int:
     """`MultiplyByQuantizedMultiplier` of TFLite in words, on Python's integers, which never overflow.
 
-    The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest, ties
-    up; for a negative shift the result is divided by 2**-shift and rounded to the nearest again, ties by `rounding`.
+    The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest,
+    ties up; for a negative shift the result is divided by 2**-shift and rounded to the nearest again, ties by `rounding`.
     """
     left, right = max(by.shift, 0), max(-by.shift, 0)
     shifted = min(max(value * 2**left, -(2**31)), 2**31 - 1)
