@@ -1,6 +1,6 @@
 """A lowered schedule: the module that is printed and built, and the memory that TVM gave to its caches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -90,8 +90,7 @@ def lower(sch: Schedule) -> Lowered:
     compacted = passes.compact(sch.mod)
     shaped = rename_loops(passes.unblock(compacted))
     flat = passes.flatten(shaped)
-    arguments = [argument.name for argument in flat["main"].params]
-    targets = [_cache_name(store.buffer.name, arguments) for store in stores(flat)]
+    targets = [_cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     labelled = rename_buffers(merged, targets)
@@ -100,32 +99,27 @@ def lower(sch: Schedule) -> Lowered:
         labelled=labelled,
         shaped=drop_annotations(shaped),
         unmerged=drop_annotations(unmerged),
-        caches=_caches(compacted, targets, arguments),
+        caches=_caches(compacted, targets),
         allocations=tuple(_allocations(labelled, targets)),
     )
 
 
-def _cache_name(buffer: str, arguments: Sequence[str]) -> str:
-    """A cache's name: TVM names what stages an argument after the argument, and everything after its scope.
+def _cache_name(buffer: str) -> str:
+    """`cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
 
-    >>> _cache_name("filter1_global", ["filter1"]), _cache_name("intermediate1_global.vtcm", ["filter1"])
-    ('filter1_cache', 'intermediate1')
+    >>> [_cache_name(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
+    ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']
     """
-    name, staged, _scope = buffer.partition("_global")
-    return f"{name}_cache" if staged and name in arguments else name
+    stem, scope, _ = buffer.partition("_global")
+    return f"{stem}_cache" if scope and stem.startswith(("filter", "output")) else stem
 
 
-def _caches(compacted: tvm.IRModule, first_use: Sequence[str], arguments: Sequence[str]) -> tuple[Cache, ...]:
+def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
     """The buffers that blocks allocate."""
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(compacted["main"].body, (s_tir.SBlock, lambda block: buffers.extend(block.alloc_buffers)))
     caches = [
-        Cache(
-            _cache_name(buffer.name, arguments),
-            buffer.scope(),
-            str(buffer.dtype),
-            tuple(int(size) for size in buffer.shape),
-        )
+        Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers
     ]
     return tuple(sorted(caches, key=lambda cache: first_use.index(cache.name)))
