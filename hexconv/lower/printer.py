@@ -17,7 +17,8 @@ from hexconv.spec import Case, hvx_refusal
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
-VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data\)|(\w+)\.view\(\d+\))$")
+VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
+RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
 INDENT = 4
 
 
@@ -90,7 +91,7 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> It
             continue
         if comment := _memory_comment(line.text, memories):
             yield Line(line.depth, comment)
-        yield line
+        yield Line(line.depth, RETYPED.sub(lambda view: _spelled_out(view, memories), line.text))
 
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
@@ -104,6 +105,19 @@ def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     if view and home in memories and view[1] != home:
         return f"# {view[1]} lies in the memory of {home}"
     return None
+
+
+def _spelled_out(view: re.Match[str], memories: dict[str, Allocation]) -> str:
+    """A view of another dtype in full: TVM 0.27 prints `a.view("int8")`, which its parser doesn't take back.
+
+    before:  output_cache = accumulator1.view("int8")
+    after:   output_cache = T.decl_buffer((8192,), "int8", data=accumulator1.data)
+    """
+    name, home, dtype = view.groups()
+    memory = memories[home]
+    elements = memory.bytes // tvm.DataType(dtype).itemsize
+    scope = "" if memory.scope == "global" else f', scope="{memory.scope}"'
+    return f'{name} = T.decl_buffer(({elements},), "{dtype}", data={home}.data{scope})'
 
 
 def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:
