@@ -18,7 +18,7 @@ def lower_function(function: tirx.PrimFunc) -> Lowered:
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
     caches = tuple(_cache(buffer) for buffer in buffers if not buffer.name.startswith(REGISTER))
-    memories = tuple(Allocation(cache.name, (cache.name,), cache.dtype, cache.elements) for cache in caches)
+    memories = tuple(Allocation(c.name, (c.name,), c.scope, c.dtype, c.elements) for c in caches)
     return Lowered(
         module=module, labelled=labelled, unmerged=module, shaped=module, caches=caches, allocations=memories
     )
