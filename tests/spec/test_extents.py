@@ -60,7 +60,7 @@ def test_the_output_is_stored_as_it_is(chain: Chain) -> None:
 
 @given(chains())
 def test_only_padding_moves_logical_rows(chain: Chain) -> None:
-    """Each tensor's first logical row stands below the padding of all later convs, or in the spare row that holds it."""
+    """Each tensor's first logical row stands below the padding of all later convs, or in its spare row."""
     extents = tensor_extents(chain)
     for conv, tensor, output in zip(chain.conv, extents[:-1], extents[1:], strict=True):
         padded = conv.padding.top + conv.stride[0] * output.top
