@@ -1,7 +1,22 @@
-"""Numbers without running: what every cache must hold, who shares memory with whom, and what TVM allocated."""
+"""Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
 
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.needed import Work, needed_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.traffic import planned_work
 from hexconv.analyze.usage import Usage, cache_usage
+from hexconv.analyze.work import WorkUsage, work_usage
 
-__all__ = ["PredictedAllocation", "PredictedCache", "Usage", "cache_footprints", "cache_usage", "shared_allocations"]
+__all__ = [
+    "PredictedAllocation",
+    "PredictedCache",
+    "Usage",
+    "Work",
+    "WorkUsage",
+    "cache_footprints",
+    "cache_usage",
+    "needed_work",
+    "planned_work",
+    "shared_allocations",
+    "work_usage",
+]
