@@ -57,6 +57,15 @@ def needed_work(chain: Chain) -> Work:
     return Work(dict(reversed(traffic.items())), macs)
 
 
+def needed_macs(chain: Chain) -> int:
+    """Multiply-accumulates of the logical outputs of every conv, each once.
+
+    >>> needed_macs(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, kernel=(3, 3)),)))
+    2592
+    """
+    return sum(needed_work(chain).macs.values())
+
+
 def macs_per_output(chain: Chain, index: int) -> int:
     """Products in one sum of conv `index`."""
     return chain.shapes[index][3] * prod(chain.conv[index].kernel)

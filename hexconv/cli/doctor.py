@@ -1,11 +1,11 @@
 """`hexconv doctor`: what this machine can run, and what is missing for the rest."""
 
-import dataclasses
-import json as json_module
+from dataclasses import asdict
 
 from rich.table import Table
 
 from hexconv.cli.app import app
+from hexconv.cli.cases import print_json
 from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
@@ -22,7 +22,7 @@ def doctor(*, json: bool = False) -> int:
     """
     parts = examine()
     if json:
-        print(json_module.dumps([{**dataclasses.asdict(part), "present": part.present} for part in parts], indent=2))
+        print_json([{**asdict(part), "present": part.present} for part in parts])
     else:
         show(_table(parts))
     return 0 if complete(parts) else 1

@@ -46,9 +46,7 @@ def of_element(
 
     Args:
         system: `packed`, `onednn`, `mace` or `okk`.
-        name: a packed tag (`NHWC8h8w32c`), a oneDNN tag (`nChw16c`, `aBcd16b`, `any`, `strided`), a kind of
-            MACE image (`in-out-channel`, ...) or buffer (`cpu-in-out`, ...), or an OKKernel layout
-            (aligned, line-aligned, compact, continuous, strided, system-strided, matrix, 4n, 2n, 2ic).
+        name: `NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: hexconv/layout/README.md has them all.
         shape: logical sizes, `2,17,4,5`.
         dtype: of the elements.
         at: indices to look up, each `i,j,..`; may be given many times.
@@ -62,13 +60,13 @@ def of_element(
         svg: draw it into a file.
         json: print JSON instead.
     """
-    if json and draw:
-        raise InputError("layout: --draw", "with --json", "--svg FILE, which goes with --json")
     steps = None if strides is None else _sizes("--strides", strides)
     placement = Placement(chip, start_npu, offset, steps, columns, logical)
     found = find(system, name, _sizes("--shape", shape), dtype, placement)
-    addresses = [{"index": list(index), "address": found.address(index)} for index in _indices(at or [])]
+    if json and draw:
+        raise InputError("layout: --draw", "with --json", "--svg FILE, which goes with --json")
     drawing = _picture(found) if draw or svg else None
+    addresses = [{"index": list(index), "address": found.address(index)} for index in _indices(at or [])]
     if drawing and svg:
         _save(svg, as_svg(drawing))
     if json:

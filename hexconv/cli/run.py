@@ -7,14 +7,17 @@ from typing import Any, Literal
 
 from rich.table import Table
 
+from hexconv.analyze import Fit, needed_macs, vtcm_fit
 from hexconv.cli.app import app
-from hexconv.cli.cases import load_cases, print_json
+from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
+from hexconv.report import run_csv
 from hexconv.run.host import Host
 from hexconv.run.measure import Run, run_case
 from hexconv.run.runner import Runner
+from hexconv.run.simulator.needs import DEFAULT_SECONDS
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
@@ -27,24 +30,32 @@ def run(
     target: Literal["llvm", "hexagon"] = "llvm",
     seed: int = 0,
     save: Path | None = None,
+    csv: Path | None = None,
+    seconds: float = DEFAULT_SECONDS,
     json: bool = False,
 ) -> int:
     """Run cases on seeded random tensors and compare the results with numpy.
 
-    Exits 1 if a result is wrong, 2 if a case could not be run; the other cases run all the same.
+    Exits 1 if a result is wrong or a plan does not fit VTCM, 2 if a case could not be run; the other cases run all the
+    same.
 
     Args:
         cases: case files (TOML).
         target: where: this machine through LLVM, or the Hexagon simulator.
         seed: of the random tensors.
         save: keep what went in and came out, logical, in this .npz file (for one case).
+        csv: also write what was counted there: the same in every run.
+        seconds: the time that one run on the simulator has.
         json: print JSON instead of a table.
     """
     loaded = load_cases(cases)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
-    runner: Runner = Host() if target == "llvm" else Simulator()
-    rows = [_row(case, runner, seed, save) for case in loaded]
+    if not seconds > 0:
+        raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
+    rows = [_row(case, _runner(case, target, seconds), seed, save) for case in loaded]
+    if csv:
+        write_text(csv, run_csv(rows))
     if json:
         print_json(rows)
     else:
@@ -54,24 +65,43 @@ def run(
     return 0 if all(row["passed"] for row in rows) else 1
 
 
+def _runner(case: Case, target: str, seconds: float) -> Runner:
+    """Where a case runs: the simulator has the VTCM of the case's architecture."""
+    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
+
+
 def _row(case: Case, runner: Runner, seed: int, save: Path | None) -> Row:
     """One case's result; a case that gives no answer says why and leaves the others alone."""
+    refused: Row = {"case": case.name, "target": runner.target, "passed": False}
     try:
-        return _as_row(run_case(case, lower_case(case), runner, seed, save))
+        fit = vtcm_fit(case.chain, case.plan) if case.plan.storage == "vtcm" else None
+        if fit and not fit.fits:
+            print(f"hexconv: {case.name}: {fit}", file=sys.stderr)
+            return {**refused, "vtcm": _as_result(fit)}
+        return _as_row(run_case(case, lower_case(case), runner, seed, save), needed_macs(case.chain))
     except HexconvError as error:
         print(f"hexconv: {case.name}: {error}", file=sys.stderr)
-        return {"case": case.name, "target": runner.target, "passed": False, "error": str(error)}
+        return {**refused, "error": str(error)}
 
 
-def _as_row(result: Run) -> Row:
+def _as_result(fit: Fit) -> Row:
+    """A plan that does not fit, in full."""
+    return {**asdict(fit), "gap_bytes": fit.gap_bytes}
+
+
+def _as_row(result: Run, macs: int) -> Row:
     """A result in the words of the contract."""
-    counts = asdict(result.counts) if result.counts else {}
-    return {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds, **counts}
+    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
+    if result.counts is None:
+        return row
+    rate = {"needed_macs": macs, "macs_per_packet": macs / result.counts.packets}
+    vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
+    return {**row, **asdict(result.counts), **rate, **vtcm}
 
 
 def _table(rows: list[Row]) -> Table:
-    """Results to read."""
-    headings = [name for name in rows[0] if name != "error"]
+    """Results to read; what went wrong is told apart."""
+    headings = list(dict.fromkeys(name for row in rows for name in row if name not in ("error", "vtcm")))
     table = Table(*headings)
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in headings))

@@ -9,7 +9,6 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tvm
 import tvm_ffi
@@ -98,8 +97,7 @@ def _flattened(module: tvm.IRModule) -> tvm.IRModule:
 
 def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """All of TVM's passes: what its code generator will see."""
-    passes: Any = tirx.get_tir_pipeline("default")
-    pipeline, finish_host, _finish_device = passes
+    pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(target.with_host(target))(module)
     return finish_host()(pipeline(bound))
 

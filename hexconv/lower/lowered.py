@@ -103,12 +103,13 @@ def lower(sch: Schedule) -> Lowered:
 
 
 def _cache_name(buffer: str) -> str:
-    """`cache_read` and `cache_write` name a buffer after its scope; here it is a cache.
+    """`cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
 
-    >>> _cache_name("filter1_global.vtcm")
-    'filter1_cache'
+    >>> [_cache_name(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
+    ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']
     """
-    return buffer.partition("_global")[0] + "_cache" if "_global" in buffer else buffer
+    stem, scope, _ = buffer.partition("_global")
+    return f"{stem}_cache" if scope and stem.startswith(("filter", "output")) else stem
 
 
 def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:

@@ -8,7 +8,6 @@ other serves it from the heap.
 """
 
 import math
-from typing import Any
 
 import tvm
 import tvm_ffi
@@ -21,34 +20,32 @@ from hexconv.errors import InputError
 SCOPE = "global.vtcm"
 GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB
 DEVICE_ID = 1  # as in run/simulator/harness/workspace.h
-DEFAULT_ARCHITECTURE = "v68"
+DEFAULT_ARCH = "v68"
 
 _TAG_PREFIX = "qcom/hexagon-"
-
-Node = Any  # TVM's nodes get their fields when its library is loaded, out of a type checker's sight
 
 
 def capacities_bytes() -> dict[str, int]:
     """VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
     tags = list_tags() or {}
     capacities = {
-        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])  # pyright: ignore[reportArgumentType] -- a map, not an array
+        name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])
         for name, target in tags.items()
         if name.startswith(_TAG_PREFIX)
     }
     return dict(sorted(capacities.items(), key=lambda item: int(item[0].removeprefix("v"))))
 
 
-def capacity_bytes(architecture: str) -> int:
+def capacity_bytes(arch: str) -> int:
     """VTCM of one architecture, in bytes.
 
     Raises:
         InputError: TVM has no tag for that architecture.
     """
     known = capacities_bytes()
-    if architecture not in known:
-        raise InputError("arch", architecture, " | ".join(known))
-    return known[architecture]
+    if arch not in known:
+        raise InputError("plan.arch", arch, " | ".join(known))
+    return known[arch]
 
 
 def granules_bytes(buffer_bytes: int) -> int:
@@ -71,11 +68,11 @@ def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:
     return tirx.transform.prim_func_pass(_place, opt_level=0, name="hexconv.PlaceInVtcm")(module)
 
 
-def _place(func: Node, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
+def _place(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.transform.PassContext) -> tirx.PrimFunc:
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _allocate_in_sequence), order="post"))
 
 
-def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
+def _allocate_in_sequence(sequence: tirx.SeqStmt) -> tirx.Stmt:
     """A buffer lives to the end of the sequence that allocates it; so does its workspace."""
     buffers = [step.buffer for step in sequence.seq if _in_vtcm(step)]
     if not buffers:
@@ -84,28 +81,25 @@ def _allocate_in_sequence(sequence: Node) -> tirx.Stmt:
     return tirx.SeqStmt(steps + [_release(buffer) for buffer in reversed(buffers)])
 
 
-def _in_vtcm(step: Node) -> bool:
-    if not isinstance(step, tirx.AllocBuffer):
-        return False
-    buffer: Node = step.buffer
-    return buffer.scope() == SCOPE
+def _in_vtcm(step: tirx.Stmt) -> bool:
+    return isinstance(step, tirx.AllocBuffer) and step.buffer.scope() == SCOPE
 
 
-def buffer_bytes(buffer: Node) -> int:
+def buffer_bytes(buffer: tirx.Buffer) -> int:
     """Bytes of a buffer of constant shape."""
     dtype = tvm.DataType(buffer.dtype)
     return math.prod(int(extent) for extent in buffer.shape) * (dtype.bits * dtype.lanes // 8)
 
 
-def _allocation(buffer: Node) -> tuple[tirx.Stmt, ...]:
+def _allocation(buffer: tirx.Buffer) -> tuple[tirx.Stmt, ...]:
     dtype = tvm.DataType(buffer.dtype)
     size = [tirx.IntImm("uint64", buffer_bytes(buffer)), _int32(dtype.type_code), _int32(dtype.bits)]
     data = Call("tirx.TVMBackendAllocWorkspace", [*_device(), *size], ret_ty=buffer.data.ty)
     return tirx.DeclBuffer(buffer, data=data), tirx.IfThenElse(tirx.isnullptr(buffer.data), _throw(), None)
 
 
-def _release(buffer: Node) -> tirx.Stmt:
-    status: Node = Call("tirx.TVMBackendFreeWorkspace", [*_device(), buffer.data], ret_ty="int32")
+def _release(buffer: tirx.Buffer) -> tirx.Stmt:
+    status = Call("tirx.TVMBackendFreeWorkspace", [*_device(), buffer.data], ret_ty="int32")
     return tirx.IfThenElse(status != 0, _throw(), None)
 
 

@@ -6,7 +6,6 @@ What needs TVM is imported where it is used: a machine without TVM has to be tol
 import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from hexconv.errors import HexconvError
 from hexconv.run.simulator import needs, vendor
@@ -103,7 +102,7 @@ def _vtcm() -> Part:
 
 
 def _memory() -> Part:
-    available = available_memory_bytes()
+    available = needs.available_memory_bytes()
     short = available is not None and available < needs.DEFAULT_MEMORY_BYTES
     problem = f"a run may take {needs.DEFAULT_MEMORY_BYTES // MIB} MiB" if short else ""
     found = "unknown" if available is None else f"{available // MIB} MiB available"
@@ -121,15 +120,6 @@ def _vendor_simulator() -> Part:
         needed=False,
         problem=problem,
     )
-
-
-def available_memory_bytes() -> int | None:
-    """Memory that programs may still take, as the system says; None where it doesn't."""
-    information = Path("/proc/meminfo")
-    if not information.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in information.read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) * 1024
 
 
 def _package(name: str) -> str:

@@ -25,6 +25,7 @@ class Run:
         check: the verdict on its output.
         seconds: wall time of the kernel.
         counts: of the simulator.
+        vtcm_bytes: the most VTCM that was in use, of the simulator.
     """
 
     case: str
@@ -32,6 +33,7 @@ class Run:
     check: Check
     seconds: float
     counts: Counts | None
+    vtcm_bytes: int | None
 
 
 def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: Path | None = None) -> Run:
@@ -56,7 +58,8 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     verdict = check(measurement.outputs[0], expected, dtype)
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
-    return Run(case.name, runner.target, verdict, measurement.seconds, measurement.counts)
+    counted = (measurement.counts, measurement.vtcm_bytes)
+    return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
 
 
 def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:

@@ -27,11 +27,19 @@ class Counts:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run: its outputs, the wall time of the run in seconds, and on a simulator the counts."""
+    """What one run showed.
+
+    Attributes:
+        outputs: in the order of the kernel's arguments.
+        seconds: wall time.
+        counts: on a simulator.
+        vtcm_bytes: the most VTCM that was in use at a time, in whole granules, where there is VTCM.
+    """
 
     outputs: tuple[Array, ...]
     seconds: float
     counts: Counts | None = None
+    vtcm_bytes: int | None = None
 
 
 class Runner(Protocol):

@@ -1,7 +1,8 @@
 """How a chain is scheduled: the knobs, with no word about what is computed."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.fields import STRICT, Size
@@ -15,11 +16,13 @@ class Plan:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
+        arch: whose VTCM they have to fit, as TVM's target tags name it.
     """
 
     k_split: Size = 1
     h_split: Size = 1
     storage: Literal["global", "vtcm"] = "global"
+    arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
     @property
     def scope(self) -> str:
@@ -33,4 +36,5 @@ class Plan:
         >>> Plan(k_split=2, h_split=2).slug
         'ks2-hs2'
         """
-        return f"ks{self.k_split}-hs{self.h_split}" + ("-vtcm" if self.storage == "vtcm" else "")
+        place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
+        return f"ks{self.k_split}-hs{self.h_split}{place}"

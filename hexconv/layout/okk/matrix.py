@@ -18,7 +18,7 @@ def matrix(
     start_npu: int = 0,
     offset_bytes: int = 0,
 ) -> Layout:
-    """A matrix in local memory.
+    """A matrix in local memory: axes `R` and `M`, outputs `npu` and `byte`.
 
     Args:
         chip: whose memory.
@@ -28,9 +28,6 @@ def matrix(
         dtype: of the elements.
         start_npu: NPU of the first columns.
         offset_bytes: of the matrix in each NPU's memory.
-
-    Returns:
-        A layout of axes `R` and `M` with outputs `npu` and `byte`.
 
     Raises:
         InputError: a size, start, alignment or end that the chip refuses.

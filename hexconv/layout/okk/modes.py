@@ -62,7 +62,7 @@ def joined(
     arrangement: str = "",
     strides: Sequence[int] = (),
 ) -> Layout:
-    """A tensor in a storage mode.
+    """A tensor in a storage mode: outputs `npu` and `byte`.
 
     Args:
         chip: the BM1684.
@@ -71,11 +71,8 @@ def joined(
         dtype: int8 or uint8 (4n), int16 or uint16 (2n), float32 (2ic).
         start_npu: NPU of channel 0 (2ic: output channel 0).
         offset_bytes: of the tensor in each NPU's memory.
-        arrangement: of the units: `aligned` or `compact`; by default aligned, and compact for 2ic.
+        arrangement: of the units, `aligned` or `compact`; the mode's own by default.
         strides: in units, instead of an arrangement.
-
-    Returns:
-        A layout with outputs `npu` and `byte`.
 
     Raises:
         InputError: another type, or what the chip refuses.

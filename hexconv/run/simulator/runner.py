@@ -14,13 +14,18 @@ from hexconv.lower import vtcm
 from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.simulator.image import Image, laid_out, opened
-from hexconv.run.simulator.needs import DEFAULT_MEMORY_BYTES, DEFAULT_SECONDS
+from hexconv.run.simulator.needs import (
+    ADDRESSABLE_BYTES,
+    DEFAULT_MEMORY_BYTES,
+    DEFAULT_SECONDS,
+    available_memory_bytes,
+)
 from hexconv.run.simulator.qemu import find_qemu, run
+from hexconv.run.simulator.structures import Arena
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.verdict import check
 
 MIB = 1 << 20
-ADDRESSABLE_BYTES = 3 << 30  # what a 32-bit program can map beside itself
 
 
 @dataclass(frozen=True)
@@ -28,16 +33,15 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        architecture: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that
-        the
-            installed simulator runs.
+        arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that the installed
+            simulator runs.
         seconds: the time a run has.
         memory_bytes: the memory a run may have.
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
         counter_start: what the counters hold before the kernel.
     """
 
-    architecture: str = vtcm.DEFAULT_ARCHITECTURE
+    arch: str = vtcm.DEFAULT_ARCH
     seconds: float = DEFAULT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     tick_microseconds: int = 250_000
@@ -66,13 +70,14 @@ class Simulator:
         """Run a compiled kernel once."""
         executable = program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
-        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.architecture))
+        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.arch))
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
             return self._measure(image, executable, inputs, outputs)
 
     def _check_memory(self, needed_bytes: int) -> None:
-        allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES)
+        available_bytes = available_memory_bytes() or ADDRESSABLE_BYTES
+        allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES, available_bytes)
         if needed_bytes > allowed_bytes:
             raise RunFailed(
                 f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have "
@@ -92,14 +97,16 @@ class Simulator:
         started = time.perf_counter()
         ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
         seconds = time.perf_counter() - started
-        names = [f"input {index}" for index in range(len(inputs))] + [
-            f"output {index}" for index in range(len(outputs))
-        ]
-        check(image, ending, names)
+        check(image, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
-        counts = Counts(int(header["packets"]), int(header["instructions"]), int(header["hvx_instructions"]))
-        return Measurement(tuple(results), seconds, counts)
+        counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
+        return Measurement(tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]))
+
+
+def _numbered(name: str, tensors: Sequence[object]) -> list[str]:
+    """Names of arguments, for messages."""
+    return [f"{name} {index}" for index in range(len(tensors))]
 
 
 def _check_unchanged(inputs: Sequence[Array], arguments: Sequence[Array]) -> None:

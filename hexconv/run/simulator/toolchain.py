@@ -82,34 +82,17 @@ def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
 
 def _harness(isa: str) -> Path:
     folder = resources.files("hexconv.run.simulator") / "harness"
-    files = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))),
-        key=lambda entry: entry.name,
-    )
-    contents = [part for entry in files for part in (entry.name, entry.read_bytes())]
-    key = content_key(isa, zig_version(), importlib.metadata.version("apache-tvm-ffi"), *_HARNESS_FLAGS, *contents)
+    sources = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.endswith((".c", ".h"))}
+    contents = [part for name in sorted(sources) for part in (name, sources[name])]
+    ffi_version = importlib.metadata.version("apache-tvm-ffi")  # its headers are the ABI
+    key = content_key(isa, zig_version(), ffi_version, *_HARNESS_FLAGS, *contents)
 
     def build(path: Path) -> None:
-        includes = [
-            "-I",
-            tvm_ffi.libinfo.find_include_path(),
-            "-I",
-            tvm_ffi.libinfo.find_dlpack_include_path(),
-        ]
-        with resources.as_file(folder) as sources:
-            units = [str(sources / entry.name) for entry in files if entry.name.endswith(".c")]
-            _zig(
-                "cc",
-                "-target",
-                ZIG_TARGET,
-                f"-mcpu=hexagon{isa}",
-                *_HARNESS_FLAGS,
-                *includes,
-                "-r",
-                *units,
-                "-o",
-                str(path),
-            )
+        headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
+        flags = [f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers)]
+        with resources.as_file(folder) as place:
+            units = [str(place / name) for name in sorted(sources) if name.endswith(".c")]
+            _zig("cc", "-target", ZIG_TARGET, *flags, "-r", *units, "-o", str(path))
 
     return cached("harness", key, build)
 

@@ -20,6 +20,7 @@ from hexconv.run.simulator.runner import Simulator
 
 pytestmark = pytest.mark.simulator
 
+PATIENT = Simulator(seconds=60)
 INPUT = np.linspace(1, 1.5, 1024, dtype=np.float32)
 
 
@@ -158,13 +159,13 @@ def test_a_vtcm_that_is_too_small_is_named() -> None:
     with pytest.raises(
         RunFailed, match="workspace 0 of 286444 bytes in the VTCM does not fit: 0 of 262144 bytes are in use"
     ):
-        attempt(large_vtcm, Simulator(architecture="v66"))
-    assert attempt(large_vtcm, Simulator(architecture="v68")).outputs[0][0] == INPUT[0]
+        attempt(large_vtcm, Simulator(arch="v66"))
+    assert attempt(large_vtcm, Simulator(arch="v68")).outputs[0][0] == INPUT[0]
 
 
 def test_a_simulator_that_is_killed_half_way_is_named() -> None:
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        running = pool.submit(attempt, endless)
+        running = pool.submit(attempt, endless, PATIENT)
         os.kill(first_simulator_of(os.getpid()), signal.SIGKILL)
         with pytest.raises(RunFailed, match="ended inside the kernel: killed by SIGKILL"):
             running.result()
@@ -172,10 +173,12 @@ def test_a_simulator_that_is_killed_half_way_is_named() -> None:
 
 def test_no_simulator_outlives_a_killed_program() -> None:
     folder = str(Path(__file__).parent)
-    script = f"import sys; sys.path.insert(0, {folder!r}); from test_failures import *; attempt(endless)"
+    script = f"import sys; sys.path.insert(0, {folder!r}); from test_failures import *; attempt(endless, PATIENT)"
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as program:
-        simulator = first_simulator_of(program.pid)
-        program.kill()
+        try:
+            simulator = first_simulator_of(program.pid)
+        finally:
+            program.kill()
     deadline = time.monotonic() + 10
     while Path(f"/proc/{simulator}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -220,23 +223,32 @@ def test_no_temporary_file_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def simulators_of(process: int) -> list[int]:
-    """Children of a process, by any of its threads."""
+    """Children of a process, by any of its threads, that run a program of ours."""
     tasks = Path(f"/proc/{process}/task").iterdir()
-    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    return [child for child in children if Path(f"/proc/{child}/comm").read_text().startswith("qemu")]
+    children = [int(child) for task in tasks for child in read(task / "children").split()]
+    return [child for child in children if "qemu-hexagon" in read(Path(f"/proc/{child}/cmdline"))]
 
 
 def first_simulator_of(process: int) -> int:
     """Wait for the simulator of a run that doesn't end, until its kernel runs."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENT.seconds
     while time.monotonic() < deadline:
         for child in simulators_of(process):
-            if "hexconv-image" in Path(f"/proc/{child}/maps").read_text() and started(child):
+            if in_its_kernel(child):
                 return child
         time.sleep(0.01)
     raise AssertionError("no simulator came up")
 
 
-def started(child: int) -> bool:
-    """Whether it has spent time: the kernel is what takes any."""
-    return sum(int(field) for field in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[11:13]) >= 20
+def in_its_kernel(child: int) -> bool:
+    """Whether it has the image mapped and has spent 0.2 s since: the kernel is what takes any."""
+    spent = read(Path(f"/proc/{child}/stat")).rpartition(")")[2].split()[11:13]
+    return "hexconv-image" in read(Path(f"/proc/{child}/maps")) and sum(map(int, spent)) >= 20
+
+
+def read(path: Path) -> str:
+    """A file of /proc; empty when its process has just gone."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

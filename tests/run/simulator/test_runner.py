@@ -6,6 +6,8 @@ import tvm
 from tvm import te
 from tvm.script import tirx as T  # noqa: N812 -- TVMScript is written with this name
 
+from hexconv.errors import RunFailed
+from hexconv.run.simulator import runner
 from hexconv.run.simulator.runner import Simulator
 
 SHAPE = (16, 64)
@@ -50,6 +52,31 @@ def unwritten_cache(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float
         b[i] = cache[i]
 
 
+def through_a_cache_of(elements: int) -> tvm.IRModule:
+    """Copies 1000 elements through a cache of that many."""
+
+    @T.prim_func(s_tir=True)
+    def main(a: T.Buffer((1000,), "float32"), b: T.Buffer((1000,), "float32")):
+        cache = T.alloc_buffer((elements,), "float32")
+        for i in range(1000):
+            cache[i * (elements // 1000)] = a[i]
+        for i in range(1000):
+            b[i] = cache[i * (elements // 1000)]
+
+    return tvm.IRModule({"main": main})
+
+
+@T.prim_func(s_tir=True)
+def two_small_buffers(a: T.Buffer((1024,), "float32"), b: T.Buffer((1024,), "float32")):
+    first = T.alloc_buffer((100,), "float32", scope="global.vtcm")
+    second = T.alloc_buffer((100,), "float32", scope="global.vtcm")
+    for i in range(100):
+        first[i] = a[i]
+        second[i] = a[i + 100]
+    for i in range(1024):
+        b[i] = first[i % 100] + second[i % 100]
+
+
 @pytest.mark.parametrize("scope", ["global", "global.vtcm"])
 def test_a_kernel_through_caches_gives_the_same_answer_as_numpy(scope: str) -> None:
     measured = Simulator().run(doubled_through(scope), [INPUT], OUTPUT)
@@ -77,3 +104,26 @@ def test_a_kernel_that_reads_what_it_never_wrote_gives_nan() -> None:
     (output,) = Simulator().run(module, [ones], [((1024,), "float32")]).outputs
     assert np.isnan(output[0])
     np.testing.assert_array_equal(output[1:], ones[1:])
+
+
+def test_the_memory_of_caches_is_kept_without_being_counted() -> None:
+    ones = np.ones(1000, np.float32)
+    runs = [Simulator().run(through_a_cache_of(size), [ones], [((1000,), "float32")]) for size in (2000, 1000000)]
+    small, large = (run.counts for run in runs)
+    assert small is not None
+    assert large is not None
+    assert small.packets > 1000
+    assert abs(large.packets - small.packets) < 100
+
+
+def test_vtcm_is_given_out_in_steps_of_2_kib() -> None:
+    module = tvm.IRModule({"main": two_small_buffers.with_attr("global_symbol", "main")})
+    measured = Simulator().run(module, [np.ones(1024, np.float32)], [((1024,), "float32")])
+    np.testing.assert_array_equal(measured.outputs[0], np.full(1024, 2, np.float32))
+    assert measured.vtcm_bytes == 2 * 2048
+
+
+def test_a_run_may_not_take_more_than_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "available_memory_bytes", lambda: 1 << 20)
+    with pytest.raises(RunFailed, match=r"needs 1\.\d MiB .* may have 1\.0 MiB"):
+        Simulator().run(doubled(), [INPUT], OUTPUT)

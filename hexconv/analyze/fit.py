@@ -1,0 +1,116 @@
+"""Whether a plan's caches fit VTCM. A plan that doesn't is a result: by how much, because of what, and what would.
+
+The demand is the closed form's: the merged allocations of the plan, each in whole granules of 2 KiB, all of them held
+for the whole run. Nothing is lowered or built for it.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from hexconv.analyze.sharing import shared_allocations
+from hexconv.lower.vtcm import capacities_bytes, capacity_bytes, granules_bytes
+from hexconv.spec import Chain, Plan
+
+
+@dataclass(frozen=True)
+class Term:
+    """One allocation: the caches that take turns in it, their bytes, and what that takes of VTCM."""
+
+    holds: tuple[str, ...]
+    bytes: int
+    vtcm_bytes: int
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A change of the plan that makes it fit: knobs with their new values, what is then needed and what there is."""
+
+    knobs: dict[str, int | str]
+    demand_bytes: int
+    capacity_bytes: int
+
+    def __str__(self) -> str:
+        """As it stands in a case file."""
+        return " with ".join(f"{knob} = {json.dumps(value)}" for knob, value in self.knobs.items())
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Demand against capacity.
+
+    Attributes:
+        arch: whose VTCM.
+        demand_bytes: what the plan takes of it.
+        capacity_bytes: what there is.
+        terms: what the demand is made of, largest first.
+        levers: changes that bring it under; empty when it fits, or when nothing does.
+    """
+
+    arch: str
+    demand_bytes: int
+    capacity_bytes: int
+    terms: tuple[Term, ...]
+    levers: tuple[Lever, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the caches fit."""
+        return self.gap_bytes <= 0
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes too many; negative is room left."""
+        return self.demand_bytes - self.capacity_bytes
+
+    def __str__(self) -> str:
+        """The result in one line."""
+        verdict = f"{self.gap_bytes} too many" if self.gap_bytes > 0 else f"{-self.gap_bytes} to spare"
+        terms = ", ".join(f"{'/'.join(term.holds)} {term.vtcm_bytes}" for term in self.terms)
+        levers = " or ".join(map(str, self.levers)) or "no split and no architecture"
+        advice = "" if self.fits else f"; {levers} brings it under"
+        return f"{self.demand_bytes} of {self.arch}'s {self.capacity_bytes} bytes of VTCM, {verdict} ({terms}){advice}"
+
+
+def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
+    """Compare what a plan's caches take with the VTCM of its architecture.
+
+    Raises:
+        InputError: TVM has no tag for the architecture.
+    """
+    capacity = capacity_bytes(plan.arch)
+    terms = _terms(chain, plan)
+    demand = sum(term.vtcm_bytes for term in terms)
+    levers = tuple(_levers(chain, plan, demand, capacity)) if demand > capacity else ()
+    return Fit(plan.arch, demand, capacity, terms, levers)
+
+
+def _terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
+    memories = shared_allocations(chain, plan)
+    terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes)) for memory in memories]
+    return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
+
+
+def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
+    """For each split the largest smaller value that fits, both splits where neither does alone, and a larger VTCM."""
+    smaller_k, smaller_h = range(plan.k_split - 1, 0, -1), range(plan.h_split - 1, 0, -1)
+    alone = (
+        *_first_that_fits(chain, [replace(plan, k_split=k) for k in smaller_k], capacity, "k_split"),
+        *_first_that_fits(chain, [replace(plan, h_split=h) for h in smaller_h], capacity, "h_split"),
+    )
+    pairs = sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
+    both = [replace(plan, k_split=k, h_split=h) for k, h in pairs]
+    yield from alone or _first_that_fits(chain, both, capacity, "k_split", "h_split")
+    larger = [(size, arch) for arch, size in capacities_bytes().items() if size >= demand]
+    for size, arch in sorted(larger, key=lambda entry: entry[0])[:1]:
+        yield Lever({"arch": arch}, demand, size)
+
+
+def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:
+    """The first of these plans that fits, as a change of these knobs."""
+    for plan in plans:
+        needed = sum(term.vtcm_bytes for term in _terms(chain, plan))
+        if needed <= capacity:
+            yield Lever({knob: getattr(plan, knob) for knob in knobs}, needed, capacity)
+            return

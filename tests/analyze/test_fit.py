@@ -1,0 +1,95 @@
+"""Whether a plan fits VTCM, and what would make it fit: every figure checked another way."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hexconv.analyze import Fit, vtcm_fit
+from hexconv.cli.app import exit_code
+from hexconv.lower import lower_case
+from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.vtcm import capacities_bytes, granules_bytes
+from hexconv.spec import Case
+
+CASE = """
+[chain]
+input = [1, 64, 16, 32]
+[[chain.conv]]
+out_channels = 64
+kernel = 3
+[[chain.conv]]
+out_channels = 64
+[plan]
+k_split = 2
+h_split = 4
+storage = "vtcm"
+arch = "v66"
+"""
+
+
+def fit_of(text: str) -> tuple[Case, Fit]:
+    case = Case.parse(text, "case")
+    return case, vtcm_fit(case.chain, case.plan)
+
+
+def test_the_demand_is_what_the_compiled_code_asks_for() -> None:
+    case, fit = fit_of(CASE)
+    kernel = compile_for_hexagon(lower_case(case).module, "v67")
+    assert fit.demand_bytes == sum(map(granules_bytes, kernel.vtcm_bytes))
+    assert sorted(term.bytes for term in fit.terms) == sorted(kernel.vtcm_bytes)
+
+
+def test_demand_capacity_and_gap_add_up() -> None:
+    _, fit = fit_of(CASE)
+    assert not fit.fits
+    assert fit.capacity_bytes == 256 * 1024
+    assert fit.demand_bytes == sum(term.vtcm_bytes for term in fit.terms)
+    assert fit.gap_bytes == fit.demand_bytes - fit.capacity_bytes
+
+
+def test_every_lever_brings_it_under_and_one_step_less_does_not() -> None:
+    case, fit = fit_of(CASE)
+    splits = [lever for lever in fit.levers if "arch" not in lever.knobs]
+    assert [lever.knobs for lever in splits] == [{"k_split": 1}, {"h_split": 3}]
+    for lever in splits:
+        changed = vtcm_fit(case.chain, replace(case.plan, **lever.knobs))
+        assert changed.fits
+        assert changed.demand_bytes == lever.demand_bytes
+        less = {knob: value + 1 for knob, value in lever.knobs.items() if isinstance(value, int)}
+        assert not vtcm_fit(case.chain, replace(case.plan, **less)).fits
+
+
+def test_both_splits_are_offered_where_neither_does_alone() -> None:
+    case, fit = fit_of(CASE.replace("64, 16, 32", "64, 48, 32"))
+    (both,) = [lever for lever in fit.levers if "arch" not in lever.knobs]
+    assert set(both.knobs) == {"k_split", "h_split"}
+    assert str(both) == "k_split = 1 with h_split = 1"
+    assert vtcm_fit(case.chain, replace(case.plan, **both.knobs)).fits
+
+
+def test_the_architecture_that_is_offered_is_the_smallest_that_has_room() -> None:
+    case, fit = fit_of(CASE)
+    (lever,) = [lever for lever in fit.levers if "arch" in lever.knobs]
+    assert vtcm_fit(case.chain, replace(case.plan, **lever.knobs)).fits
+    assert not any(fit.demand_bytes <= size < lever.capacity_bytes for size in capacities_bytes().values())
+
+
+def test_a_plan_that_fits_has_no_levers() -> None:
+    _, fit = fit_of(CASE.replace("v66", "v75"))
+    assert fit.fits
+    assert fit.levers == ()
+
+
+@pytest.mark.parametrize("target", ["llvm", "hexagon"])
+def test_run_refuses_before_it_builds(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # neither compiler nor simulator is there to be asked
+    path = tmp_path / "large.toml"
+    path.write_text(CASE)
+    assert exit_code(["run", str(path), "--target", target]) == 1
+    said = capsys.readouterr().err
+    assert "large: " in said
+    assert "of v66's 262144 bytes of VTCM" in said
+    assert "brings it under" in said
