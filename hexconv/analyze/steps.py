@@ -5,8 +5,8 @@ h_split, 2 * h_split, ...; all others follow from what reads their output. A ste
 output reads the stripe of the source that starts at slab `a * stride` (`hexconv.spec.extents`), and this stripe is made
 in steps of its own: at its slabs 0, h_split, ... Slabs past the end of the tensor are left out.
 
-How often a step is run again: with the output channels outermost the source of a conv is made again for each of the
-conv's channel tiles.
+How often a step is run again: with the output channels outermost (`order = "k_outer"`) the source of a conv is made
+again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`) once for all of them.
 """
 
 from collections import Counter
@@ -58,7 +58,8 @@ def tensor_steps(chain: Chain, plan: Plan) -> tuple[Steps, ...]:
 
 def _source_steps(chain: Chain, plan: Plan, index: int, steps: Steps) -> Steps:
     """The steps that make what conv `index` reads, over all of its own steps."""
-    again = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
+    channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
+    again = channel_tiles if plan.order == "k_outer" else 1
     made: Steps = Counter()
     for step, times in steps.items():
         for inner in _stripe(chain, plan, index, step):

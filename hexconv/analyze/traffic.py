@@ -6,6 +6,7 @@ Input. Each step of the input read copies the logical elements of its slabs: pad
 
 Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included; so it
 does where the step lies past the end of the tensor and computes nothing, as in the listings of the source document.
+Resident filters are staged once.
 
 Output. Every element of the packed output is written once, its fringe included.
 
@@ -38,7 +39,8 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
     traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
     for index in range(len(chain.conv)):
-        traffic[f"filter{index + 1}"] = steps[index + 1].total() * _filter_elements(chain, index) * dtype_bytes
+        stagings = 1 if plan.filters == "resident" else steps[index + 1].total()
+        traffic[f"filter{index + 1}"] = stagings * _filter_elements(chain, index) * dtype_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
         f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)

@@ -15,12 +15,17 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
+        order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
+            what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
+        filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
     """
 
     k_split: Size = 1
     h_split: Size = 1
+    order: Literal["k_outer", "h_outer"] = "k_outer"
+    filters: Literal["per_tile", "resident"] = "per_tile"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
@@ -35,6 +40,10 @@ class Plan:
 
         >>> Plan(k_split=2, h_split=2).slug
         'ks2-hs2'
+        >>> Plan(order="h_outer", filters="resident").slug
+        'ks1-hs1-h_outer-resident'
         """
+        stated = {self.order: "k_outer", self.filters: "per_tile"}
+        knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
-        return f"ks{self.k_split}-hs{self.h_split}{place}"
+        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}"

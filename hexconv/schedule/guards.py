@@ -1,0 +1,42 @@
+"""Guards between the blocks of one conv, set once all blocks stand where they belong."""
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+
+
+def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
+    """Sum only what the epilogue takes.
+
+    The epilogue of a conv is guarded where its step reaches past the stripe. TVM knows of that stripe no more when it
+    places the sums inside of it, and leaves them to what the tensor has.
+
+    before:  for ho_inner, wo:                              after:  for ho_inner, wo:
+                 where(slab < blocks): sums = ...                       where(slab < blocks and slab < stripe): ...
+                 where(slab < stripe): result = f(sums)                 where(slab < stripe): result = f(sums)
+
+    Args:
+        module: scheduled, with blocks.
+        results: the block of the epilogue by the name of its accumulator's block.
+    """
+    guards: dict[str, tirx.Expr] = {}
+
+    def note(realize: s_tir.SBlockRealize) -> None:
+        guards[realize.block.name_hint] = realize.predicate
+
+    tvm_ffi.structural_walk(module["main"].body, (s_tir.SBlockRealize, note))
+    by_block = {f"{sums}_{part}": [guards[result]] for sums, result in results.items() for part in ("init", "update")}
+    return add_guards(module, by_block)
+
+
+def add_guards(module: tvm.IRModule, guards: dict[str, list[tirx.Expr]]) -> tvm.IRModule:
+    """Run blocks only where all of some further conditions hold, by the name of the block."""
+
+    def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
+        more = guards.get(realize.block.name_hint, [])
+        predicate = tirx.all(realize.predicate, *more) if more else realize.predicate
+        return s_tir.SBlockRealize(realize.iter_values, predicate, realize.block) if more else realize
+
+    main = module["main"]
+    body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded))
+    return tvm.IRModule({"main": main.with_body(body)})
