@@ -6,7 +6,7 @@ Input. Each step of the input read copies the logical elements of its slabs: pad
 
 Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included; so it
 does where the step lies past the end of the tensor and computes nothing, as in the listings of the source document.
-Resident filters are staged once.
+Resident filters are staged once. With rings only steps that make something stage a filter.
 
 Output. Every element of the packed output is written once, its fringe included.
 
@@ -39,7 +39,7 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
     traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
     for index in range(len(chain.conv)):
-        stagings = 1 if plan.filters == "resident" else steps[index + 1].total()
+        stagings = _filter_stagings(plan, steps[index + 1])
         traffic[f"filter{index + 1}"] = stagings * _filter_elements(chain, index) * dtype_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
@@ -49,13 +49,20 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     return Work(traffic, macs)
 
 
+def _filter_stagings(plan: Plan, steps: Steps) -> int:
+    """How often the steps of a conv stage all of its filter."""
+    if plan.filters == "resident":
+        return 1
+    return sum(times for step, times in steps.items() if step.slabs or plan.halo == "recompute")
+
+
 def _positions(tensor: Extents, steps: Steps) -> int:
     """Logical rows x columns that the steps make of a tensor, repetitions included."""
     first_row, end_row = tensor.valid_rows
     first_column, end_column = tensor.valid_columns
     rows = 0
     for step, times in steps.items():
-        low, high = max(step.start * ROW_BLOCK, first_row), min(step.end * ROW_BLOCK, end_row)
+        low, high = max(step.slabs.start * ROW_BLOCK, first_row), min(step.slabs.stop * ROW_BLOCK, end_row)
         rows += times * max(0, high - low)
     return rows * (end_column - first_column)
 

@@ -4,6 +4,9 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
+Guards = dict[str, list[tirx.Expr]]
+"""Further conditions under which a block runs, by its name."""
+
 
 def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
     """Sum only what the epilogue takes.
@@ -19,18 +22,18 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
         module: scheduled, with blocks.
         results: the block of the epilogue by the name of its accumulator's block.
     """
-    guards: dict[str, tirx.Expr] = {}
+    found: dict[str, tirx.Expr] = {}
 
     def note(realize: s_tir.SBlockRealize) -> None:
-        guards[realize.block.name_hint] = realize.predicate
+        found[realize.block.name_hint] = realize.predicate
 
     tvm_ffi.structural_walk(module["main"].body, (s_tir.SBlockRealize, note))
-    by_block = {f"{sums}_{part}": [guards[result]] for sums, result in results.items() for part in ("init", "update")}
+    by_block = {f"{sums}_{part}": [found[result]] for sums, result in results.items() for part in ("init", "update")}
     return add_guards(module, by_block)
 
 
-def add_guards(module: tvm.IRModule, guards: dict[str, list[tirx.Expr]]) -> tvm.IRModule:
-    """Run blocks only where all of some further conditions hold, by the name of the block."""
+def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
+    """Run blocks only where further conditions hold."""
 
     def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         more = guards.get(realize.block.name_hint, [])

@@ -151,9 +151,24 @@ PART = "hexconv.part"
 EXPLICIT_READS = "explicit_read_region"
 
 
+def extent(sch: Schedule, loop: LoopRV) -> int:
+    """How often a loop runs."""
+    return int(sch.get(loop).extent)
+
+
+def written(sch: Schedule, block: SBlockRV) -> tirx.Var:
+    """The buffer that a block writes."""
+    return sch.get(block).writes[0].source
+
+
+def all_slabs(sch: Schedule, block: SBlockRV) -> int:
+    """Block rows of the whole tensor that a block writes."""
+    return int(written(sch, block).shape[1])
+
+
 def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
     """A split's factor, no larger than what there is to split."""
-    return min(factor, int(sch.get(loop).extent))
+    return min(factor, extent(sch, loop))
 
 
 def _is_unit(sch: Schedule, loop: LoopRV) -> bool:

@@ -33,6 +33,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from hexconv.compute.chain import has_epilogue, output_name
 from hexconv.schedule import steps
 from hexconv.schedule.guards import guard_accumulators
+from hexconv.schedule.roll import Stage, roll
 from hexconv.spec import Chain, Plan
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
@@ -68,11 +69,13 @@ class Placed:
     Attributes:
         blocks: of the conv.
         tiles: its outer loops.
+        slabs: that these go over: a stripe, or the whole output.
         rc_outer: the loop at which its sums are set to zero.
     """
 
     blocks: ConvBlocks
     tiles: steps.Tiles
+    slabs: int
     rc_outer: LoopRV
 
 
@@ -80,7 +83,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     """Schedule a chain's module (`chain_module(chain)`) by `plan`."""
     sch = Schedule(module, debug_mask="none")
     input_cache = sch.get_sblock("input_cache")
-    convs = [_conv_blocks(sch, chain, index, plan.scope) for index in range(len(chain.conv))]
+    convs = _all_conv_blocks(sch, chain, plan)
     sch.set_scope(input_cache, 0, plan.scope)
     for conv in convs:
         _declare_reads(sch, conv)
@@ -99,7 +102,9 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, f"filter #{conv.blocks.number} cache read")
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer)
-    return Schedule(_guarded(sch, convs), debug_mask="none")
+    stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
+    module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
+    return Schedule(guard_accumulators(module, _accumulators(sch, convs)), debug_mask="none")
 
 
 def source_loop(tiles: steps.Tiles, plan: Plan) -> LoopRV:
@@ -107,10 +112,41 @@ def source_loop(tiles: steps.Tiles, plan: Plan) -> LoopRV:
     return tiles.ho_outer if plan.order == "h_outer" else tiles.innermost
 
 
-def _guarded(sch: Schedule, convs: Sequence[ConvBlocks]) -> tvm.IRModule:
-    """The scheduled module, sums guarded like the epilogues that take them."""
-    names = {conv.number: sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
-    return guard_accumulators(sch.mod, {f"accumulator{number}": name for number, name in names.items()})
+def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
+    """A placed conv, as rings need to know it."""
+    blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
+    init = result.removesuffix("_update") + "_init"
+    return Stage(
+        # An accumulator runs where its epilogue does.
+        blocks=(result,) if blocks.epilogue else (init, result),
+        filter_block=sch.get(blocks.filter_cache).name_hint if plan.filters == "per_tile" else None,
+        conv=chain.conv[blocks.number - 1],
+        ho_outer=sch.get(conv.tiles.ho_outer).loop_var,
+        buffer=steps.written(sch, blocks.result).name,
+        stripe_slabs=conv.slabs,
+        step_slabs=min(plan.h_split, conv.slabs),
+        all_slabs=steps.all_slabs(sch, blocks.result),
+    )
+
+
+def _input_stage(sch: Schedule, cache: SBlockRV) -> Stage:
+    """The input cache read, as rings need to know it."""
+    slabs, name = steps.extent(sch, sch.get_loops(cache)[-6]), steps.written(sch, cache).name
+    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, steps.all_slabs(sch, cache))
+
+
+def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
+    """The block of each epilogue by the name of its accumulator."""
+    return {f"accumulator{conv.number}": sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
+
+
+def _all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan) -> list[ConvBlocks]:
+    """The blocks of all convs, in order."""
+    order = range(len(chain.conv))
+    # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
+    staging = reversed(order) if plan.filters == "resident" else order
+    blocks = [_conv_blocks(sch, chain, index, plan.scope) for index in staging]
+    return sorted(blocks, key=lambda conv: conv.number)
 
 
 def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlocks:
@@ -139,17 +175,18 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles) -> Placed:
     sch.reorder(n, ko, ho, wo, *inner)
     steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
     steps.name_part(sch, [n, ko, ho, wo, *inner], f"conv2d #{conv.number}")
-    return Placed(conv, tiles, _place_sums(sch, conv, wo, inner))
+    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), _place_sums(sch, conv, wo, inner))
 
 
 def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own."""
     loops = steps.fuse_producer(sch, conv.result, at)
+    slabs = steps.extent(sch, loops[1])
     tiles = steps.tile(sch, loops, plan)
     outer = len(sch.get_loops(conv.result)) - len(loops) - 2
     body = sch.get_loops(conv.result)[outer + 3 :]
     steps.name_part(sch, body, f"conv2d #{conv.number}")
-    return Placed(conv, tiles, _place_sums(sch, conv, body[2], body[3:]))
+    return Placed(conv, tiles, slabs, _place_sums(sch, conv, body[2], body[3:]))
 
 
 def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[LoopRV]) -> LoopRV:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT, Size
 
 
@@ -17,17 +18,29 @@ class Plan:
         h_split: block rows (8 rows each) computed per outer step.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
+        halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
+            `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
         filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
+
+    Raises:
+        InputError: rings for a halo, but the stripes are not outermost.
     """
 
     k_split: Size = 1
     h_split: Size = 1
     order: Literal["k_outer", "h_outer"] = "k_outer"
+    halo: Literal["recompute", "roll"] = "recompute"
     filters: Literal["per_tile", "resident"] = "per_tile"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
+
+    def __post_init__(self) -> None:
+        """Refuse what no knob can refuse alone."""
+        if self.halo == "roll" and self.order != "h_outer":
+            allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
+            raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
 
     @property
     def scope(self) -> str:
@@ -43,7 +56,7 @@ class Plan:
         >>> Plan(order="h_outer", filters="resident").slug
         'ks1-hs1-h_outer-resident'
         """
-        stated = {self.order: "k_outer", self.filters: "per_tile"}
+        stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile"}
         knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
         return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}"
