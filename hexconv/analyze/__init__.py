@@ -6,7 +6,7 @@ from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
 from hexconv.analyze.traffic import planned_work
 from hexconv.analyze.usage import Usage, cache_usage
-from hexconv.analyze.work import WorkUsage, work_usage
+from hexconv.analyze.work import WorkUsage, uncounted_work, work_usage
 
 __all__ = [
     "Fit",
@@ -21,6 +21,7 @@ __all__ = [
     "needed_work",
     "planned_work",
     "shared_allocations",
+    "uncounted_work",
     "vtcm_fit",
     "work_usage",
 ]

@@ -49,17 +49,17 @@ class WorkUsage:
     """All traffic and all MACs of one case.
 
     Attributes:
-        traffic_bytes: counted, all tensors together.
+        traffic_bytes: counted, all tensors together; None where the kernel can't be counted.
         needed_traffic_bytes: the least, all tensors together.
-        macs: counted, all convs together.
+        macs: counted, all convs together; None where the kernel can't be counted.
         needed_macs: those of the logical outputs, once.
-        traffic: by tensor.
-        convs: by conv.
+        traffic: by tensor, of what is counted.
+        convs: by conv, of what is counted.
     """
 
-    traffic_bytes: int
+    traffic_bytes: int | None
     needed_traffic_bytes: int
-    macs: int
+    macs: int | None
     needed_macs: int
     traffic: tuple[TrafficUsage, ...]
     convs: tuple[MacUsage, ...]
@@ -89,6 +89,12 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
         traffic=traffic,
         convs=convs,
     )
+
+
+def uncounted_work(case: Case) -> WorkUsage:
+    """What a case needs, where its kernel says nothing else: HVX instructions move and multiply vectors."""
+    needed = needed_work(case.chain)
+    return WorkUsage(None, sum(needed.traffic_bytes.values()), None, sum(needed.macs.values()), (), ())
 
 
 def _direction(tensor: str) -> str:

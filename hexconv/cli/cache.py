@@ -4,14 +4,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hexconv.analyze import Usage, WorkUsage, cache_usage, work_usage
+from hexconv.analyze import Usage, WorkUsage, cache_usage, uncounted_work, work_usage
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
 from hexconv.report import cache_csv, cache_table, work_table
 from hexconv.run.count import count
-from hexconv.spec import Case
+from hexconv.spec import Case, kernel_of
 
 
 @app.command
@@ -39,7 +39,8 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
 def _judge(case: Case) -> tuple[Usage, WorkUsage]:
     """What a case takes, and what it does."""
     lowered = lower_case(case)
-    return cache_usage(case, lowered), work_usage(case, count(lowered))
+    is_plain = kernel_of(case.chain, case.plan) == "plain"
+    return cache_usage(case, lowered), work_usage(case, count(lowered)) if is_plain else uncounted_work(case)
 
 
 def _row(usage: Usage, work: WorkUsage) -> dict[str, Any]:

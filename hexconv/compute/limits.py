@@ -25,9 +25,9 @@ def check_supported(chain: Chain) -> None:
 
 
 def _check_indices(chain: Chain) -> None:
-    """Every packed tensor is indexed in 32 bits."""
+    """Every tensor is indexed in 32 bits; of the input, a part may be all that is packed."""
     extents = tensor_extents(chain)
-    shapes = {"the packed input": extents[0].packed_shape}
+    shapes: dict[str, tuple[int, ...]] = {"the input": chain.input, "the packed input": extents[0].packed_shape}
     for index, conv in enumerate(chain.conv):
         shapes[f"conv[{index}]'s output"] = extents[index + 1].packed_shape
         shapes[f"conv[{index}]'s filter"] = filter_layout(conv, extents[index].channels).physical_shape
@@ -56,11 +56,11 @@ def _check_sums(chain: Chain) -> None:
 
 
 def _check_something_is_read(chain: Chain) -> None:
-    """With large padding and stride a conv may read nothing but the padding of what comes before it."""
-    for index, extents in enumerate(tensor_extents(chain)[:-1]):
+    """A conv of which nothing would be stored has no place in the schedule (`hexconv.spec.extents`, last paragraph)."""
+    for index, extents in enumerate(tensor_extents(chain)[1:-1], start=1):
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             raise Unsupported(
-                f"chain.conv[{index}] reads nothing but the padding of its input: the output is constant; "
-                "use less padding or a smaller stride"
+                f"chain.conv[{index}] reads nothing but the padding of its input, so the output is constant whatever "
+                "comes before it; use less padding or a smaller stride"
             )

@@ -47,12 +47,14 @@ class Allocation:
     Attributes:
         name: of the first cache that it held.
         holds: names of all caches in it, in the order of their first use.
+        scope: TVM's storage scope.
         dtype: of an element.
         elements: elements allocated.
     """
 
     name: str
     holds: tuple[str, ...]
+    scope: str
     dtype: str
     elements: int
 
@@ -132,4 +134,4 @@ def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocatio
     stored = [root.get(store.buffer, store.buffer) for store in stores(merged)]
     for buffer in allocated:
         holds = tuple(dict.fromkeys(name for name, home in zip(targets, stored, strict=True) if home.same_as(buffer)))
-        yield Allocation(holds[0], holds, str(buffer.dtype), prod(int(size) for size in buffer.shape))
+        yield Allocation(holds[0], holds, buffer.scope(), str(buffer.dtype), prod(int(size) for size in buffer.shape))

@@ -46,7 +46,12 @@ def unblock(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """Packed buffers to one-dimensional ones."""
+    """Packed buffers to one-dimensional ones.
+
+    Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
+    inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
+    see that the two may share memory element by element.
+    """
     sequence = [tirx.transform.FlattenBuffer(), tirx.transform.StmtSimplify()]
     return tvm.ir.transform.Sequential(sequence)(module)
 

@@ -13,11 +13,12 @@ import tvm
 
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case
+from hexconv.spec import Case, hvx_refusal
 
-LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((\w+), annotations=\{(.*)\}\)):$")
+LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
-VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data\)|(\w+)\.view\(\d+\))$")
+VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
+RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
 INDENT = 4
 
 
@@ -46,6 +47,9 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
+    if case.plan.kernel != "plain":
+        refusal = hvx_refusal(case.chain)
+        yield f"# kernel: plain, since {refusal}" if refusal else f"# kernel: {case.plan.kernel}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -87,12 +91,12 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> It
             continue
         if comment := _memory_comment(line.text, memories):
             yield Line(line.depth, comment)
-        yield line
+        yield Line(line.depth, RETYPED.sub(lambda view: _spelled_out(view, memories), line.text))
 
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     """What to say above a line that allocates memory or names a part of it."""
-    if allocated := ALLOC.match(text):
+    if (allocated := ALLOC.match(text)) and allocated[1] in memories:
         memory = memories[allocated[1]]
         shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
         return f"# {memory.name}: {memory.elements} elements, {memory.bytes} bytes{shared}"
@@ -101,6 +105,19 @@ def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     if view and home in memories and view[1] != home:
         return f"# {view[1]} lies in the memory of {home}"
     return None
+
+
+def _spelled_out(view: re.Match[str], memories: dict[str, Allocation]) -> str:
+    """A view of another dtype in full: TVM 0.27 prints `a.view("int8")`, which its parser doesn't take back.
+
+    before:  output_cache = accumulator1.view("int8")
+    after:   output_cache = T.decl_buffer((8192,), "int8", data=accumulator1.data)
+    """
+    name, home, dtype = view.groups()
+    memory = memories[home]
+    elements = memory.bytes // tvm.DataType(dtype).itemsize
+    scope = "" if memory.scope == "global" else f', scope="{memory.scope}"'
+    return f'{name} = T.decl_buffer(({elements},), "{dtype}", data={home}.data{scope})'
 
 
 def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:
@@ -128,7 +145,14 @@ def _nest_at(lines: Sequence[Line], index: int) -> list[tuple[str, str]]:
     nest: list[tuple[str, str]] = []
     for offset, line in enumerate(lines[index:]):
         loop = LOOP.match(line.text)
-        if not loop or line.depth != lines[index].depth + offset:
+        if not loop or line.depth != lines[index].depth + offset or (offset and not _is_alone(lines, index + offset)):
             break
         nest.append((loop[1], loop[2]))
     return nest
+
+
+def _is_alone(lines: Sequence[Line], index: int) -> bool:
+    """Whether nothing follows a loop inside of the loop around it."""
+    depth = lines[index].depth
+    after = next((line.depth for line in lines[index + 1 :] if line.depth <= depth and line.text), depth - 1)
+    return after < depth

@@ -13,6 +13,10 @@ and no index is ever negative, whatever the padding. Where the first stored row 
 of 8, so is the first row of what it reads: stripes of every tensor start at block rows. The same holds for columns.
 
 Rows of padding hold the tensor's zero; rows that no output needs (a stride that leaves a rest) are not stored at all.
+
+With much padding and few rows a conv may read nothing but padding. Its input then gets one stored row more, where its
+last block of rows has room: it holds logical row 0, and nothing reads it. A tensor without a logical row would have no
+conv to compute it, and no caches. The same goes for columns.
 """
 
 from dataclasses import dataclass
@@ -108,13 +112,27 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
 def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
     """What a conv reads of its input (logical `shape`) to fill the stored rows and columns of its output."""
     (sh, sw), (reach_rows, reach_columns) = conv.stride, conv.reach
+    rows, top = _with_logical((output.rows - 1) * sh + reach_rows, conv.padding.top + sh * output.top, ROW_BLOCK)
+    columns, left = _with_logical(
+        (output.columns - 1) * sw + reach_columns, conv.padding.left + sw * output.left, COLUMN_BLOCK
+    )
     return Extents(
         batch=shape[0],
-        rows=(output.rows - 1) * sh + reach_rows,
-        columns=(output.columns - 1) * sw + reach_columns,
+        rows=rows,
+        columns=columns,
         channels=shape[3],
-        top=conv.padding.top + sh * output.top,
-        left=conv.padding.left + sw * output.left,
+        top=top,
+        left=left,
         logical_rows=shape[1],
         logical_columns=shape[2],
     )
+
+
+def _with_logical(read: int, first: int, block: int) -> tuple[int, int]:
+    """Stored size of an axis of which `0 .. read - 1` is read, and where its first logical element stands.
+
+    >>> _with_logical(10, 2, 8), _with_logical(3, 5, 8), _with_logical(8, 9, 8)
+    ((10, 2), (4, 3), (8, 9))
+    """
+    has_room = read % block != 0
+    return (read + 1, read) if first >= read and has_room else (read, first)

@@ -21,6 +21,8 @@ class Plan:
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
             `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
         filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
+        kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
+            which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
 
@@ -33,6 +35,7 @@ class Plan:
     order: Literal["k_outer", "h_outer"] = "k_outer"
     halo: Literal["recompute", "roll"] = "recompute"
     filters: Literal["per_tile", "resident"] = "per_tile"
+    kernel: Literal["plain", "hvx"] = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
@@ -59,4 +62,5 @@ class Plan:
         stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile"}
         knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
-        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}"
+        kernel = f"-{self.kernel}" if self.kernel != "plain" else ""
+        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}{kernel}"

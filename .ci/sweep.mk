@@ -1,0 +1,9 @@
+SWEEP_CASES ?= 2000
+SWEEP_SEEDS ?= 1 2 3
+
+.PHONY: sweep-deep
+sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (SWEEP_CASES, SWEEP_SEEDS)
+	@for seed in $(SWEEP_SEEDS); do \
+		echo "seed $$seed"; \
+		$(BIN)/hexconv sweep --random $(SWEEP_CASES) --seed $$seed || exit 1; \
+	done

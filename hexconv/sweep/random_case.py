@@ -1,0 +1,113 @@
+"""Random cases over the whole scope: any mix of sizes, kernels, strides, dilations, paddings, splits and dtypes.
+
+The geometry of all convs is drawn first, then the size of the output, from which the input's follows. (Drawn from the
+input on, most chains of large kernels would not fit it, and what is left would be a test of small kernels.) Sizes are
+drawn from ever smaller ranges until a run costs no more than `MAC_BUDGET`; kernels, strides and dtypes stay as drawn.
+
+Case i of seed S is the same in every sweep that has it: each case has a generator of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
+from hexconv.spec.chain import Dtype
+from hexconv.sweep.arithmetic import Random, random_zero_point, with_arithmetic
+from hexconv.sweep.work import executed_macs
+
+MAC_BUDGET = 8_000_000
+"""Multiply-adds of a case, redone ones included: some tenths of a second of scalar code."""
+
+MOST_CONVS, LARGEST_BATCH = 4, 4
+LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
+LARGEST_OUTPUT, LARGEST_CHANNELS = 48, 192
+ROW_BLOCK, CHANNEL_BLOCK = 8, 32
+DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
+SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
+"""Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
+
+
+def random_case(seed: int, index: int) -> Case:
+    """Case `index` of `seed`, named `random-SEED-INDEX`."""
+    random = np.random.default_rng([seed, index])
+    dtype = DTYPES[random.integers(len(DTYPES))]
+    geometry = [_geometry(random) for _ in range(_one_to(random, MOST_CONVS))]
+    chains = (_chain(random, dtype, geometry, scale) for scale in SIZE_SCALES)
+    cases = [Case(f"random-{seed}-{index}", chain, _plan(random, chain)) for chain in chains]
+    return next((case for case in cases if executed_macs(case) <= MAC_BUDGET), cases[-1])
+
+
+def _geometry(random: Random) -> Conv2d:
+    """Kernel, stride, dilation and padding of one conv."""
+    kernel, stride, dilation = (
+        (_one_to(random, largest), _one_to(random, largest))
+        for largest in (LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION)
+    )
+    conv = Conv2d(out_channels=1, kernel=kernel, stride=stride, dilation=dilation)
+    return replace(conv, padding=_padding(random, conv))
+
+
+def _padding(random: Random, conv: Conv2d) -> Padding:
+    """None; as many outputs as inputs where the stride is 1; or four numbers up to what one output reads."""
+    rows, columns = conv.reach
+    style = random.integers(3)
+    if style == 0:
+        return Padding()
+    if style == 1:
+        return Padding(top=(rows - 1) // 2, left=(columns - 1) // 2, bottom=rows // 2, right=columns // 2)
+    top, left, bottom, right = (int(random.integers(0, largest + 1)) for largest in (rows, columns, rows, columns))
+    return Padding(top=top, left=left, bottom=bottom, right=right)
+
+
+def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: float) -> Chain:
+    """A chain of given geometry with sizes of its own."""
+    channels = [_size(random, LARGEST_CHANNELS * scale, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
+    convs = [replace(conv, out_channels=count) for conv, count in zip(geometry, channels[1:], strict=True)]
+    # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
+    largest = LARGEST_OUTPUT * scale if random.integers(8) else 1
+    height, width = (_input_axis(random, convs, axis, _size(random, largest, ROW_BLOCK)) for axis in (0, 1))
+    batch = _one_to(random, LARGEST_BATCH)
+    return Chain(
+        input=(batch, height, width, channels[0]),
+        dtype=dtype,
+        zero_point=random_zero_point(random, dtype),
+        conv=with_arithmetic(random, dtype, convs, channels),
+    )
+
+
+def _input_axis(random: Random, convs: Sequence[Conv2d], axis: int, output: int) -> int:
+    """A size of the input, along rows (0) or columns (1), that gives at least so many outputs.
+
+    A conv needs `(output - 1) * stride + reach` elements, its padding included, and may be given up to `stride - 1`
+    more that nothing reads.
+    """
+    size = output
+    for conv in reversed(convs):
+        pad = conv.padding
+        padding = (pad.top + pad.bottom, pad.left + pad.right)[axis]
+        unread = int(random.integers(conv.stride[axis]))
+        size = max(1, (size - 1) * conv.stride[axis] + conv.reach[axis] - padding + unread)
+    return size
+
+
+def _plan(random: Random, chain: Chain) -> Plan:
+    """Any legal splits, dividing or not."""
+    outputs = tensor_extents(chain)[1:]
+    return Plan(
+        k_split=_one_to(random, max(output.channel_blocks for output in outputs)),
+        h_split=_one_to(random, max(output.row_blocks for output in outputs)),
+        storage="vtcm" if random.integers(4) == 0 else "global",
+    )
+
+
+def _size(random: Random, largest: float, block: int) -> int:
+    """1 to `largest`, every order of magnitude as likely as the others; one in four is a whole number of blocks."""
+    size = max(1, round(float(np.exp(random.uniform(0, np.log(max(largest, 1)))))))
+    return -(-size // block) * block if random.integers(4) == 0 and size <= largest // block * block else size
+
+
+def _one_to(random: Random, largest: int) -> int:
+    """1 to `largest`, all alike."""
+    return int(random.integers(1, largest + 1))

@@ -1,0 +1,37 @@
+"""What a sweep found, out of the verdicts on its cases."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hexconv.sweep.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The sum of many verdicts.
+
+    Attributes:
+        checked: cases that were lowered and run.
+        refused: cases that TVM or the scheme can't do; they are not among the checked ones.
+        disagree: of the checked ones, those where two opinions differ.
+        failures: of these, each as a case file that says in comments what differs.
+    """
+
+    checked: int
+    refused: int
+    disagree: int
+    failures: tuple[str, ...]
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> "Sweep":
+        """Count verdicts."""
+        verdicts = list(verdicts)
+        refused = sum(verdict.outcome == "refused" for verdict in verdicts)
+        failures = tuple(case_file(verdict) for verdict in verdicts if verdict.outcome == "disagrees")
+        return cls(len(verdicts) - refused, refused, len(failures), failures)
+
+
+def case_file(verdict: Verdict) -> str:
+    """The case as TOML, ready to save and rerun, under comments on what became of it."""
+    comments = [f"# {verdict.case.name}: {' '.join(reason.split())}" for reason in verdict.reasons]
+    return "\n".join([*comments, verdict.case.to_toml()])

@@ -1,0 +1,72 @@
+"""One case, judged in every respect: sizes, sharing, numbers, fringe."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hexconv.analyze import cache_footprints, shared_allocations
+from hexconv.errors import RunFailed, Unsupported
+from hexconv.lower import Lowered, lower_case
+from hexconv.run.check import Check
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.spec import Case
+
+Outcome = Literal["agrees", "refused", "disagrees"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a case.
+
+    Attributes:
+        case: what was judged.
+        outcome: whether all opinions agree; `refused` is what TVM or the scheme can't do.
+        reasons: what differs, or why it was refused; one line each.
+    """
+
+    case: Case
+    outcome: Outcome
+    reasons: tuple[str, ...] = ()
+
+
+def judge(case: Case, seed: int = 0) -> Verdict:
+    """Lower a case, compare it with the closed form, run it on this machine and compare that with numpy.
+
+    Args:
+        case: what to judge.
+        seed: of its random tensors.
+    """
+    try:
+        lowered = lower_case(case)
+        reasons = (*_differences(case, lowered), *_errors(run_case(case, lowered, Host(), seed).check))
+    except Unsupported as refusal:
+        return Verdict(case, "refused", (str(refusal),))
+    except RunFailed as failure:
+        return Verdict(case, "disagrees", (f"the run gave no answer: {failure}",))
+    return Verdict(case, "disagrees" if reasons else "agrees", reasons)
+
+
+def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
+    """Where the closed form and TVM say different things of a cache or an allocation."""
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.plan)}
+    allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
+    yield from _only_in("caches", predicted, allocated)
+    shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.plan)}
+    merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
+    yield from _only_in("allocations", shared, merged)
+
+
+def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:
+    """What only one of the two opinions has."""
+    if predicted != allocated:
+        yield f"{what}: closed form {sorted(predicted - allocated)}, TVM {sorted(allocated - predicted)}"
+
+
+def _errors(check: Check) -> Iterator[str]:
+    """What is wrong with a run's output."""
+    if not check.fringe_is_zero:
+        yield "the fringe of the output is not zero"
+    elif not check.passed:
+        relative = f"{check.max_rel_error:.3g} of the largest"
+        yield f"the output differs from numpy by up to {check.max_abs_error:.6g} ({relative})"

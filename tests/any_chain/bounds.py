@@ -1,0 +1,48 @@
+"""A kernel that checks every index of every access while it runs; only the guards keep indices inside.
+
+TVM 0.27's own `tirx.instrument_bound_checkers` puts no check into a kernel for buffers as they are declared now,
+and its `s_tir.analysis.OOBChecker` looks at loops without the guards around them.
+"""
+
+import pytest
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.compute import chain_module
+from hexconv.lower import passes
+from hexconv.schedule import stripe
+from hexconv.spec import Case
+
+
+def checked_module(case: Case) -> tvm.IRModule:
+    """A case's loops over compacted caches of full rank, an assertion for every index before every store.
+
+    The clamps of `hexconv.lower.bounds` are left out: they would hide a guard that lets an index through.
+    """
+    scheduled = stripe(chain_module(case.chain), case.chain, case.plan)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "keep_inside", lambda func: func)
+        return with_checks(passes.unblock(passes.compact(scheduled.mod)))
+
+
+def with_checks(module: tvm.IRModule) -> tvm.IRModule:
+    """before: `a[i] = b[j]`      after: `assert 0 <= i < n; assert 0 <= j < m; a[i] = b[j]`"""
+    body = tvm_ffi.structural_map(module["main"].body, (tirx.BufferStore, _checked))
+    return tvm.IRModule({"main": module["main"].with_body(body)})
+
+
+def _checked(store: tirx.BufferStore) -> tirx.Stmt:
+    loads: list[tvm.ir.TensorLoad] = []
+    tvm_ffi.structural_walk(store.value, (tvm.ir.TensorLoad, loads.append))
+    accesses = [(store.buffer, store.indices), *((load.source, load.indices) for load in loads)]
+    checks = [
+        tirx.AssertStmt(
+            tirx.all(index >= 0, index < size),  # TVM's signature names the kind first; its constructor takes it second
+            tvm.ir.StringImm("IndexError"),
+            [tvm.ir.StringImm(f"{buffer.name} axis {axis}")],
+        )
+        for buffer, indices in accesses
+        for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True))
+    ]
+    return tirx.SeqStmt([*checks, store])

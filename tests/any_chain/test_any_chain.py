@@ -1,0 +1,99 @@
+"""Laws over the whole scope: what holds for every chain and every plan."""
+
+import pytest
+import tvm
+from hypothesis import HealthCheck, Phase, given, settings
+
+from hexconv.analyze import cache_usage
+from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower import poison as lower_poison
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.spec import Case
+from hexconv.sweep import judge
+from tests.any_chain.bounds import checked_module, with_checks
+from tests.any_chain.running import output_of
+from tests.strategies import cases
+
+
+def up_to(examples: int) -> settings:
+    """Every example is lowered and most are compiled: no time limit on one, and no search for its smallest kin.
+
+    Shrinking a failure takes minutes; `hexconv sweep` finds failures to look at by the dozen.
+    """
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=[HealthCheck.too_slow])
+
+
+@up_to(25)
+@given(cases())
+def test_closed_form_and_tvm_agree_on_every_cache_and_allocation(case: Case) -> None:
+    usage = cache_usage(case, lower_case(case))
+    assert {c.name: c.elements for c in usage.caches} == {c.name: c.predicted_elements for c in usage.caches}
+    assert {m.holds: m.elements for m in usage.allocations} == {
+        m.holds: m.predicted_elements for m in usage.allocations
+    }
+    assert usage.agrees
+
+
+@up_to(12)
+@given(cases())
+def test_the_result_is_numpys_and_the_fringe_zero(case: Case) -> None:
+    assert judge(case).reasons == ()
+
+
+@up_to(6)
+@given(cases(storage=("global",)))
+def test_no_index_leaves_its_axis(case: Case) -> None:
+    chain = case.chain
+    kernel = tvm.compile(checked_module(case), target="llvm")
+    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(chain, random_tensors(chain))]
+    output = tvm.runtime.empty(output_shape(chain), chain.output_dtype(len(chain.conv) - 1))
+    kernel["main"](*inputs, output)  # an index outside of its axis is an IndexError
+
+
+@up_to(10)
+@given(cases())
+def test_tvm_finds_no_index_out_of_bounds_either(case: Case) -> None:
+    tvm.s_tir.analysis.OOBChecker()(lower_case(case).shaped)  # raises
+
+
+@up_to(4)
+@given(cases())
+def test_the_result_depends_on_nothing_that_memory_held(case: Case) -> None:
+    """Bit for bit the same from other poison, and with every cache poisoned anew wherever it is allocated."""
+    lowered = lower_case(case)
+    expected = output_of(case, lowered.module).tobytes()
+    assert output_of(case, lowered.unmerged).tobytes() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lower_poison, "POISON_BITS", {8: 0x35, 16: 0x7BFF, 32: 0x7F7FFFFF})
+        assert output_of(case, lowered.unmerged).tobytes() == expected
+
+
+@up_to(8)
+@given(cases())
+def test_the_annotated_text_is_the_module(case: Case) -> None:
+    lowered = lower_case(case)
+    parsed = tvm.script.from_source(annotated_tir(case, lowered, "as the closed form predicts"))
+    tvm.ir.assert_structural_equal(parsed, lowered.module)
+
+
+@up_to(50)
+@given(cases())
+def test_a_case_file_says_all_of_a_case(case: Case) -> None:
+    assert Case.parse(case.to_toml(), case.name) == case
+
+
+def test_the_check_of_indices_sees_a_halo_that_wraps() -> None:
+    """Column 8 of an 8-column block is column 0 of the next row, as in the 3x3 listing of seed document 003."""
+    text = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(source: T.Buffer((4, 8), "float32"), output: T.Buffer((3, 8), "float32")):
+        for row, column in T.grid(3, 8):
+            output[row, column] = source[row, column + 1]
+"""
+    kernel = tvm.compile(with_checks(tvm.script.from_source(text)), target="llvm")
+    source, output = tvm.runtime.empty((4, 8), "float32"), tvm.runtime.empty((3, 8), "float32")
+    with pytest.raises(IndexError, match="source axis 1"):
+        kernel["main"](source, output)

@@ -1,0 +1,57 @@
+"""`hexconv sweep` as a user meets it."""
+
+import json
+
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.spec import Case
+from hexconv.sweep import Verdict, random_case
+
+
+def test_a_small_sweep_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", "--random", "12", "--seed", "11", "--workers", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"checked": 12, "refused": 0, "disagree": 0, "failures": []}
+
+
+def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:
+    """The second disagrees, the third is refused."""
+    assert workers == 3
+    return [
+        Verdict(cases[0], "agrees"),
+        Verdict(cases[1], "disagrees", ("two sizes",)),
+        Verdict(cases[2], "refused", ("too large",)),
+    ]
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    import hexconv.cli.sweep as command
+
+    monkeypatch.setattr(command, "judge_all", outcome_by_index)
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_a_disagreement_is_printed_as_a_case_file_and_exits_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", "--random", "3", "--seed", "5", "--workers", "3"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[-1] == "2 checked, 1 disagree"
+    assert "# random-5-1: two sizes" in printed
+    assert "# random-5-2: too large" in printed
+    assert Case.parse(printed[: printed.index("# refused")], "random-5-1") == random_case(5, 1)
+
+
+@pytest.mark.usefixtures("verdicts")
+def test_json_has_the_failures_as_toml(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", "--random", "3", "--seed", "5", "--workers", "3", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["checked"], found["refused"], found["disagree"]) == (2, 1, 1)
+    assert [Case.parse(text, "random-5-1") for text in found["failures"]] == [random_case(5, 1)]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--random", "0"], ["--random", "2", "--seed", "-1"], ["--random", "x"]])
+def test_a_bad_command_line_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["sweep", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1

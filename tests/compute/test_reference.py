@@ -1,0 +1,95 @@
+"""The reference against answers of other making: SciPy's convolution, TFLite's requantisation from its definition."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import convolve2d
+
+from hexconv.compute import reference
+from hexconv.compute.reference import convolution, requantized
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Chain, Conv2d, Requantize
+from hexconv.spec.chain import INTEGER_RANGE
+from tests.strategies import chains
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+def by_scipy(conv: Conv2d, image: np.ndarray, filter: np.ndarray, zero_point: int) -> np.ndarray:
+    """One plane at a time: dilate the filter, pad the plane, convolve, take every stride-th output."""
+    pad, (sh, sw), (dh, dw) = conv.padding, conv.stride, conv.dilation
+    planes = np.moveaxis(image.astype(np.float64) - zero_point, 3, 1)
+    planes = np.pad(planes, ((0, 0), (0, 0), (pad.top, pad.bottom), (pad.left, pad.right)))
+    dilated = np.zeros((*filter.shape[:2], *conv.reach))
+    dilated[:, :, ::dh, ::dw] = filter.astype(np.float64) - conv.filter_zero_point
+    outputs = [
+        # A convolution turns the filter round; a conv2d doesn't.
+        [sum(convolve2d(p, f[::-1, ::-1], "valid") for p, f in zip(image_, taps, strict=True)) for taps in dilated]
+        for image_ in planes
+    ]
+    return np.moveaxis(np.array(outputs), 1, 3)[:, ::sh, ::sw]
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains())
+def test_a_conv_is_scipys(chain: Chain) -> None:
+    tensors = random_tensors(chain)
+    expected = by_scipy(chain.conv[0], tensors.image, tensors.filters[0], chain.zero_point)
+    found = convolution(chain.conv[0], tensors.image, tensors.filters[0], chain.zero_point)
+    assert found.shape[1:3] == chain.shapes[1][1:3]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(chains(dtypes=("float32",)))
+def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
+    tensors = random_tensors(chain)
+    expected = tensors.image
+    for index, conv in enumerate(chain.conv):
+        bias = tensors.biases[index]
+        sums = by_scipy(conv, expected, tensors.filters[index], 0) + (0 if bias is None else bias)
+        expected = (np.maximum(sums, 0) if conv.activation == "relu" else sums).astype(np.float32)
+    found = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def by_definition(value: int, by: Requantize, dtype: str) -> int:
+    """`MultiplyByQuantizedMultiplier` of TFLite in words, on Python's integers, which never overflow.
+
+    The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest,
+    ties up; for a negative shift the result is divided by 2**-shift and rounded to the nearest, ties by `rounding`.
+    """
+    left, right = max(by.shift, 0), max(-by.shift, 0)
+    shifted = min(max(value * 2**left, -(2**31)), 2**31 - 1)
+    high = nearest(shifted * by.multiplier, 2**31, "up")
+    low, most = INTEGER_RANGE[dtype]
+    return min(max(nearest(high, 2**right, by.rounding) + by.zero_point, low), most)
+
+
+def nearest(dividend: int, divisor: int, ties: str) -> int:
+    """The integer nearest to a quotient."""
+    below, rest = divmod(dividend, divisor)
+    if 2 * rest != divisor:
+        return below + (2 * rest > divisor)
+    return below if ties == "away" and dividend < 0 else below + 1
+
+
+@settings(max_examples=300)
+@given(
+    value=st.one_of(INT32, st.integers(-300, 300)),
+    multiplier=st.one_of(st.integers(1, 2**31 - 1), st.sampled_from((1, 2**30, 2**31 - 1))),
+    shift=st.integers(-31, 30),
+    rounding=st.sampled_from(("away", "up")),
+    dtype=st.sampled_from(("int8", "uint8")),
+)
+def test_requantisation_is_tflites(value: int, multiplier: int, shift: int, rounding: str, dtype: str) -> None:
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding=rounding)
+    assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
+
+
+def test_ties_go_where_the_rounding_says() -> None:
+    sums = np.array([-6, -2, 2, 6])
+    halves = {"away": [-2, -1, 1, 2], "up": [-1, 0, 1, 2]}
+    for rounding, expected in halves.items():
+        by = Requantize(multiplier=2**30, shift=-1, rounding=rounding)
+        assert requantized(sums, by, "int8").tolist() == expected
