@@ -18,6 +18,7 @@ from tvm.target import Target, codegen
 
 from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
+from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
@@ -58,7 +59,8 @@ def isas() -> tuple[str, ...]:
 def hexagon_target(isa: str) -> Target:
     """TVM's target for one instruction set with HVX of 128 bytes."""
     features = [f"+hvx{isa}", "+hvx-length128b"]
-    return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features})
+    options = list(LLVM_OPTIONS)
+    return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})
 
 
 def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
@@ -79,7 +81,12 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to loops, allocations to flat buffers; a lowered module comes out as it went in."""
+    """Blocks to loops, allocations to flat buffers; a lowered module comes out as it went in.
+
+    A function that was written as loops, not scheduled, has flat caches already, and none to share memory.
+    """
+    if not module["main"].attrs.get("s_tir"):
+        return module
     passes = [
         s_tir.transform.CanonicalizeLoop(),
         s_tir.transform.LowerInitBlock(),
@@ -99,7 +106,7 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """All of TVM's passes: what its code generator will see."""
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(target.with_host(target))(module)
-    return finish_host()(pipeline(bound))
+    return align_workspaces(finish_host()(pipeline(bound)))
 
 
 def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:

@@ -13,9 +13,9 @@ import tvm
 
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case
+from hexconv.spec import Case, hvx_refusal
 
-LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((\w+), annotations=\{(.*)\}\)):$")
+LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
 VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
 RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
@@ -47,6 +47,9 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
+    if case.plan.kernel != "plain":
+        refusal = hvx_refusal(case.chain)
+        yield f"# kernel: plain, since {refusal}" if refusal else f"# kernel: {case.plan.kernel}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -93,7 +96,7 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> It
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     """What to say above a line that allocates memory or names a part of it."""
-    if allocated := ALLOC.match(text):
+    if (allocated := ALLOC.match(text)) and allocated[1] in memories:
         memory = memories[allocated[1]]
         shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
         return f"# {memory.name}: {memory.elements} elements, {memory.bytes} bytes{shared}"
@@ -142,7 +145,14 @@ def _nest_at(lines: Sequence[Line], index: int) -> list[tuple[str, str]]:
     nest: list[tuple[str, str]] = []
     for offset, line in enumerate(lines[index:]):
         loop = LOOP.match(line.text)
-        if not loop or line.depth != lines[index].depth + offset:
+        if not loop or line.depth != lines[index].depth + offset or (offset and not _is_alone(lines, index + offset)):
             break
         nest.append((loop[1], loop[2]))
     return nest
+
+
+def _is_alone(lines: Sequence[Line], index: int) -> bool:
+    """Whether nothing follows a loop inside of the loop around it."""
+    depth = lines[index].depth
+    after = next((line.depth for line in lines[index + 1 :] if line.depth <= depth and line.text), depth - 1)
+    return after < depth

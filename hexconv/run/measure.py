@@ -7,12 +7,13 @@ import numpy as np
 
 from hexconv.compute import reference
 from hexconv.compute.stored import ACTIVATION_TAG
+from hexconv.errors import Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
-from hexconv.spec import Case
+from hexconv.spec import Case, kernel_of
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,15 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
         save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`.., `output`.
 
     Raises:
+        Unsupported: HVX kernels were asked to run on another machine.
         RunFailed: the run gave no answer.
         ToolMissing: what the runner needs isn't there.
     """
+    if runner.target != "hexagon" and kernel_of(case.chain, case.plan) == "hvx":
+        raise Unsupported(
+            f"its plan has kernel = hvx, Hexagon's own instructions, which --target {runner.target} doesn't have; "
+            'run it with --target hexagon, or with kernel = "plain"'
+        )
     chain = case.chain
     tensors = random_tensors(chain, seed)
     dtype = chain.output_dtype(len(chain.conv) - 1)

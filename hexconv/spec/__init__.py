@@ -4,7 +4,19 @@ from hexconv.spec.case import Case
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.extents import Extents, tensor_extents
+from hexconv.spec.kernel import hvx_refusal, kernel_of
 from hexconv.spec.plan import Plan
 from hexconv.spec.requantize import Requantize
 
-__all__ = ["Case", "Chain", "Conv2d", "Extents", "Padding", "Plan", "Requantize", "tensor_extents"]
+__all__ = [
+    "Case",
+    "Chain",
+    "Conv2d",
+    "Extents",
+    "Padding",
+    "Plan",
+    "Requantize",
+    "hvx_refusal",
+    "kernel_of",
+    "tensor_extents",
+]

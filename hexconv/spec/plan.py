@@ -15,12 +15,15 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
+        kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
+            which stage whole filters, so that `k_split` has no effect on them.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
     """
 
     k_split: Size = 1
     h_split: Size = 1
+    kernel: Literal["plain", "hvx"] = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
@@ -37,4 +40,5 @@ class Plan:
         'ks2-hs2'
         """
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
-        return f"ks{self.k_split}-hs{self.h_split}{place}"
+        kernel = f"-{self.kernel}" if self.kernel != "plain" else ""
+        return f"ks{self.k_split}-hs{self.h_split}{place}{kernel}"

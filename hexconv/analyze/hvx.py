@@ -1,0 +1,151 @@
+"""How large every cache of the HVX kernels is, from the shapes and the plan alone: the closed form.
+
+A stripe is h_split block rows of the output. Each conv computes the rows that the next one reads in the stripe and that
+no stripe before has computed, and its cache holds all rows that the stripe reads, padding included.
+
+Rows. Let a stripe of some tensor be its new rows b .. e-1. They read, in the coordinates of the conv's input,
+
+    first = b * stride - padding.top        one past the last = (e - 1) * stride + reach - padding.top
+
+and the cache of that input holds as many rows as the widest of these over all stripes. The input's own new rows end at
+the lesser of its height and that last row; they begin where those of the stripe before ended, or at `first` where a
+stride steps over rows.
+
+Intermediates. 128 channels of a pixel lie together, as many times as there are; of what is left, 32. Each such plane
+has rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
+
+Input cache. Only where the first conv can't read the argument in place: with padding, with channels that are no whole
+words, or int8. Pixels are widened to a word, or to doublewords above one.
+
+Filters. All of them, one vector for 32 output and 4 input channels of a tap: as many words of 4 as the source's pixels
+have. Offsets: an int32 per output channel, where there is a bias or the input has a zero point.
+
+Zero point of the filter. An int32 per column of the source, and per pixel of the output rows of a stripe, in groups of
+32; caches of such a conv have room for 32 pixels more, which is what is read at a time.
+"""
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from hexconv.analyze.footprint import PredictedCache
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+
+VECTOR_BYTES = 128
+LANES = 32
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a conv reads: bytes of a pixel in each of its planes, and the cache, if there is one."""
+
+    pixels_bytes: tuple[int, ...]
+    cache: PredictedCache | None
+
+
+def hvx_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+    """Every cache of an integer chain with `kernel = "hvx"`, in the order in which they are allocated.
+
+    >>> from hexconv.spec import Requantize
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
+    >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
+    >>> [(cache.name, cache.bytes) for cache in hvx_footprints(chain, Plan())]
+    [('intermediate1', 81920), ('filter1_cache', 147456), ('filter2_cache', 147456)]
+    """
+    rows, new_rows = _rows(chain, plan)
+    sources = [_source(chain, index, rows[index]) for index in range(len(chain.conv))]
+    caches = [source.cache for source in sources if source.cache]
+    for index, source in enumerate(sources):
+        caches += _filter_caches(chain, index, source)
+    for index, source in enumerate(sources):
+        caches += _window_caches(chain, index, source, new_rows[index + 1])
+    return tuple(caches)
+
+
+def _rows(chain: Chain, plan: Plan) -> tuple[list[int], list[int]]:
+    """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
+    height, step = chain.shapes[-1][1], plan.h_split * ROW_BLOCK
+    held = [0] * len(chain.shapes)
+    new = [0] * len(chain.shapes)
+    ended = [0] * len(chain.shapes)
+    for start in range(0, height, step):
+        begin, end = start, min(start + step, height)
+        new[-1] = max(new[-1], end - begin)
+        for tensor in range(len(chain.conv) - 1, -1, -1):
+            conv = chain.conv[tensor]
+            first = begin * conv.stride[0] - conv.padding.top
+            last = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
+            held[tensor] = max(held[tensor], last - first, 1)
+            begin, end = max(ended[tensor], first), max(min(last, chain.shapes[tensor][1]), 0)
+            new[tensor] = max(new[tensor], end - begin)
+            ended[tensor] = end
+    return held, new
+
+
+def _source(chain: Chain, index: int, rows: int) -> _Source:
+    """What conv `index` reads."""
+    if index == 0:
+        return _input(chain, rows)
+    conv, (_, _, width, channels) = chain.conv[index], chain.shapes[index]
+    columns = max(_padded_columns(chain, index), conv.padding.left + ceil(width / 4) * 4)
+    wide, narrow = divmod(ceil(channels / CHANNEL_BLOCK), VECTOR_BYTES // CHANNEL_BLOCK)
+    pixels = (VECTOR_BYTES,) * wide + (CHANNEL_BLOCK,) * narrow
+    size = sum(rows * _vectors(columns * pixel) for pixel in pixels) + _slack(chain, index, max(pixels))
+    return _Source(pixels, PredictedCache(f"intermediate{index}", "intermediate", "uint8", (size,)))
+
+
+def _input(chain: Chain, rows: int) -> _Source:
+    """The argument itself, or its cache."""
+    conv, channels = chain.conv[0], chain.input[3]
+    pad = conv.padding
+    if chain.dtype == "uint8" and channels % 4 == 0 and not any((pad.top, pad.left, pad.bottom, pad.right)):
+        return _Source((channels,), None)
+    pixel = 4 if channels <= 4 else ceil(channels / 8) * 8
+    size = rows * _vectors(_padded_columns(chain, 0) * pixel) + _vectors(_slack(chain, 0, pixel))
+    return _Source((pixel,), PredictedCache("input_cache", "input", "uint8", (size,)))
+
+
+def _padded_columns(chain: Chain, index: int) -> int:
+    pad = chain.conv[index].padding
+    return pad.left + chain.shapes[index][2] + pad.right
+
+
+def _vectors(size_bytes: int) -> int:
+    """Bytes rounded up to whole vectors."""
+    return ceil(size_bytes / VECTOR_BYTES) * VECTOR_BYTES
+
+
+def _filter_zero(chain: Chain, conv: Conv2d) -> int:
+    """The filter's zero point, as uint8."""
+    return conv.filter_zero_point + (128 if chain.dtype == "int8" else 0)
+
+
+def _slack(chain: Chain, index: int, pixel_bytes: int) -> int:
+    """Room to read 32 pixels anywhere."""
+    return LANES * pixel_bytes if _filter_zero(chain, chain.conv[index]) else 0
+
+
+def _filter_caches(chain: Chain, index: int, source: _Source) -> list[PredictedCache]:
+    """The filter, and what is added to the sums of a channel."""
+    conv = chain.conv[index]
+    blocks, words = ceil(conv.out_channels / CHANNEL_BLOCK), sum(ceil(pixel / 4) for pixel in source.pixels_bytes)
+    size = blocks * prod(conv.kernel) * words * VECTOR_BYTES
+    caches = [PredictedCache(f"filter{index + 1}_cache", "filter", "uint8", (size,))]
+    input_zero = chain.output_zero_point(index) + (128 if chain.dtype == "int8" else 0)
+    if conv.bias or input_zero:
+        caches.append(PredictedCache(f"offset{index + 1}", "offset", "int32", (blocks * CHANNEL_BLOCK,)))
+    return caches
+
+
+def _window_caches(chain: Chain, index: int, source: _Source, new_rows: int) -> list[PredictedCache]:
+    """Sums of the source by column and by window, where the filter has a zero point and 32 pixels fit whole vectors."""
+    conv, width = chain.conv[index], chain.shapes[index][2]
+    fits = all(pixel % VECTOR_BYTES == 0 or VECTOR_BYTES % pixel == 0 for pixel in source.pixels_bytes)
+    if not _filter_zero(chain, conv) or not fits or (source.cache is None and width < LANES):
+        return []
+    across = _padded_columns(chain, index) + LANES + conv.reach[1] - 1
+    corrections = new_rows * ceil(chain.shapes[index + 1][2] / LANES) * LANES
+    return [
+        PredictedCache(f"columns{index + 1}", "window", "int32", (ceil(across / LANES) * LANES,)),
+        PredictedCache(f"corrections{index + 1}", "window", "int32", (corrections,)),
+    ]

@@ -1,0 +1,30 @@
+"""A function that comes scheduled from its strategy as loops over flat caches: nothing to compact, nothing to merge."""
+
+from math import prod
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.lower.lowered import Allocation, Cache, Lowered
+from hexconv.lower.names import drop_annotations
+from hexconv.schedule.hvx.block import REGISTER
+
+
+def lower_function(function: tirx.PrimFunc) -> Lowered:
+    """What `lower` makes of a schedule, for a function without blocks; every cache has memory of its own."""
+    labelled = tvm.IRModule({"main": function})
+    module = drop_annotations(labelled)
+    buffers: list[tirx.Var] = []
+    tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
+    caches = tuple(_cache(buffer) for buffer in buffers if not buffer.name.startswith(REGISTER))
+    memories = tuple(Allocation(c.name, (c.name,), c.scope, c.dtype, c.elements) for c in caches)
+    return Lowered(
+        module=module, labelled=labelled, unmerged=module, shaped=module, caches=caches, allocations=memories
+    )
+
+
+def _cache(buffer: tirx.Var) -> Cache:
+    shape = tuple(int(size) for size in buffer.shape)
+    assert prod(shape) > 0, buffer.name
+    return Cache(buffer.name, buffer.scope(), str(buffer.dtype), shape)

@@ -1,0 +1,58 @@
+"""MACs per packet of cases on the simulator, as a table and as CSV.
+
+    python -m hexconv.report.packets schedules/hvx/*.toml --csv reports/hvx.csv
+
+Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
+the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from hexconv.analyze.work import needed_macs
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, kernel_of
+
+LIMIT = 256  # two vrmpy of 128 MACs in every packet
+
+
+def row(case: Case) -> dict[str, object]:
+    """One case, run and judged."""
+    result = run_case(case, lower_case(case), Simulator())
+    assert result.counts
+    macs, packets = needed_macs(case.chain), result.counts.packets
+    return {
+        "case": case.name,
+        "chain": case.chain.slug,
+        "kernel": kernel_of(case.chain, case.plan),
+        "passed": result.check.passed,
+        "macs": macs,
+        "packets": packets,
+        "hvx_instructions": result.counts.hvx_instructions,
+        "macs_per_packet": round(macs / packets, 2),
+        "of_limit": round(macs / packets / LIMIT, 3),
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table; exit 1 if a result is wrong."""
+    parser = argparse.ArgumentParser(prog="hexconv.report.packets", description="MACs per packet on the simulator.")
+    parser.add_argument("cases", nargs="+", type=Path)
+    parser.add_argument("--csv", type=Path)
+    options = parser.parse_args(arguments)
+    table = pd.DataFrame([row(Case.load(path)) for path in options.cases])
+    print(table.drop(columns="chain").to_string(index=False))
+    if options.csv:
+        options.csv.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(options.csv, index=False)
+    return 0 if table["passed"].all() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""A sequence of TIR statements in the making: values get names, loops get bodies, in the order of the calls."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import tirx
+
+from hexconv.schedule.steps import LOOP_NAME, PART
+
+Number = Any
+"""A Python integer or a TIR expression of int32; arithmetic on both gives the same result."""
+
+
+REGISTER = "register_"
+"""How the names of buffers begin that stand for registers, not for memory."""
+
+
+def int32(value: int) -> tirx.IntImm:
+    """A constant of the type that all addresses have."""
+    return tirx.IntImm("int32", value)
+
+
+def vector_register(block: "Block", name: str) -> tirx.Buffer:
+    """A buffer of one HVX vector.
+
+    A buffer of less than 1 KiB stays on the stack in TVM's lowering (`kMaxStackAlloca`), so LLVM can promote it.
+    """
+    return block.allocate(tirx.decl_buffer((32,), "int32", REGISTER + name, data_alignment=128))
+
+
+class Block:
+    """Statements of one loop body, appended in program order."""
+
+    def __init__(self) -> None:
+        self._statements: list[tirx.Stmt] = []
+
+    def bind(self, name: str, value: Number, dtype: str = "int32") -> tirx.Var:
+        """Compute a value once: `name = value`."""
+        variable = tirx.Var(name, dtype)
+        self._statements.append(tirx.Bind(variable, int32(value) if isinstance(value, int) else value))
+        return variable
+
+    def allocate(self, buffer: tirx.Buffer) -> tirx.Buffer:
+        """Memory that lives to the end of this block."""
+        self._statements.append(tirx.AllocBuffer(buffer))
+        return buffer
+
+    def view(self, buffer: tirx.Buffer, elements: int, dtype: str) -> tirx.Buffer:
+        """The memory of an argument, flat, as elements of another type.
+
+        Only for arguments that are read through one view alone or written through one view alone: LLVM takes two
+        views for different memory.
+        """
+        name = f"{buffer.name}_flat"
+        flat = tirx.decl_buffer((elements,), dtype, name, data=buffer.data, data_alignment=128, layout=None)
+        self._statements.append(tirx.DeclBuffer(flat, data=buffer.data))
+        return flat
+
+    def store(self, buffer: tirx.Buffer, index: Number, value: tirx.Expr) -> None:
+        """`buffer[index] = value`."""
+        self._statements.append(tirx.BufferStore(buffer, value, [index]))
+
+    def loop(self, name: str, extent: Number, body: Callable[["Block", tirx.Expr], None], part: str = "") -> None:
+        """`for name in range(extent): body`; a loop of one trip is its body; one of none, or of nothing, is nothing.
+
+        `part` says which part of the chain the loop is.
+        """
+        if isinstance(extent, int) and extent <= 1:
+            if extent == 1:
+                body(self, int32(0))
+            return
+        if not isinstance(extent, (int, tirx.Var)):
+            # a name of its own: TVM's parser rewrites the extents of loops that it reads
+            extent = self.bind(f"{name}s", extent)
+        variable, inner = tirx.Var(name, "int32"), Block()
+        body(inner, variable)
+        notes = {PART: part, LOOP_NAME: name} if part else None
+        if inner._statements:
+            self._statements.append(
+                tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement(), annotations=notes)
+            )
+
+    def when(self, condition: tirx.Expr, body: Callable[["Block"], None]) -> None:
+        """`if condition: body`."""
+        inner = Block()
+        body(inner)
+        self._statements.append(tirx.IfThenElse(condition, inner.statement(), None))
+
+    def statement(self) -> tirx.Stmt:
+        """What has been written so far, as one statement."""
+        return self._statements[0] if len(self._statements) == 1 else tirx.SeqStmt(self._statements)

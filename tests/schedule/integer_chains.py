@@ -1,0 +1,65 @@
+"""Random integer chains, of every kind that the HVX kernels serve."""
+
+from math import log2, prod
+from typing import Literal
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from hexconv.compute.limits import check_supported
+from hexconv.errors import HexconvError
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE
+
+
+@st.composite
+def integer_chains(draw: st.DrawFn, largest: int = 14) -> Chain:
+    """uint8 or int8; channels that do and don't fill blocks, strides, dilations, paddings, zero points, biases."""
+    dtype: Literal["uint8", "int8"] = "int8" if draw(st.integers(0, 2)) == 0 else "uint8"
+    zero_points = st.one_of(st.just(0), st.integers(*INTEGER_RANGE[dtype]))
+    rows, columns = draw(st.integers(3, largest)), draw(st.integers(3, largest))
+    channels = draw(st.sampled_from([1, 3, 4, 8, 12, 32, 64, 100, 128, 160]))
+    image, convs = (draw(st.sampled_from([1, 1, 2])), rows, columns, channels), []
+    for last in draw(st.sampled_from([[True], [False, True], [False, True], [False, False, True]])):
+        convs.append(_conv(draw, channels, zero_points, last))
+        channels = convs[-1].out_channels
+    try:
+        chain = Chain(input=image, dtype=dtype, zero_point=draw(zero_points), conv=tuple(convs))
+        check_supported(chain)
+    except HexconvError:
+        assume(False)
+    return chain
+
+
+@st.composite
+def hvx_cases(draw: st.DrawFn) -> Case:
+    chain = draw(integer_chains())
+    most = tensor_extents(chain)[-1].row_blocks
+    return Case("random", chain, Plan(kernel="hvx", h_split=draw(st.integers(1, min(most, 2)))))
+
+
+def _conv(draw: st.DrawFn, channels: int, zero_points: st.SearchStrategy[int], last: bool) -> Conv2d:
+    kernel = draw(st.sampled_from([(1, 1), (1, 1), (3, 3), (1, 3), (5, 1)]))
+    sides = draw(st.tuples(*[st.integers(0, 2)] * 4)) if draw(st.booleans()) else (0, 0, 0, 0)
+    requantize = _requantize(draw, channels * prod(kernel), zero_points)
+    return Conv2d(
+        out_channels=draw(st.sampled_from([3, 16, 32, 40, 64, 96, 128, 160, 200])),
+        kernel=kernel,
+        stride=draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 2)])),
+        dilation=draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 2)])),
+        padding=Padding(top=sides[0], left=sides[1], bottom=sides[2], right=sides[3]),
+        bias=draw(st.booleans()),
+        filter_zero_point=draw(zero_points),
+        requantize=None if last and draw(st.integers(0, 4)) == 0 else requantize,
+    )
+
+
+def _requantize(draw: st.DrawFn, fan_in: int, zero_points: st.SearchStrategy[int]) -> Requantize:
+    """Multiplier and shift that bring typical sums to typical bytes."""
+    bits = max(1, int(log2(fan_in)) + 4 + draw(st.integers(-1, 1)))
+    second = min(draw(st.integers(0, 7)), bits - 1)
+    multiplier, shift = draw(
+        st.sampled_from([(1 << (31 - (bits - second)), -second), (1 << 30, 1 - bits), (0x5A7B3C1D, -bits)])
+    )
+    rounding: Literal["away", "up"] = "up" if draw(st.booleans()) else "away"
+    return Requantize(multiplier=multiplier, shift=shift, zero_point=draw(zero_points), rounding=rounding)

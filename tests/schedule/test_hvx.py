@@ -1,0 +1,88 @@
+"""The HVX kernels: exact on the simulator, as dense as they were written to be, with the caches that were predicted."""
+
+from pathlib import Path
+
+import pytest
+import tvm
+from hypothesis import HealthCheck, given, settings
+
+from hexconv.analyze import cache_usage
+from hexconv.analyze.work import needed_macs
+from hexconv.lower import annotated_tir, lower_case
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, hvx_refusal, kernel_of
+from tests.schedule.integer_chains import hvx_cases
+
+CASES = Path(__file__).parents[2] / "schedules" / "hvx"
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+
+
+@pytest.mark.simulator
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases())
+def test_any_integer_chain_is_exact(case: Case) -> None:
+    assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_computed() -> None:
+    stepping = Conv2d(
+        out_channels=32,
+        stride=(2, 2),
+        padding=Padding(top=1, left=1, bottom=1, right=1),
+        filter_zero_point=7,
+        requantize=Requantize(multiplier=1 << 24, shift=-5),
+    )
+    case = Case("stepping", Chain(input=(1, 60, 9, 32), dtype="uint8", conv=(stepping, stepping)), Plan(kernel="hvx"))
+    assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("a-shift", 240),
+        ("a-multiplier", 225),
+        ("a-filter-zero", 230),
+        ("b-shift", 250),
+    ],
+)
+def test_the_kernels_reach_their_figures_and_are_exact(name: str, least: float) -> None:
+    case = Case.load(CASES / f"{name}.toml")
+    result = run_case(case, lower_case(case), Simulator())
+    assert result.check.passed
+    assert result.counts
+    assert needed_macs(case.chain) / result.counts.packets >= least
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases())
+def test_the_closed_form_is_what_is_allocated(case: Case) -> None:
+    usage = cache_usage(case, lower_case(case))
+    assert usage.agrees, [cache for cache in usage.caches if cache.elements != cache.predicted_elements]
+
+
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases())
+def test_a_listing_parses_back(case: Case) -> None:
+    lowered = lower_case(case)
+    tvm.ir.assert_structural_equal(tvm.script.from_source(annotated_tir(case, lowered, "")), lowered.module)
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4),)),
+        Chain(
+            input=(1, 8, 8, 4),
+            dtype="uint8",
+            conv=(Conv2d(out_channels=4, requantize=Requantize(multiplier=1 << 30, shift=2)),),
+        ),
+    ],
+    ids=["float32", "a left shift"],
+)
+def test_what_hvx_does_not_serve_gets_the_plain_kernel_and_the_listing_says_why(chain: Chain) -> None:
+    case = Case("plain", chain, Plan(kernel="hvx"))
+    assert kernel_of(chain, case.plan) == "plain"
+    assert f"# kernel: plain, since {hvx_refusal(chain)}" in annotated_tir(case, lower_case(case), "")
