@@ -1,19 +1,27 @@
-"""Numbers without running: what every cache must hold, who shares memory with whom, and what TVM allocated."""
+"""Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
 
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.traffic import planned_work
 from hexconv.analyze.usage import Usage, cache_usage
-from hexconv.analyze.work import needed_macs
+from hexconv.analyze.work import WorkUsage, uncounted_work, work_usage
 
 __all__ = [
     "Fit",
     "PredictedAllocation",
     "PredictedCache",
     "Usage",
+    "Work",
+    "WorkUsage",
     "cache_footprints",
     "cache_usage",
     "needed_macs",
+    "needed_work",
+    "planned_work",
     "shared_allocations",
+    "uncounted_work",
     "vtcm_fit",
+    "work_usage",
 ]

@@ -7,7 +7,7 @@ Output cache. One step of the last conv: h_split block rows (all of them if ther
 channel blocks.
 
 Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
-own; a 3x3 kernel makes a cache 9 times as large.
+own; a 3x3 kernel makes a cache 9 times as large. Resident filters are staged whole.
 
 Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
 
@@ -125,11 +125,12 @@ def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
 
 
 def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
-    """The filter blocks of one step of conv `index`."""
+    """The filter blocks of one step of conv `index`, or all where the filters are resident."""
     conv = chain.conv[index]
     out_blocks = -(-conv.out_channels // CHANNEL_BLOCK)
+    staged = out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks)
     in_blocks = -(-chain.shapes[index][3] // CHANNEL_BLOCK)
-    shape = (min(plan.k_split, out_blocks), in_blocks, *conv.kernel, *FILTER_BLOCK)
+    shape = (staged, in_blocks, *conv.kernel, *FILTER_BLOCK)
     return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype, shape)
 
 

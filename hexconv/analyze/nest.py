@@ -1,4 +1,4 @@
-"""The loop nest of the documented schedule as a tree: which caches are touched where, and how often a loop runs.
+"""The loop nest of a plan as a tree: which caches are touched where, and how often a loop runs.
 
 It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` reads lifetimes off it.
 """
@@ -38,24 +38,36 @@ def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
     """The whole nest, loops of one iteration left out (they leave no trace in the lowered TIR)."""
     last = len(chain.conv) - 1
     output = tensor_extents(chain)[-1]
-    tiles = (-(-output.channel_blocks // plan.k_split), -(-output.row_blocks // plan.h_split))
-    body = (*_conv(chain, plan, last), Leaf(("output_cache",)))
-    return _loops((output.batch, *tiles), body)
+    staged = [Leaf((f"filter{index + 1}_cache",)) for index in range(last + 1)] if plan.filters == "resident" else []
+    body = _conv(chain, plan, last, output.row_blocks, (Leaf(("output_cache",)),))
+    return (*staged, *_loops((output.batch,), body))
 
 
-def _conv(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
-    """One step of a conv: what it reads is made first, then it runs."""
-    filter = f"filter{index + 1}_cache"
-    return (*_source(chain, plan, index), Leaf((filter,)), *_blocks(chain, plan, index))
+def _conv(chain: Chain, plan: Plan, index: int, slabs: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
+    """A conv over `slabs` slabs of its output, in its outer loops: its source is made first, then its filter is read.
+
+    Args:
+        chain: the chain.
+        plan: the plan.
+        index: of the conv.
+        slabs: slabs of its output that are made here.
+        after: what follows in each of its tiles.
+    """
+    channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
+    stripes = -(-slabs // plan.h_split)
+    filter = () if plan.filters == "resident" else (Leaf((f"filter{index + 1}_cache",)),)
+    tile = (*filter, *_blocks(chain, plan, index), *after)
+    source = _source(chain, plan, index)
+    if plan.order == "h_outer":
+        return _loops((stripes,), (*source, *_loops((channel_tiles,), tile)))
+    return _loops((channel_tiles, stripes), (*source, *tile))
 
 
 def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
         return (Leaf(("input_cache",)),)
-    tensor, slabs = tensor_extents(chain)[index], stripe_slabs(chain, plan)[index]
-    tiles = (-(-tensor.channel_blocks // plan.k_split), -(-slabs // plan.h_split))
-    return _loops(tiles, _conv(chain, plan, index - 1))
+    return _conv(chain, plan, index - 1, stripe_slabs(chain, plan)[index])
 
 
 def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:

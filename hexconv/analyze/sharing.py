@@ -8,6 +8,8 @@ of that loop's body that touches it. Walking the nest once,
 - a statement that ends one cache and starts another, element by element, may run in place: same dtype, same size;
 - a cache that ends sets its allocation free.
 
+Rings (`halo = "roll"`) belong to the outermost level, whatever loops touch them.
+
 So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The
 document's figures are those of the allocations (seed document 003, "Cache Usage": "the input cache is reused").
 """
@@ -21,6 +23,10 @@ from hexconv.spec import Chain, Plan
 
 MATCH_RANGE = 16
 """How much smaller or larger than a cache a free allocation may be."""
+
+
+ROLLED = ("input", "intermediate")
+"""Roles of the caches that a rolling halo keeps."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +79,24 @@ def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, .
     """
     caches = {cache.name: cache for cache in cache_footprints(chain, plan)}
     memories = _Memories(caches)
-    memories.walk(_steps(chain_nest(chain, plan)))
+    rings = {name for name, cache in caches.items() if plan.halo == "roll" and cache.role in ROLLED}
+    memories.walk(_steps(chain_nest(chain, plan), rings=frozenset(rings)))
     return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes) for m in memories.all)
 
 
-def _steps(nodes: Sequence[Node], outside: frozenset[str] = frozenset()) -> tuple[_Step, ...]:
-    """The statements of one loop body; `outside` are the caches that a loop further out owns."""
+def _steps(
+    nodes: Sequence[Node], outside: frozenset[str] = frozenset(), rings: frozenset[str] = frozenset()
+) -> tuple[_Step, ...]:
+    """The statements of one loop body.
+
+    Args:
+        nodes: the body.
+        outside: caches that a loop further out owns.
+        rings: caches that this body owns though only one of its statements may touch them.
+    """
     touched = [list(dict.fromkeys(_touches(node))) for node in nodes]
     shared = {name for names in touched for name in names if sum(name in other for other in touched) > 1}
-    mine = {name for name in shared if name not in outside}
+    mine = {name for name in shared | rings if name not in outside}
     steps = []
     for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
         before = {name for other in touched[:index] for name in other}

@@ -6,7 +6,7 @@ from math import prod
 
 import tvm
 import tvm_ffi
-from tvm import s_tir, tirx
+from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
@@ -15,7 +15,7 @@ from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, 
 
 @dataclass(frozen=True)
 class Cache:
-    """A staged buffer after CompactBufferAllocation.
+    """A staged buffer after CompactBufferAllocation, rings folded.
 
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
@@ -87,8 +87,7 @@ class Lowered:
 
 def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
-    compacted = passes.compact(sch.mod)
-    shaped = rename_loops(passes.unblock(compacted))
+    shaped = rename_loops(passes.unblock(passes.compact(sch.mod)))
     flat = passes.flatten(shaped)
     targets = [_cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
@@ -99,7 +98,7 @@ def lower(sch: Schedule) -> Lowered:
         labelled=labelled,
         shaped=drop_annotations(shaped),
         unmerged=drop_annotations(unmerged),
-        caches=_caches(compacted, targets),
+        caches=_caches(shaped, targets),
         allocations=tuple(_allocations(labelled, targets)),
     )
 
@@ -114,10 +113,10 @@ def _cache_name(buffer: str) -> str:
     return f"{stem}_cache" if scope and stem.startswith(("filter", "output")) else stem
 
 
-def _caches(compacted: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
-    """The buffers that blocks allocate."""
+def _caches(shaped: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
+    """The buffers that a module allocates, before they share memory."""
     buffers: list[tirx.Var] = []
-    tvm_ffi.structural_walk(compacted["main"].body, (s_tir.SBlock, lambda block: buffers.extend(block.alloc_buffers)))
+    tvm_ffi.structural_walk(shaped["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
     caches = [
         Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers

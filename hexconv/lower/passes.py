@@ -7,6 +7,7 @@ from tvm import s_tir, tirx
 
 from hexconv.lower.bounds import keep_inside
 from hexconv.lower.guards import guards_to_statements, hoist_guards
+from hexconv.lower.rings import allocate_outside, fold
 
 
 def compact(module: tvm.IRModule) -> tvm.IRModule:
@@ -20,6 +21,7 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     sequence = [
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        _function_pass(allocate_outside),
         s_tir.transform.ConvertBlocksToOpaque(),
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.StmtSimplify(),
@@ -33,6 +35,7 @@ def unblock(module: tvm.IRModule) -> tvm.IRModule:
     """Blocks to plain loops, every guard at the outermost loop that decides it, every index provably in its buffer."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
+        _function_pass(fold),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),
         tirx.transform.ConvertSSA(),

@@ -2,5 +2,6 @@
 
 from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.run_table import run_csv
+from hexconv.report.work_table import work_table
 
-__all__ = ["cache_csv", "cache_table", "run_csv"]
+__all__ = ["cache_csv", "cache_table", "run_csv", "work_table"]

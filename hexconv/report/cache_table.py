@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from rich.table import Table
 
-from hexconv.analyze import Usage
+from hexconv.analyze import Usage, WorkUsage
 
 COLUMNS = (
     "case",
@@ -23,15 +23,30 @@ COLUMNS = (
     "documented_elements",  # of the source documents, where they have the case
     "peak_bytes",  # of all allocations of the case
     "agrees",
+    "traffic_bytes",  # copied between memory and caches, in the whole case
+    "needed_traffic_bytes",
+    "macs",  # done in the whole case
+    "needed_macs",
 )
+COUNTS = tuple(name for name in COLUMNS if name == "elements" or name.endswith(("_elements", "bytes", "macs")))
 
 
-def cache_csv(usages: Sequence[Usage]) -> str:
-    """One row a cache and one row an allocation."""
-    rows = [row for usage in usages for row in _rows(usage)]
+def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
+    """One row a cache and one row an allocation; what holds of a case stands in all of its rows."""
+    rows = [{**row, **_totals(usage, work)} for usage, work in judged for row in _rows(usage)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    counts = ["elements", "bytes", "predicted_elements", "documented_elements", "peak_bytes"]
-    return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n")
+    return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
+
+
+def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
+    """What a case moves and computes."""
+    return {
+        "traffic_bytes": work.traffic_bytes,
+        "needed_traffic_bytes": work.needed_traffic_bytes,
+        "macs": work.macs,
+        "needed_macs": work.needed_macs,
+        "agrees": usage.agrees and work.agrees,
+    }
 
 
 def cache_table(usages: Sequence[Usage]) -> Table:

@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
 
+from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 READ = 0
@@ -17,10 +18,17 @@ READ = 0
 
 @dataclass(frozen=True)
 class Tiles:
-    """The two loops around one outer step of a conv: output-channel blocks, then block rows."""
+    """The two loops around one outer step of a conv: over tiles of output-channel blocks and of block rows.
+
+    Attributes:
+        ko_outer: over channel tiles.
+        ho_outer: over block rows.
+        innermost: the inner one of both.
+    """
 
     ko_outer: LoopRV
     ho_outer: LoopRV
+    innermost: LoopRV
 
 
 def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axes: int = 3) -> None:
@@ -46,20 +54,18 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axe
     _ffi_api.ScheduleAnnotateBufferAccess(sch, block, read_index, READ, index_map)
 
 
-def write_back(sch: Schedule, cached: SBlockRV, k_split: int, h_split: int) -> Tiles:
-    """Tile the copy of the output cache to the output.
+def write_back(sch: Schedule, cached: SBlockRV, plan: Plan) -> Tiles:
+    """Tile the copy of the output cache to the output, in the plan's order of the outer loops.
 
     before:  for n, ho, wo, ko, hi, wi, ki: output[...] = output_cache[...]
-    after:   for n, ko_outer, ho_outer:
+    after:   for n, ko_outer, ho_outer:                                             order = "k_outer"
                  for ko_inner, ho_inner, wo, hi, wi, ki: output[...] = output_cache[...]
+    or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
     """
-    n, ho, wo, ko, hi, wi, ki = sch.get_loops(cached)
-    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, k_split)])
-    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, h_split)])
-    sch.reorder(n, ko_outer, ho_outer, ko_inner, ho_inner, wo, hi, wi, ki)
-    name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
-    name_loops(sch, [ko_inner, ho_inner, wo, hi, wi, ki], ["ko_inner", "ho_inner", "wo", "hi", "wi", "ki"])
-    return Tiles(ko_outer, ho_outer)
+    loops = sch.get_loops(cached)
+    tiles = tile(sch, loops, plan)
+    name_loops(sch, loops[4:], ["hi", "wi", "ki"])
+    return tiles
 
 
 def fuse_producer(sch: Schedule, block: SBlockRV, at: LoopRV) -> list[LoopRV]:
@@ -81,20 +87,22 @@ def _loops_down_to(sch: Schedule, block: SBlockRV, at: LoopRV) -> Sequence[LoopR
     return sch.get_loops(block)[:-own]
 
 
-def tile_conv(sch: Schedule, loops: Sequence[LoopRV], k_split: int, h_split: int) -> Tiles:
-    """Give a conv its own outer loops over output-channel blocks and block rows.
+def tile(sch: Schedule, loops: Sequence[LoopRV], plan: Plan) -> Tiles:
+    """Give a conv, or the write-back, outer loops over output-channel blocks and block rows, in the plan's order.
 
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
-    after:   for n, ko_outer, ho_outer:
+    after:   for n, ko_outer, ho_outer:                                             order = "k_outer"
                  for ko_inner, ho_inner, wo, hi, wi, ki, ...: conv
+    or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
     """
     n, ho, wo, ko, *rest = loops
-    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, k_split)])
-    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, h_split)])
-    sch.reorder(n, ko_outer, ho_outer, ko_inner, ho_inner, wo, *rest)
+    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, plan.k_split)])
+    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, plan.h_split)])
+    outer = (ko_outer, ho_outer) if plan.order == "k_outer" else (ho_outer, ko_outer)
+    sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
     name_loops(sch, [ko_inner, ho_inner, wo], ["ko_inner", "ho_inner", "wo"])
-    return Tiles(ko_outer, ho_outer)
+    return Tiles(ko_outer, ho_outer, outer[1])
 
 
 def order_reduction(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
@@ -113,14 +121,14 @@ def order_reduction(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     return rc_outer
 
 
-def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV, names: Sequence[str], part: str) -> None:
-    """Fill a cache at loop `at`, just before what reads it.
+def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: str) -> None:
+    """Fill a cache at loop `at`, just before what reads it; without a loop, before everything and once.
 
     before:  for at: conv                        after:  for at:
                                                              for ...: cache[...] = tensor[...]
                                                              conv
     """
-    loops = fuse_producer(sch, cache, at)
+    loops = fuse_producer(sch, cache, at) if at else sch.get_loops(cache)
     name_loops(sch, loops, names)
     name_part(sch, loops, part)
 
@@ -143,9 +151,24 @@ PART = "hexconv.part"
 EXPLICIT_READS = "explicit_read_region"
 
 
+def extent(sch: Schedule, loop: LoopRV) -> int:
+    """How often a loop runs."""
+    return int(sch.get(loop).extent)
+
+
+def written(sch: Schedule, block: SBlockRV) -> tirx.Var:
+    """The buffer that a block writes."""
+    return sch.get(block).writes[0].source
+
+
+def all_slabs(sch: Schedule, block: SBlockRV) -> int:
+    """Block rows of the whole tensor that a block writes."""
+    return int(written(sch, block).shape[1])
+
+
 def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
     """A split's factor, no larger than what there is to split."""
-    return min(factor, int(sch.get(loop).extent))
+    return min(factor, extent(sch, loop))
 
 
 def _is_unit(sch: Schedule, loop: LoopRV) -> bool:

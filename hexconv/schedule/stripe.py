@@ -23,6 +23,7 @@ step that divides would be another schedule. The rest of a split is a guard (T.w
 Source: seed document 003, "Schedule" of each section.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -31,6 +32,8 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.compute.chain import has_epilogue, output_name
 from hexconv.schedule import steps
+from hexconv.schedule.guards import guard_accumulators
+from hexconv.schedule.roll import Stage, roll
 from hexconv.spec import Chain, Plan
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
@@ -59,32 +62,91 @@ class ConvBlocks:
         return self.epilogue or self.sums
 
 
+@dataclass(frozen=True)
+class Placed:
+    """A conv where it belongs.
+
+    Attributes:
+        blocks: of the conv.
+        tiles: its outer loops.
+        slabs: that these go over: a stripe, or the whole output.
+        rc_outer: the loop at which its sums are set to zero.
+    """
+
+    blocks: ConvBlocks
+    tiles: steps.Tiles
+    slabs: int
+    rc_outer: LoopRV
+
+
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     """Schedule a chain's module (`chain_module(chain)`) by `plan`."""
     sch = Schedule(module, debug_mask="none")
     input_cache = sch.get_sblock("input_cache")
-    convs = [_conv_blocks(sch, chain, index, plan.scope) for index in range(len(chain.conv))]
+    convs = _all_conv_blocks(sch, chain, plan)
     sch.set_scope(input_cache, 0, plan.scope)
     for conv in convs:
         _declare_reads(sch, conv)
 
     output = sch.cache_write(convs[-1].result, 0, plan.scope)
-    at = steps.write_back(sch, output, plan.k_split, plan.h_split).ho_outer
+    tiles = steps.write_back(sch, output, plan)
     steps.name_part(sch, sch.get_loops(output)[3:], "write back output cache")
 
-    zeroed_at: list[LoopRV] = []
-    places = [at]
+    placed: list[Placed] = []
     for conv in reversed(convs):
-        is_last = conv is convs[-1]
-        at, rc_outer = _place_conv(sch, conv, places[-1], None if is_last else plan)
-        zeroed_at.append(rc_outer)
-        places.append(at)
-    steps.stage_read(sch, input_cache, places[-1], INPUT_LOOPS, "input cache read")
-    for conv, place in zip(convs, reversed(places[1:]), strict=True):
-        steps.stage_read(sch, conv.filter_cache, place, FILTER_LOOPS, f"filter #{conv.number} cache read")
-    for conv, rc_outer in zip(reversed(convs), zeroed_at, strict=True):
-        _zero_apart(sch, conv, rc_outer)
-    return sch
+        at = source_loop(placed[-1].tiles, plan) if placed else tiles.innermost
+        placed.append(_place_conv(sch, conv, at, plan) if placed else _place_last(sch, conv, tiles))
+    steps.stage_read(sch, input_cache, source_loop(placed[-1].tiles, plan), INPUT_LOOPS, "input cache read")
+    for conv in reversed(placed):
+        at = None if plan.filters == "resident" else conv.tiles.innermost
+        steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, f"filter #{conv.blocks.number} cache read")
+    for conv in placed:
+        _zero_apart(sch, conv.blocks, conv.rc_outer)
+    stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
+    module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
+    return Schedule(guard_accumulators(module, _accumulators(sch, convs)), debug_mask="none")
+
+
+def source_loop(tiles: steps.Tiles, plan: Plan) -> LoopRV:
+    """Where a conv's source is made: once per stripe, or for every tile of it again."""
+    return tiles.ho_outer if plan.order == "h_outer" else tiles.innermost
+
+
+def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
+    """A placed conv, as rings need to know it."""
+    blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
+    init = result.removesuffix("_update") + "_init"
+    return Stage(
+        # An accumulator runs where its epilogue does.
+        blocks=(result,) if blocks.epilogue else (init, result),
+        filter_block=sch.get(blocks.filter_cache).name_hint if plan.filters == "per_tile" else None,
+        conv=chain.conv[blocks.number - 1],
+        ho_outer=sch.get(conv.tiles.ho_outer).loop_var,
+        buffer=steps.written(sch, blocks.result).name,
+        stripe_slabs=conv.slabs,
+        step_slabs=min(plan.h_split, conv.slabs),
+        all_slabs=steps.all_slabs(sch, blocks.result),
+    )
+
+
+def _input_stage(sch: Schedule, cache: SBlockRV) -> Stage:
+    """The input cache read, as rings need to know it."""
+    slabs, name = steps.extent(sch, sch.get_loops(cache)[-6]), steps.written(sch, cache).name
+    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, steps.all_slabs(sch, cache))
+
+
+def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
+    """The block of each epilogue by the name of its accumulator."""
+    return {f"accumulator{conv.number}": sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
+
+
+def _all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan) -> list[ConvBlocks]:
+    """The blocks of all convs, in order."""
+    order = range(len(chain.conv))
+    # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
+    staging = reversed(order) if plan.filters == "resident" else order
+    blocks = [_conv_blocks(sch, chain, index, plan.scope) for index in staging]
+    return sorted(blocks, key=lambda conv: conv.number)
 
 
 def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlocks:
@@ -107,30 +169,33 @@ def _declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
         steps.read_whole_blocks(sch, conv.epilogue, 0)
 
 
-def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, own_tiles: Plan | None) -> tuple[LoopRV, LoopRV]:
-    """Compute a conv at loop `at`; return the loop where its reads are staged, and its rc_outer.
+def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles) -> Placed:
+    """Compute the last conv in the tiles of the write-back."""
+    n, ho, wo, ko, *inner = steps.fuse_producer(sch, conv.result, tiles.innermost)
+    sch.reorder(n, ko, ho, wo, *inner)
+    steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
+    steps.name_part(sch, [n, ko, ho, wo, *inner], f"conv2d #{conv.number}")
+    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), _place_sums(sch, conv, wo, inner))
 
-    The last conv runs in the tiles of the write-back; every other one has outer loops of its own.
-    """
+
+def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan) -> Placed:
+    """Compute any other conv at loop `at`, in outer loops of its own."""
     loops = steps.fuse_producer(sch, conv.result, at)
-    label = f"conv2d #{conv.number}"
-    if own_tiles is None:
-        n, ho, wo, ko, *inner = loops
-        sch.reorder(n, ko, ho, wo, *inner)
-        steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
-        steps.name_part(sch, [n, ko, ho, wo, *inner], label)
-        reads_at, innermost = at, wo
-    else:
-        tiles = steps.tile_conv(sch, loops, own_tiles.k_split, own_tiles.h_split)
-        outer = len(sch.get_loops(conv.result)) - len(loops) - 2
-        body = sch.get_loops(conv.result)[outer + 3 :]
-        steps.name_part(sch, body, label)
-        reads_at, innermost, inner = tiles.ho_outer, body[2], body[3:]
+    slabs = steps.extent(sch, loops[1])
+    tiles = steps.tile(sch, loops, plan)
+    outer = len(sch.get_loops(conv.result)) - len(loops) - 2
+    body = sch.get_loops(conv.result)[outer + 3 :]
+    steps.name_part(sch, body, f"conv2d #{conv.number}")
+    return Placed(conv, tiles, slabs, _place_sums(sch, conv, body[2], body[3:]))
+
+
+def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[LoopRV]) -> LoopRV:
+    """Compute the sums of an epilogue at wo, just before it; return rc_outer of the sums."""
     if conv.epilogue:
         steps.name_loops(sch, inner, ["hi", "wi", "ki"])
         steps.name_part(sch, inner, f"conv2d #{conv.number} epilogue")
-        inner = steps.fuse_producer(sch, conv.sums, innermost)[4:]
-    return reads_at, steps.order_reduction(sch, inner)
+        inner = steps.fuse_producer(sch, conv.sums, wo)[4:]
+    return steps.order_reduction(sch, inner)
 
 
 def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT, Size
 
 
@@ -15,17 +16,34 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
+        order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
+            what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
+        halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
+            `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
+        filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
         kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
-            which stage whole filters, so that `k_split` has no effect on them.
+            which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
+
+    Raises:
+        InputError: rings for a halo, but the stripes are not outermost.
     """
 
     k_split: Size = 1
     h_split: Size = 1
+    order: Literal["k_outer", "h_outer"] = "k_outer"
+    halo: Literal["recompute", "roll"] = "recompute"
+    filters: Literal["per_tile", "resident"] = "per_tile"
     kernel: Literal["plain", "hvx"] = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
+
+    def __post_init__(self) -> None:
+        """Refuse what no knob can refuse alone."""
+        if self.halo == "roll" and self.order != "h_outer":
+            allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
+            raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
 
     @property
     def scope(self) -> str:
@@ -38,7 +56,11 @@ class Plan:
 
         >>> Plan(k_split=2, h_split=2).slug
         'ks2-hs2'
+        >>> Plan(order="h_outer", filters="resident").slug
+        'ks1-hs1-h_outer-resident'
         """
+        stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile"}
+        knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
         kernel = f"-{self.kernel}" if self.kernel != "plain" else ""
-        return f"ks{self.k_split}-hs{self.h_split}{place}{kernel}"
+        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}{kernel}"

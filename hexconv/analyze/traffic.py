@@ -1,0 +1,74 @@
+"""How many bytes a plan moves and how many MACs it does, from the shapes and the plan alone: the closed form.
+
+Everything follows from the steps of every conv (`hexconv.analyze.steps`).
+
+Input. Each step of the input read copies the logical elements of its slabs: padding and fringe are written, not read.
+
+Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included; so it
+does where the step lies past the end of the tensor and computes nothing, as in the listings of the source document.
+Resident filters are staged once. With rings only steps that make something stage a filter.
+
+Output. Every element of the packed output is written once, its fringe included.
+
+MACs. Each step computes the logical outputs of its slabs; the padding that these read is multiplied like anything else.
+
+A vector of biases goes through no cache and is left out.
+
+Sources: the loop nests of seed document 003; it states none of these figures.
+"""
+
+from math import prod
+
+from hexconv.analyze.footprint import DTYPE_BYTES, FILTER_BLOCK
+from hexconv.analyze.needed import Work, macs_per_output
+from hexconv.analyze.steps import Steps, tensor_steps
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, blocks
+
+
+def planned_work(chain: Chain, plan: Plan) -> Work:
+    """What a plan moves and computes.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128)
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in planned_work(chain, Plan()).macs.items()}
+    {'conv1': 4, 'conv2': 1}
+    """
+    extents, steps = tensor_extents(chain), tensor_steps(chain, plan)
+    dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
+    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
+    for index in range(len(chain.conv)):
+        stagings = _filter_stagings(plan, steps[index + 1])
+        traffic[f"filter{index + 1}"] = stagings * _filter_elements(chain, index) * dtype_bytes
+    traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    macs = {
+        f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
+        for i in range(len(chain.conv))
+    }
+    return Work(traffic, macs)
+
+
+def _filter_stagings(plan: Plan, steps: Steps) -> int:
+    """How often the steps of a conv stage all of its filter."""
+    if plan.filters == "resident":
+        return 1
+    return sum(times for step, times in steps.items() if step.slabs or plan.halo == "recompute")
+
+
+def _positions(tensor: Extents, steps: Steps) -> int:
+    """Logical rows x columns that the steps make of a tensor, repetitions included."""
+    first_row, end_row = tensor.valid_rows
+    first_column, end_column = tensor.valid_columns
+    rows = 0
+    for step, times in steps.items():
+        low, high = max(step.slabs.start * ROW_BLOCK, first_row), min(step.slabs.stop * ROW_BLOCK, end_row)
+        rows += times * max(0, high - low)
+    return rows * (end_column - first_column)
+
+
+def _filter_elements(chain: Chain, index: int) -> int:
+    """Elements of a packed filter: whole blocks."""
+    conv = chain.conv[index]
+    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
+    return prod((blocks(conv.out_channels, CHANNEL_BLOCK), in_blocks, *conv.kernel, *FILTER_BLOCK))
