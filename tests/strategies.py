@@ -84,7 +84,11 @@ def with_arithmetic(
 def cases(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, storage: tuple[str, ...] = ("global", "vtcm")) -> Case:
     chain = draw(chains(dtypes))
     outputs = tensor_extents(chain)[1:]
+    order, halo = draw(st.sampled_from((("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))))
     plan = Plan(
+        order=order,
+        halo=halo,
+        filters=draw(st.sampled_from(("per_tile", "resident"))),
         k_split=draw(st.integers(1, max(output.channel_blocks for output in outputs))),
         h_split=draw(st.integers(1, max(output.row_blocks for output in outputs))),
         storage=draw(st.sampled_from(storage)),
