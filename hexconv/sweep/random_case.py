@@ -9,6 +9,7 @@ Case i of seed S is the same in every sweep that has it: each case has a generat
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -27,6 +28,11 @@ ROW_BLOCK, CHANNEL_BLOCK = 8, 32
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
+_ORDER_AND_HALO: tuple[tuple[Literal["k_outer", "h_outer"], Literal["recompute", "roll"]], ...] = (
+    ("k_outer", "recompute"),
+    ("h_outer", "recompute"),
+    ("h_outer", "roll"),
+)
 
 
 def random_case(seed: int, index: int) -> Case:
@@ -93,11 +99,15 @@ def _input_axis(random: Random, convs: Sequence[Conv2d], axis: int, output: int)
 
 
 def _plan(random: Random, chain: Chain) -> Plan:
-    """Any legal splits, dividing or not."""
+    """Any legal splits, dividing or not, and any of the other knobs; half of the plans are the documents' own."""
     outputs = tensor_extents(chain)[1:]
+    order, halo = _ORDER_AND_HALO[max(0, int(random.integers(-3, 3)))]
     return Plan(
         k_split=_one_to(random, max(output.channel_blocks for output in outputs)),
         h_split=_one_to(random, max(output.row_blocks for output in outputs)),
+        order=order,
+        halo=halo,
+        filters="resident" if random.integers(4) == 0 else "per_tile",
         storage="vtcm" if random.integers(4) == 0 else "global",
     )
 
