@@ -9,6 +9,7 @@ from hexconv.spec.chain import INTEGER_RANGE
 
 MOST_CONVS = 4
 LARGEST_INPUT = 40  # rows or columns: a chain gets no further conv in front once its input is as large
+ORDERS_AND_HALOS = (("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))
 DTYPES = ("float32", "float16", "int8", "uint8")
 
 
@@ -83,9 +84,13 @@ def with_arithmetic(draw: st.DrawFn, dtype: str, conv: Conv2d, is_last: bool) ->
 def cases(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, storage: tuple[str, ...] = ("global", "vtcm")) -> Case:
     chain = draw(chains(dtypes))
     outputs = tensor_extents(chain)[1:]
+    order, halo = draw(st.sampled_from(ORDERS_AND_HALOS))
     plan = Plan(
         k_split=draw(st.integers(1, max(output.channel_blocks for output in outputs))),
         h_split=draw(st.integers(1, max(output.row_blocks for output in outputs))),
+        order=order,
+        halo=halo,
+        filters=draw(st.sampled_from(("per_tile", "resident"))),
         storage=draw(st.sampled_from(storage)),
     )
     return Case("drawn", chain, plan)

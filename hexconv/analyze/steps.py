@@ -56,7 +56,7 @@ def tensor_steps(chain: Chain, plan: Plan) -> tuple[Steps, ...]:
     >>> conv = Conv2d(out_channels=32, kernel=(3, 3))
     >>> steps = tensor_steps(Chain(input=(1, 36, 36, 32), conv=(conv, conv)), Plan(h_split=2))
     >>> [(list(step.slabs), times) for step, times in steps[1].items()]
-    [([0, 1], 1), ([2], 1), ([2, 3], 1), ([4], 1), ([4], 1), ([], 1)]
+    [([0, 1], 1), ([2], 1), ([2, 3], 1), ([4], 1)]
     """
     output, h_split = tensor_extents(chain)[-1], plan.h_split
     starts = range(0, output.row_blocks, h_split)
