@@ -31,6 +31,13 @@ the first conv reads in one of its steps.
 
 Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
 
+Knob by knob: `h_split` scales everything that has rows, and each slab of halo is paid once a step, so larger steps
+waste less on it. `k_split` scales filter caches and the output cache; intermediates hold all channels whatever it is.
+Kernel rows, times dilation, are the halo; kernel columns cost filter elements only, since the width is whole. Stride
+multiplies the rows read. Padding makes a tensor longer and wider (`hexconv.spec.extents`), so it counts where a
+stripe is the whole tensor, and in the width. Batch costs nothing: one image at a time is cached. The dtype changes
+bytes, and int8, uint8 and float16 add accumulators, as do bias and activation.
+
 Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
 

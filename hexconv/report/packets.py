@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hexconv.analyze.needed import needed_macs
+from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator

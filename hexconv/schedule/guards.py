@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
+from tvm.sym import Analyzer
 
 Guards = dict[str, list[tirx.Expr]]
 """Further conditions under which a block runs, by its name."""
@@ -60,9 +61,23 @@ def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
 
     def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         more = guards.get(realize.block.name_hint, [])
-        predicate = tirx.all(realize.predicate, *more) if more else realize.predicate
+        predicate = _all_of([realize.predicate, *more]) if more else realize.predicate
         return s_tir.SBlockRealize(realize.iter_values, predicate, realize.block) if more else realize
 
     main = module["main"]
     body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded))
     return tvm.IRModule({"main": main.with_body(body)})
+
+
+def _all_of(conditions: list[tirx.Expr]) -> tirx.Expr:
+    """All conditions, each said once (sums of loop variables may come in any order)."""
+    terms: list[tirx.Expr] = []
+    for term in (Analyzer().simplify(term) for condition in conditions for term in _terms(condition)):
+        if not any(tvm_ffi.structural_equal(term, known) for known in terms):
+            terms.append(term)
+    return tirx.all(*terms)
+
+
+def _terms(condition: tirx.Expr) -> list[tirx.Expr]:
+    """The parts of a conjunction."""
+    return [*_terms(condition.a), *_terms(condition.b)] if isinstance(condition, tirx.And) else [condition]

@@ -57,7 +57,7 @@ def by_definition(value: int, by: Requantize, dtype: str) -> int:
     """`MultiplyByQuantizedMultiplier` of TFLite in words, on Python's integers, which never overflow.
 
     The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest,
-    ties up; for a negative shift the result is divided by 2**-shift and rounded to the nearest, ties by `rounding`.
+    ties up; for a negative shift the result is divided by 2**-shift and rounded once more, ties by `rounding`.
     """
     left, right = max(by.shift, 0), max(-by.shift, 0)
     shifted = min(max(value * 2**left, -(2**31)), 2**31 - 1)

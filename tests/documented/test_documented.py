@@ -12,7 +12,9 @@ from hexconv.cli.app import exit_code
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
+from tests.any_chain.bounds import checked_module
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 
@@ -61,6 +63,21 @@ def test_the_result_is_right_and_its_fringe_zero(case: Case) -> None:
 
 def test_no_index_leaves_its_buffer(case: Case) -> None:
     s_tir.analysis.OOBChecker()(lower_case(case).shaped)
+
+
+def test_a_build_with_tvms_bound_checkers_runs_clean(case: Case) -> None:
+    """As far as that pass goes: see tests/any_chain/bounds.py for checks of every index."""
+    with tvm.transform.PassContext(config={"tirx.instrument_bound_checkers": True}):
+        assert run_case(case, lower_case(case), Host()).check.passed
+
+
+def test_every_index_of_the_3x3_schedule_stays_on_its_axis() -> None:
+    """All of them, at run time, without the clamps: the document's rows and columns, a quarter of its channels."""
+    text = (SCHEDULES / "split-3x3.toml").read_text().replace("128", "32").replace("k_split = 2", "k_split = 1")
+    case = Case.parse(text, "split-3x3-32")
+    kernel = tvm.compile(checked_module(case), target="llvm")
+    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(case.chain, random_tensors(case.chain))]
+    kernel["main"](*inputs, tvm.runtime.empty(output_shape(case.chain), "float32"))
 
 
 def test_an_index_that_leaves_its_buffer_would_be_found() -> None:

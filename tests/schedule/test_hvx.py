@@ -6,8 +6,7 @@ import pytest
 import tvm
 from hypothesis import HealthCheck, given, settings
 
-from hexconv.analyze import cache_usage
-from hexconv.analyze.needed import needed_macs
+from hexconv.analyze import cache_usage, needed_macs
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
