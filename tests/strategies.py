@@ -9,6 +9,7 @@ from hexconv.spec.chain import INTEGER_RANGE
 
 MOST_CONVS = 4
 LARGEST_INPUT = 40  # rows or columns: a chain gets no further conv in front once its input is as large
+ORDERS_AND_HALOS = (("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))
 DTYPES = ("float32", "float16", "int8", "uint8")
 
 
@@ -25,8 +26,9 @@ def geometries(draw: st.DrawFn) -> Conv2d:
     return replace(conv, padding=Padding(**dict(zip(("top", "left", "bottom", "right"), sides, strict=True))))
 
 
-CHANNELS = st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9, 100))
-"""One block or more, whole or not."""
+def channels() -> st.SearchStrategy[int]:
+    """One block or more, whole or not."""
+    return st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9, 100))
 
 
 def zero_points(dtype: str) -> st.SearchStrategy[int]:
@@ -46,7 +48,7 @@ def requantisations(draw: st.DrawFn, dtype: str) -> Requantize:
 
 
 @st.composite
-def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.SearchStrategy[int] = CHANNELS) -> Chain:
+def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES) -> Chain:
     dtype = draw(st.sampled_from(dtypes))
     height, width = draw(st.integers(1, 20)), draw(st.integers(1, 20))
     convs: list[Conv2d] = []
@@ -56,8 +58,8 @@ def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.Searc
         height, width = (needed_input(conv, axis, size) for axis, size in ((0, height), (1, width)))
         if max(height, width) > LARGEST_INPUT:
             break
-    finished = tuple(draw(with_arithmetic(dtype, conv, channels, conv is convs[-1])) for conv in convs)
-    image = (draw(st.integers(1, 4)), height, width, draw(channels))
+    finished = tuple(draw(with_arithmetic(dtype, conv, conv is convs[-1])) for conv in convs)
+    image = (draw(st.integers(1, 4)), height, width, draw(channels()))
     return Chain(input=image, dtype=dtype, zero_point=draw(zero_points(dtype)), conv=finished)
 
 
@@ -69,10 +71,8 @@ def needed_input(conv: Conv2d, axis: int, outputs: int) -> int:
 
 
 @st.composite
-def with_arithmetic(
-    draw: st.DrawFn, dtype: str, conv: Conv2d, channels: st.SearchStrategy[int], is_last: bool
-) -> Conv2d:
-    conv = replace(conv, out_channels=draw(channels), bias=draw(st.booleans()))
+def with_arithmetic(draw: st.DrawFn, dtype: str, conv: Conv2d, is_last: bool) -> Conv2d:
+    conv = replace(conv, out_channels=draw(channels()), bias=draw(st.booleans()))
     if dtype not in INTEGER_RANGE:
         return replace(conv, activation=draw(st.sampled_from(("none", "relu"))))
     stays_int32 = is_last and draw(st.booleans())
@@ -84,13 +84,13 @@ def with_arithmetic(
 def cases(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, storage: tuple[str, ...] = ("global", "vtcm")) -> Case:
     chain = draw(chains(dtypes))
     outputs = tensor_extents(chain)[1:]
-    order, halo = draw(st.sampled_from((("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))))
+    order, halo = draw(st.sampled_from(ORDERS_AND_HALOS))
     plan = Plan(
+        k_split=draw(st.integers(1, max(output.channel_blocks for output in outputs))),
+        h_split=draw(st.integers(1, max(output.row_blocks for output in outputs))),
         order=order,
         halo=halo,
         filters=draw(st.sampled_from(("per_tile", "resident"))),
-        k_split=draw(st.integers(1, max(output.channel_blocks for output in outputs))),
-        h_split=draw(st.integers(1, max(output.row_blocks for output in outputs))),
         storage=draw(st.sampled_from(storage)),
     )
     return Case("drawn", chain, plan)

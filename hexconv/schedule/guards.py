@@ -1,5 +1,7 @@
 """Guards between the blocks of one conv, set once all blocks stand where they belong."""
 
+from collections.abc import Sequence
+
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
@@ -13,24 +15,45 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
     """Sum only what the epilogue takes.
 
     The epilogue of a conv is guarded where its step reaches past the stripe. TVM knows of that stripe no more when it
-    places the sums inside of it, and leaves them to what the tensor has.
+    places the sums inside of it, and guards them by the end of the tensor alone. Here all that the loops around both
+    decide is decided as for the epilogue; what is left to the sums are conditions on loops of their own.
 
     before:  for ho_inner, wo:                              after:  for ho_inner, wo:
-                 where(slab < blocks): sums = ...                       where(slab < blocks and slab < stripe): ...
+                 where(slab < blocks and rc < C): sums                  where(slab < stripe and rc < C): sums
                  where(slab < stripe): result = f(sums)                 where(slab < stripe): result = f(sums)
 
     Args:
         module: scheduled, with blocks.
         results: the block of the epilogue by the name of its accumulator's block.
     """
-    found: dict[str, tirx.Expr] = {}
+    epilogues: dict[str, s_tir.SBlockRealize] = {}
 
     def note(realize: s_tir.SBlockRealize) -> None:
-        found[realize.block.name_hint] = realize.predicate
+        if realize.block.name_hint in results.values():
+            epilogues[realize.block.name_hint] = realize
 
-    tvm_ffi.structural_walk(module["main"].body, (s_tir.SBlockRealize, note))
-    by_block = {f"{sums}_{part}": [found[result]] for sums, result in results.items() for part in ("init", "update")}
-    return add_guards(module, by_block)
+    def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
+        sums = realize.block.name_hint.removesuffix("_init").removesuffix("_update")
+        if sums not in results:
+            return realize
+        epilogue = epilogues[results[sums]]
+        outside = [loop for value in epilogue.iter_values for loop in tirx.analysis.undefined_vars(value, [])]
+        own = [condition for condition in _conjuncts(realize.predicate) if not _uses_only(condition, outside)]
+        return s_tir.SBlockRealize(realize.iter_values, tirx.all(epilogue.predicate, *own), realize.block)
+
+    main = module["main"]
+    tvm_ffi.structural_walk(main.body, (s_tir.SBlockRealize, note))
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded)))})
+
+
+def _conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
+    """The conditions that a conjunction is made of."""
+    return [*_conjuncts(condition.a), *_conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
+
+
+def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
+    """Whether some loops decide a condition."""
+    return all(any(free.same_as(loop) for loop in loops) for free in tirx.analysis.undefined_vars(condition, []))
 
 
 def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:

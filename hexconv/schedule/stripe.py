@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
-from tvm.s_tir import Schedule
+from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.compute.chain import has_epilogue, output_name
@@ -115,10 +115,10 @@ def source_loop(tiles: steps.Tiles, plan: Plan) -> LoopRV:
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
     """A placed conv, as rings need to know it."""
     blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
-    init = result.removesuffix("_update") + "_init"
+    stem = result.removesuffix("_update")
     return Stage(
-        # An accumulator runs where its epilogue does.
-        blocks=(result,) if blocks.epilogue else (init, result),
+        # Sums that were taken apart are two blocks; an accumulator runs where its epilogue does, and isn't named here.
+        blocks=(result,) if result == stem else (f"{stem}_init", result),
         filter_block=sch.get(blocks.filter_cache).name_hint if plan.filters == "per_tile" else None,
         conv=chain.conv[blocks.number - 1],
         ho_outer=sch.get(conv.tiles.ho_outer).loop_var,
@@ -204,13 +204,24 @@ def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV) -> None:
     before:  for rc_outer, hi, ...: if first: sums = 0; sums += ...
     after:   for hi, wi, ki: sums = 0
              for rc_outer, hi, wi, ...: sums += ...
+
+    Where a later conv's stride steps over whole slabs, the stripes of a tensor leave slabs out. TVM can't take such a
+    block apart ("not quasi-affine"); it stays as it is before.
     """
-    init = sch.decompose_reduction(conv.sums, rc_outer)
+    try:
+        init = sch.decompose_reduction(conv.sums, rc_outer)
+    except ScheduleError:
+        _read_as_is(sch, conv, [conv.sums])
+        return
     own = sch.get_loops(init)[-3:]
     steps.name_loops(sch, own, ["hi", "wi", "ki"])
     steps.name_part(sch, own, f"conv2d #{conv.number} init")
     below = sch.get_loops(conv.sums)
     steps.name_part(sch, below[-7:], f"conv2d #{conv.number} compute")
-    # The declared reads have served: from here on TVM looks at what is really read.
-    for block in (init, conv.sums, *([conv.epilogue] if conv.epilogue else [])):
+    _read_as_is(sch, conv, [init, conv.sums])
+
+
+def _read_as_is(sch: Schedule, conv: ConvBlocks, sums: Sequence[SBlockRV]) -> None:
+    """Undo `read_whole_blocks`, which has served: from here on TVM looks at what is really read."""
+    for block in (*sums, *([conv.epilogue] if conv.epilogue else [])):
         sch.unannotate(block, steps.EXPLICIT_READS)

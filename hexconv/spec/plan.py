@@ -8,6 +8,10 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT, Size
 
+Order = Literal["k_outer", "h_outer"]
+Halo = Literal["recompute", "roll"]
+Filters = Literal["per_tile", "resident"]
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Plan:
@@ -32,9 +36,9 @@ class Plan:
 
     k_split: Size = 1
     h_split: Size = 1
-    order: Literal["k_outer", "h_outer"] = "k_outer"
-    halo: Literal["recompute", "roll"] = "recompute"
-    filters: Literal["per_tile", "resident"] = "per_tile"
+    order: Order = "k_outer"
+    halo: Halo = "recompute"
+    filters: Filters = "per_tile"
     kernel: Literal["plain", "hvx"] = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"

@@ -1,13 +1,14 @@
-"""One case, judged in every respect: sizes, sharing, numbers, fringe."""
+"""One case, judged in every respect: sizes, sharing, traffic, multiply-accumulates, numbers, fringe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hexconv.analyze import cache_footprints, shared_allocations
+from hexconv.analyze import cache_footprints, shared_allocations, work_usage
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
+from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.spec import Case
@@ -39,7 +40,8 @@ def judge(case: Case, seed: int = 0) -> Verdict:
     """
     try:
         lowered = lower_case(case)
-        reasons = (*_differences(case, lowered), *_errors(run_case(case, lowered, Host(), seed).check))
+        differences = (*_differences(case, lowered), *_miscounts(case, lowered))
+        reasons = (*differences, *_errors(run_case(case, lowered, Host(), seed).check))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
     except RunFailed as failure:
@@ -55,6 +57,17 @@ def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.plan)}
     merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
     yield from _only_in("allocations", shared, merged)
+
+
+def _miscounts(case: Case, lowered: Lowered) -> Iterator[str]:
+    """Where the closed form and a count say different things of what is moved and computed."""
+    work = work_usage(case, count(lowered))
+    for tensor in work.traffic:
+        if tensor.bytes != tensor.predicted_bytes:
+            yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
+    for conv in work.convs:
+        if conv.macs != conv.predicted_macs:
+            yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
 
 
 def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:

@@ -4,9 +4,10 @@ import pytest
 import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hexconv.analyze import cache_usage
+from hexconv.analyze import cache_usage, work_usage
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.lower import poison as lower_poison
+from hexconv.run.count import count
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
 from hexconv.sweep import judge
@@ -22,6 +23,15 @@ def up_to(examples: int) -> settings:
     """
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=[HealthCheck.too_slow])
+
+
+@up_to(30)
+@given(cases())
+def test_closed_form_and_count_agree_on_all_traffic_and_all_macs(case: Case) -> None:
+    work = work_usage(case, count(lower_case(case)))
+    assert {t.name: t.bytes for t in work.traffic} == {t.name: t.predicted_bytes for t in work.traffic}
+    assert {c.name: c.macs for c in work.convs} == {c.name: c.predicted_macs for c in work.convs}
+    assert work.agrees
 
 
 @up_to(25)

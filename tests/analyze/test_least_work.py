@@ -1,0 +1,136 @@
+"""The plan that loads every byte once and multiplies every pair once, in the cases that it was asked for, and the rest.
+
+The count is of the lowered loops (`hexconv.run.count`); nothing in it knows the closed form.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
+from hexconv.compute import reference
+from hexconv.lower import lower_case
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+from tests.strategies import chains
+
+LEAST = Plan(k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")
+CAPACITY_BYTES = 4 << 20
+POINTWISE = Conv2d(out_channels=128)
+THREE = Conv2d(out_channels=128, kernel=(3, 3))
+SAME = Conv2d(out_channels=128, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+HALVING = replace(SAME, stride=(2, 2))
+
+
+def square(*convs: Conv2d) -> Chain:
+    """64x64x128, float32."""
+    return Chain(input=(1, 64, 64, 128), conv=convs)
+
+
+ASKED = {
+    "1x1": square(POINTWISE, POINTWISE),
+    "3x3": square(THREE, THREE),
+    "stride-2": square(HALVING, SAME),
+    "stride-2-last": square(SAME, HALVING),
+    "same": square(SAME, SAME),
+    "three-convs": square(THREE, THREE, THREE),
+    "bottleneck": square(POINTWISE, SAME, POINTWISE),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_nothing_is_moved_or_multiplied_twice(name: str) -> None:
+    case = Case(name, ASKED[name], LEAST)
+    lowered = lower_case(case)
+    usage, work = cache_usage(case, lowered), work_usage(case, count(lowered))
+    assert usage.agrees
+    assert work.agrees
+    assert work.macs == work.needed_macs
+    assert work.traffic_bytes == work.needed_traffic_bytes
+    assert usage.peak_bytes <= CAPACITY_BYTES
+
+
+@pytest.mark.parametrize("name", ["stride-2", "three-convs"])
+def test_its_result_is_right(name: str) -> None:
+    chain = ASKED[name]
+    small = replace(chain, input=(2, 37, 21, 40), conv=tuple(replace(conv, out_channels=40) for conv in chain.conv))
+    case = Case(name, small, replace(LEAST, k_split=2))
+    assert run_case(case, lower_case(case), Host()).check.passed
+
+
+# Slabs between the stripes that nothing reads: what came before a stripe is then not all that lies below it.
+STEPS_OVER = (
+    Chain(
+        input=(1, 900, 3, 5),
+        conv=(
+            Conv2d(out_channels=3, kernel=(5, 1), stride=(2, 1)),
+            Conv2d(out_channels=3, stride=(12, 1)),
+            Conv2d(out_channels=3),
+        ),
+    ),
+    Chain(
+        input=(2, 1200, 1, 3),
+        conv=(
+            Conv2d(out_channels=3, kernel=(3, 1), padding=Padding(top=3)),
+            Conv2d(out_channels=2, kernel=(2, 1), stride=(17, 1)),
+            Conv2d(out_channels=2, kernel=(3, 1)),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("h_split", [1, 2, 3])
+@pytest.mark.parametrize("chain", STEPS_OVER, ids=lambda chain: chain.slug)
+def test_rings_serve_strides_that_step_over_slabs(chain: Chain, h_split: int) -> None:
+    case = Case("over", chain, Plan(h_split=h_split, order="h_outer", halo="roll"))
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert work_usage(case, count(lowered)).agrees
+    assert run_case(case, lowered, Host()).check.passed
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(chains(("float32",)))
+def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
+    """One pixel at a time is not zero, and no tap cancels another: the result shows it, or nothing depends on it."""
+    rows, columns = chain.input[1:3]
+    pixels = np.eye(rows * columns).reshape(rows * columns, rows, columns, 1)
+    thin = tuple(replace(conv, out_channels=1, activation="none", bias=False) for conv in chain.conv)
+    filters = [np.ones((1, 1, *conv.kernel)) for conv in thin]
+    shown = reference(replace(chain, input=pixels.shape, conv=thin), pixels, filters, [None] * len(thin))
+    reached = int(shown.any(axis=(1, 2, 3)).sum())
+    assert needed_work(chain).traffic_bytes["input"] == chain.input[0] * reached * chain.input[3] * 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(chains(), st.integers(1, 3), st.integers(1, 3))
+def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, h_split: int) -> None:
+    """Every knob, turned alone, moves and multiplies no more than before."""
+    plans = [
+        Plan(k_split=k_split, h_split=h_split),
+        Plan(k_split=k_split, h_split=h_split, order="h_outer"),
+        Plan(k_split=k_split, h_split=h_split, order="h_outer", halo="roll"),
+        Plan(k_split=k_split, h_split=h_split, order="h_outer", halo="roll", filters="resident"),
+    ]
+    works = [planned_work(chain, plan) for plan in plans]
+    for before, after in pairwise(works):
+        assert all(after.traffic_bytes[name] <= before.traffic_bytes[name] for name in after.traffic_bytes)
+        assert all(after.macs[name] <= before.macs[name] for name in after.macs)
+    assert all(works[-1].macs[name] <= needed for name, needed in needed_work(chain).macs.items())
+
+
+def test_the_documented_cases_do_what_their_listings_say() -> None:
+    """Slabs of the 3x3 listing: 76 loads of 8, 22 of 8 computed by conv #1 (of 62 rows, the last slab holds 6)."""
+    work = planned_work(square(THREE, THREE), Plan(k_split=2, h_split=2))
+    needed = needed_work(square(THREE, THREE))
+    assert work.traffic_bytes["input"] / needed.traffic_bytes["input"] == 76 / 8
+    # 22 slabs, 2 of them the last one with 6 rows: 172 of 62 rows; in slabs 22 / 8 = 2.75.
+    assert work.macs["conv1"] / needed.macs["conv1"] == 172 / 62
+    baseline = planned_work(square(POINTWISE, POINTWISE), Plan())
+    assert baseline.macs["conv1"] == 4 * needed_work(square(POINTWISE, POINTWISE)).macs["conv1"]
