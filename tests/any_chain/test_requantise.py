@@ -1,0 +1,26 @@
+"""Requantisation as it is compiled, on every 8-bit sum: random sums hardly ever lie half-way between two results."""
+
+import numpy as np
+import pytest
+
+from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.run.host import Host
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from tests.compute.test_reference import by_definition
+
+SCALES = [(2**30, 0), (2**30, -1), (2**30, -2), (2**30 + 1, -3), (2**31 - 1, 0), (3 * 2**29, 3), (2**30, 24), (1, -31)]
+
+
+@pytest.mark.parametrize("rounding", ["away", "up"])
+@pytest.mark.parametrize(("multiplier", "shift"), SCALES)
+def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, rounding: str) -> None:
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=-3, rounding=rounding)
+    chain = Chain(input=(1, 16, 16, 1), dtype="int8", conv=(Conv2d(out_channels=1, requantize=by),))
+    image = np.arange(-128, 128, dtype=np.int8).reshape(chain.input)
+    tensors = Tensors(image, (np.ones((1, 1, 1, 1), np.int8),), (None,))
+    module = lower_case(Case("every-sum", chain, Plan())).module
+    run = Host().run(module, packed_arguments(chain, tensors), [(output_shape(chain), "int8")])
+    found = packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0]).ravel()
+    assert found.tolist() == [by_definition(value, by, "int8") for value in range(-128, 128)]
