@@ -26,9 +26,8 @@ def geometries(draw: st.DrawFn) -> Conv2d:
     return replace(conv, padding=Padding(**dict(zip(("top", "left", "bottom", "right"), sides, strict=True))))
 
 
-def channels() -> st.SearchStrategy[int]:
-    """One block or more, whole or not."""
-    return st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9, 100))
+CHANNELS = st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9, 100))
+"""One block or more, whole or not."""
 
 
 def zero_points(dtype: str) -> st.SearchStrategy[int]:
@@ -48,7 +47,7 @@ def requantisations(draw: st.DrawFn, dtype: str) -> Requantize:
 
 
 @st.composite
-def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES) -> Chain:
+def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.SearchStrategy[int] = CHANNELS) -> Chain:
     dtype = draw(st.sampled_from(dtypes))
     height, width = draw(st.integers(1, 20)), draw(st.integers(1, 20))
     convs: list[Conv2d] = []
@@ -58,8 +57,8 @@ def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES) -> Chain:
         height, width = (needed_input(conv, axis, size) for axis, size in ((0, height), (1, width)))
         if max(height, width) > LARGEST_INPUT:
             break
-    finished = tuple(draw(with_arithmetic(dtype, conv, conv is convs[-1])) for conv in convs)
-    image = (draw(st.integers(1, 4)), height, width, draw(channels()))
+    finished = tuple(draw(with_arithmetic(dtype, conv, channels, conv is convs[-1])) for conv in convs)
+    image = (draw(st.integers(1, 4)), height, width, draw(channels))
     return Chain(input=image, dtype=dtype, zero_point=draw(zero_points(dtype)), conv=finished)
 
 
@@ -71,8 +70,10 @@ def needed_input(conv: Conv2d, axis: int, outputs: int) -> int:
 
 
 @st.composite
-def with_arithmetic(draw: st.DrawFn, dtype: str, conv: Conv2d, is_last: bool) -> Conv2d:
-    conv = replace(conv, out_channels=draw(channels()), bias=draw(st.booleans()))
+def with_arithmetic(
+    draw: st.DrawFn, dtype: str, conv: Conv2d, channels: st.SearchStrategy[int], is_last: bool
+) -> Conv2d:
+    conv = replace(conv, out_channels=draw(channels), bias=draw(st.booleans()))
     if dtype not in INTEGER_RANGE:
         return replace(conv, activation=draw(st.sampled_from(("none", "relu"))))
     stays_int32 = is_last and draw(st.booleans())
