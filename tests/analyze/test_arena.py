@@ -37,7 +37,7 @@ def test_the_arena_is_no_larger_than_tvms_allocations(case: Case) -> None:
     assert all(placement.offset_bytes % ALIGNMENT_BYTES == 0 for placement in arena.placements)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(storage=("global",)))
 def test_the_kernel_computes_the_same_in_the_arena(case: Case) -> None:
     """Bit for bit: a cache written over while it is live would show."""

@@ -25,7 +25,7 @@ def up_to(examples: int) -> settings:
     return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=[HealthCheck.too_slow])
 
 
-@up_to(30)
+@up_to(15)
 @given(cases())
 def test_closed_form_and_count_agree_on_all_traffic_and_all_macs(case: Case) -> None:
     work = work_usage(case, count(lower_case(case)))
