@@ -1,8 +1,8 @@
 """The loop nests of seed document 003's listings, as hexconv writes them: loops, guards and parts, by depth.
 
-Three things differ from the listings, on purpose: loops with nothing between them stand in one `T.grid`; where the
-document has a guard for the end of the stripe and one for the end of the image, here one says both; and rows and columns
-past the logical end are left out (the document computes them from whatever is there).
+Three things differ from the listings, on purpose. Loops with nothing between them stand in one `T.grid`. Where the
+document has a guard for the end of the stripe and one for the end of the image, here one says both. Rows and columns
+past the logical end are left out; the document computes them from whatever is there.
 """
 
 NESTS = {
