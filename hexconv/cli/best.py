@@ -16,6 +16,7 @@ from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.report import (
     answer_table,
+    cuts_lines,
     cuts_table,
     front_table,
     network_lines,
@@ -149,9 +150,9 @@ def _print_chain(planned: Planned) -> None:
     show(front_table(planned.found, planned.question))
     if len(planned.chain.conv) > 1:
         show(cuts_table(planned.cuts))
-        _lines(f"{joint.before} | {joint.after}: {joint.reason}" for joint in planned.cuts.joints)
-    if planned.fused:
-        print(planned.fused.case.to_toml(), end="")
+        _lines(cuts_lines(planned.cuts, planned.question))
+    for winner in planned.winners:
+        print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
 
 
 def _lines(lines: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """Rows to people: tables on the terminal and as CSV."""
 
 from hexconv.report.best_rows import network_row
-from hexconv.report.best_table import answer_table, cuts_table, front_table, proof_lines, shortfall_lines
+from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, front_table, proof_lines, shortfall_lines
 from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.front_plot import write_front_plot
 from hexconv.report.network_table import network_lines, network_table
@@ -13,6 +13,7 @@ __all__ = [
     "answer_table",
     "cache_csv",
     "cache_table",
+    "cuts_lines",
     "cuts_table",
     "front_table",
     "network_lines",

@@ -39,6 +39,7 @@ def planned_row(planned: Planned, network: Network) -> Row:
             "fused": _cut(cuts.fused),
             "joints": [asdict(joint) for joint in cuts.joints],
             "too_large": [{"conv": conv, **_figures(least)} for conv, least in cuts.too_large],
+            "margin": asdict(cuts.margin) if cuts.margin else None,
             "pieces_searched": cuts.pieces_searched,
             "plans": cuts.plans,
             "saved_bytes": planned.saved_bytes,

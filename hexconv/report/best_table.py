@@ -77,6 +77,26 @@ def _better(proof: Proof, objective: Objective) -> str:
     )
 
 
+def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
+    """Why the best cut cuts where it does, and what less traffic would take."""
+    for joint in cuts.joints:
+        yield f"{joint.before} | {joint.after}: {joint.reason}"
+    for conv, least in cuts.too_large:
+        over = least.footprint_bytes - question.vtcm_bytes
+        yield f"conv{conv} alone needs {least.footprint_bytes} bytes, {over} above the limit"
+    if cuts.best is None or question.objective != "traffic":
+        return
+    searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
+    if cuts.margin is None:
+        yield f"no cut has less traffic, whatever the memory ({searched})"
+        return
+    least = cuts.margin
+    yield (
+        f"less traffic needs more memory: {least.footprint_bytes} bytes at least, {least.over_bytes} above the limit, "
+        f"for {least.traffic_bytes} bytes of traffic ({searched})"
+    )
+
+
 def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
     """Why nothing fits, and what would."""
     yield (

@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 640, 400
 
 
 def write_front_plot(planned: Planned, path: Path) -> None:
-    """Steps from plan to plan of the front, the limit and what no plan goes below; hexconv's answer stands out.
+    """Steps from plan to plan of the front, with the limit as a line; the answer stands out.
 
     Raises:
         InputError: the file can't be written, or is no .svg; the kernel's traffic is not counted.
@@ -42,6 +42,7 @@ def _points(planned: Planned) -> pd.DataFrame:
             "kind": "fits" if figures.footprint_bytes <= planned.question.vtcm_bytes else "does not fit",
         }
         for figures in planned.found.front
+        if figures != best
     ]
     if best and best.traffic_bytes is not None:
         row = {"plan": knobs(best), "footprint": best.footprint_bytes / MIB, "traffic": best.traffic_bytes / MIB}
@@ -53,11 +54,11 @@ def _picture(planned: Planned, points: pd.DataFrame):
     """Steps, points, and the limit as a line."""
     import altair as alt  # half a second that no other command has to wait for
 
-    x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(zero=True))
-    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False))
+    x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(zero=True, padding=20))
+    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False, padding=20))
     kinds = ["answer", "fits", "does not fit"]
     color = alt.Color("kind:N", title="", scale=alt.Scale(domain=kinds, range=["#d62728", "#1f77b4", "#bbbbbb"]))
-    front = alt.Chart(points[points["kind"] != "answer"])
+    front = alt.Chart(points)
     steps = front.mark_line(interpolate="step-after", color="#cccccc").encode(x=x, y=y)
     marks = alt.Chart(points).mark_point(filled=True, size=60).encode(x=x, y=y, color=color, tooltip="plan:N")
     limit = pd.DataFrame({"footprint": [planned.question.vtcm_bytes / MIB]})

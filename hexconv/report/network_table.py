@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.report.best_table import cuts_lines
 from hexconv.search.network import Network
 from hexconv.search.planned import Planned
 
@@ -43,11 +44,7 @@ def _row(planned: Planned) -> Iterator[str]:
 def network_lines(network: Network) -> Iterator[str]:
     """What is not fused and why, what is no chain, and the sum."""
     for planned in network.planned:
-        for joint in planned.cuts.joints:
-            yield f"{planned.name}: {joint.before} | {joint.after}: {joint.reason}"
-        for conv, least in planned.cuts.too_large:
-            over = least.footprint_bytes - planned.question.vtcm_bytes
-            yield f"{planned.name}: conv{conv} alone needs {least.footprint_bytes} bytes, {over} above the limit"
+        yield from (f"{planned.name}: {line}" for line in cuts_lines(planned.cuts, planned.question))
         if end := network.end_of(planned.name):
             yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
     for chain in network.refused:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from hexconv.search.grid import Figures
 from hexconv.search.joints import Joint, joints
+from hexconv.search.margin import Margin, margin
 from hexconv.search.objective import COSTS
 from hexconv.search.pieces import Cut, Piece, Pieces
 from hexconv.search.question import Question
@@ -32,6 +33,7 @@ class Cuts:
         fused: one piece; None where it does not fit.
         joints: where the best cut cuts, and why.
         too_large: convs (counted from 1) that do not fit even alone, with what they need.
+        margin: what memory allows less traffic than the best cut has; None where none does.
         pieces_searched: of which all plans were looked at.
         plans: in all of these.
     """
@@ -41,6 +43,7 @@ class Cuts:
     fused: Cut | None
     joints: tuple[Joint, ...]
     too_large: tuple[tuple[int, Figures], ...]
+    margin: Margin | None
     pieces_searched: int
     plans: int
 
@@ -58,6 +61,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
         fused=asked.cut(),
         joints=tuple(joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),
+        margin=margin(asked, best) if best and question.objective == "traffic" else None,
         pieces_searched=len(pairs),
         plans=sum(one.proof.plans for one in found),
     )
