@@ -12,6 +12,7 @@ Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
 Filters = Literal["per_tile", "resident"]
 Buffering = Literal["single", "double"]
+Kernel = Literal["plain", "hvx"]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -45,7 +46,7 @@ class Plan:
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
     buffering: Buffering = "single"
-    kernel: Literal["plain", "hvx"] = "plain"
+    kernel: Kernel = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
