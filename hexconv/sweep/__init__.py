@@ -1,6 +1,6 @@
 """Many cases: drawn at random over the whole scope, each judged in a process of its own, counted."""
 
-from hexconv.sweep.parallel import judge_all
+from hexconv.sweep.judging import judge_all
 from hexconv.sweep.random_case import random_case
 from hexconv.sweep.sweep import Sweep, case_file
 from hexconv.sweep.verdict import Verdict, judge
