@@ -109,6 +109,19 @@ def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
     return tuple(reversed(slabs))
 
 
+def row_steps(chain: Chain, plan: Plan, index: int) -> int:
+    """How many steps of `h_split` slabs conv `index` takes: over the output, or over the stripe that is read next.
+
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> row_steps(chain, Plan(h_split=2), 0), row_steps(chain, Plan(h_split=2), 1)
+    (2, 4)
+    """
+    last = index == len(chain.conv) - 1
+    slabs = tensor_extents(chain)[-1].row_blocks if last else stripe_slabs(chain, plan)[index + 1]
+    return -(-slabs // plan.h_split)
+
+
 def slabs_read(conv: Conv2d, step: int) -> int:
     """Slabs of 8 rows that a conv reads to write `step` of them.
 

@@ -6,7 +6,7 @@ It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import PredictedCache, cache_footprints, stripe_slabs
+from hexconv.analyze.footprint import PredictedCache, cache_footprints, row_steps
 from hexconv.spec import Chain, Plan, tensor_extents
 
 
@@ -37,28 +37,28 @@ Node = Leaf | Loop
 def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
     """The whole nest, loops of one iteration left out (they leave no trace in the lowered TIR)."""
     last = len(chain.conv) - 1
-    output = tensor_extents(chain)[-1]
     staged = [Leaf((f"filter{index + 1}_cache",)) for index in range(last + 1)] if plan.filters == "resident" else []
-    body = _conv(chain, plan, last, output.row_blocks, (Leaf(("output_cache",)),))
-    return (*staged, *_loops((output.batch,), body))
+    body = _conv(chain, plan, last, (Leaf(("output_cache",)),))
+    return (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
 
 
-def _conv(chain: Chain, plan: Plan, index: int, slabs: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
-    """A conv over `slabs` slabs of its output, in its outer loops: its source is made first, then its filter is read.
+def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
+    """A conv in its outer loops: its source is made first, then its filter is read.
+
+    A conv with one row step makes its source once for all of its channel tiles, whatever the order.
 
     Args:
         chain: the chain.
         plan: the plan.
         index: of the conv.
-        slabs: slabs of its output that are made here.
         after: what follows in each of its tiles.
     """
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
-    stripes = -(-slabs // plan.h_split)
+    stripes = row_steps(chain, plan, index)
     filter = () if plan.filters == "resident" else (Leaf((f"filter{index + 1}_cache",)),)
     tile = (*filter, *_blocks(chain, plan, index), *after)
     source = _source(chain, plan, index)
-    if plan.order == "h_outer":
+    if plan.order == "h_outer" or stripes == 1:
         return _loops((stripes,), (*source, *_loops((channel_tiles,), tile)))
     return _loops((channel_tiles, stripes), (*source, *tile))
 
@@ -67,7 +67,7 @@ def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
         return (Leaf(("input_cache",)),)
-    return _conv(chain, plan, index - 1, stripe_slabs(chain, plan)[index])
+    return _conv(chain, plan, index - 1)
 
 
 def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:

@@ -6,7 +6,8 @@ output reads the stripe of the source that starts at slab `a * stride` (`hexconv
 in steps of its own: at its slabs 0, h_split, ... Slabs past the end of the tensor are left out.
 
 How often a step is run again: with the output channels outermost (`order = "k_outer"`) the source of a conv is made
-again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`) once for all of them.
+again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`), or where the conv has one row step
+only, once for all of them.
 
 Rings (`halo = "roll"`). A step makes only slabs that are not there yet. A consumer whose slabs below M are made has, of
 its source, the slabs below
@@ -20,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import stripe_slabs
+from hexconv.analyze.footprint import row_steps, stripe_slabs
 from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 
@@ -71,7 +72,7 @@ def tensor_steps(chain: Chain, plan: Plan) -> tuple[Steps, ...]:
 def _source_steps(chain: Chain, plan: Plan, index: int, steps: Steps) -> Steps:
     """The steps that make what conv `index` reads, over all of its own steps."""
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
-    again = channel_tiles if plan.order == "k_outer" else 1
+    again = channel_tiles if plan.order == "k_outer" and row_steps(chain, plan, index) > 1 else 1
     made: Steps = Counter()
     for step, times in steps.items():
         for inner in _stripe(chain, plan, index, step):

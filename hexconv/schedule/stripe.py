@@ -4,7 +4,8 @@ Pattern: input -> conv2d #1 -> ... -> conv2d #n -> output, as `hexconv.compute.c
 
     for n, ko_outer, ho_outer:                      k_split x h_split blocks of the output
         for n, ko_outer, ho_outer:                  conv2d #1: all channels, the rows that conv2d #2 needs
-            input cache read, filter #1 cache read
+            input cache read                        (before ko_outer, where conv2d #1 has one row step)
+            filter #1 cache read
             conv2d #1 -> intermediate
         filter #2 cache read
         conv2d #2 -> output cache
@@ -94,9 +95,9 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
 
     placed: list[Placed] = []
     for conv in reversed(convs):
-        at = source_loop(placed[-1].tiles, plan) if placed else tiles.innermost
+        at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan) if placed else _place_last(sch, conv, tiles))
-    steps.stage_read(sch, input_cache, source_loop(placed[-1].tiles, plan), INPUT_LOOPS, "input cache read")
+    steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, "input cache read")
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
         steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, f"filter #{conv.blocks.number} cache read")
@@ -105,11 +106,6 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
     module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
     return Schedule(guard_accumulators(module, _accumulators(sch, convs)), debug_mask="none")
-
-
-def source_loop(tiles: steps.Tiles, plan: Plan) -> LoopRV:
-    """Where a conv's source is made: once per stripe, or for every tile of it again."""
-    return tiles.ho_outer if plan.order == "h_outer" else tiles.innermost
 
 
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:

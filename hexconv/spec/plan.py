@@ -22,6 +22,7 @@ class Plan:
         h_split: block rows (8 rows each) computed per outer step.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
+            A conv with one row step has one stripe: what it reads is made once in either order.
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
             `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
         filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
