@@ -70,7 +70,7 @@ class Case:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
             return cls(name, file.chain, file.plan)
         except ValidationError as error:
-            raise first_complaint(error, where) from None
+            raise first_complaint(error).within(where) from None
         except InputError as error:
             raise error.within(where) from None
 

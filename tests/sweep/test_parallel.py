@@ -2,7 +2,9 @@
 
 from hexconv.apart import Limits
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.sweep import Sweep, Verdict, case_file, judge_all
+from hexconv.sweep.judging import judge_all
+from hexconv.sweep.sweep import Sweep, case_file
+from hexconv.sweep.verdict import Verdict
 from tests.sweep.faults import FAULTS
 
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))
