@@ -62,6 +62,10 @@ class RunFailed(HexconvError):
     """A run that gave no answer: it trapped, overran its time or memory, or broke its guards."""
 
 
+class Overran(RunFailed):
+    """A run that its time or its memory was too little for; nothing is known to be wrong with it."""
+
+
 class NotWritten(HexconvError):
     """A file that could not be written, for want of room or of permission; the text says what was kept."""
 

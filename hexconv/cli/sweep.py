@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from hexconv.apart import Limits
 from hexconv.cli.app import app
+from hexconv.cli.memory import memory_bytes
 from hexconv.cli.sweep_grid import sweep_grid
 from hexconv.cli.sweep_random import sweep_random
 from hexconv.errors import InputError
@@ -66,16 +66,5 @@ def sweep(
         raise InputError("sweep", "nothing", "a grid file, or --random N")
     if out is None:
         raise InputError("--out", "nothing", "the table to write, such as reports/sweep.csv")
-    limits = Limits(seconds, _bytes(memory))
+    limits = Limits(seconds, memory_bytes(memory, "--memory"))
     return sweep_grid(grid, out, Settings(limits, seed, processes, scheduler, fresh), json)
-
-
-def _bytes(text: str) -> int:
-    """A size as people write it."""
-    try:
-        size = int(TypeAdapter(ByteSize).validate_python(text))
-    except (ValidationError, ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise InputError("--memory", repr(text), "a size such as 4GiB or 500MB")
-    return size

@@ -18,7 +18,7 @@ from hexconv.analyze import (
 from hexconv.analyze.predicted import predicted_allocations
 from hexconv.apart import Task
 from hexconv.compute.limits import check_supported
-from hexconv.errors import InputError, RunFailed, ToolMissing, Unsupported
+from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.count import count
 from hexconv.run.host import Host
@@ -45,6 +45,8 @@ def measure(task: Task) -> Row:
         measured, differences = _measured(case, task)
     except (Unsupported, InputError) as refusal:
         return {**row, "status": "refused", "reason": str(refusal)}
+    except Overran as shortage:
+        return {**row, "status": "overran", "reason": str(shortage)}
     except RunFailed as failure:
         return {**row, "status": "failed", "reason": str(failure)}
     except ToolMissing as missing:  # the machine's fault, and no row
