@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hexconv.analyze import cache_usage, needed_work
-from hexconv.analyze.costs import PlanCost, plan_cost
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.lower import annotated_tir, lower_case
+from hexconv.report.costs import PlanCost, own_cost
 from hexconv.report.page.code import header_of, listing_html
 from hexconv.report.page.words import chain_words, fit_words, plan_words
 from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, vtcm_plot
@@ -58,7 +58,7 @@ def case_view(case: Case, rate: Rate | None) -> CaseView:
         case: the case.
         rate: what its run on the simulator reached, if there was one.
     """
-    lowered, cost = lower_case(case), plan_cost(case.chain, case.plan)
+    lowered, cost = lower_case(case), own_cost(case)
     agrees = cache_usage(case, lowered).agrees
     agreement = "as the closed form predicts" if agrees else "NOT as the closed form predicts"
     tir = annotated_tir(case, lowered, agreement)
@@ -95,7 +95,7 @@ def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
         in_bytes(cost.footprint_bytes),
         f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
         UNKNOWN if cost.traffic_bytes is None else f"{cost.traffic_bytes / needed:.2f}",
-        UNKNOWN if cost.recompute is None else f"{cost.recompute:.2f}",
+        f"{cost.recompute:.2f}",
         UNKNOWN if rate is None else f"{rate.macs_per_packet:.4g}",
     )
 
@@ -110,8 +110,7 @@ def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str,
         least = sum(needed.traffic_bytes.values())
         yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
     yield "MACs needed", f"{sum(needed.macs.values()):,}"
-    if cost.recompute is not None:
-        yield "MACs done", f"{cost.recompute:.2f} times the needed"
+    yield "MACs done", f"{cost.recompute:.2f} times the needed"
     if rate is not None:
         packets = "" if rate.packets is None else f", {rate.packets:,} packets"
         yield "On the simulator", f"{rate.macs_per_packet:.4g} needed MACs per packet{packets}"

@@ -17,6 +17,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Literal, Name, Operator, _TokenType
 
 INDENT = 4
+LEXER = PythonLexer(stripnl=False, ensurenl=False)
 CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"), (Name.Decorator, "d"))
 OPENS = re.compile(r"(for|if|else|while|with|def|class)\b.*:$")
 
@@ -109,7 +110,7 @@ def _html(block: Block) -> Markup:
 def _coloured(text: str) -> Markup:
     """One line of Python with its keywords, numbers and comments marked; neighbours of one kind share a mark."""
     parts: list[tuple[str, str]] = []
-    for token, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
+    for token, value in LEXER.get_tokens(text):
         kind = _class(token)
         if parts and parts[-1][0] == kind:
             parts[-1] = (kind, parts[-1][1] + value)

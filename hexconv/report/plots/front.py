@@ -2,8 +2,8 @@
 
 import altair as alt
 
-from hexconv.analyze.costs import PlanCost, all_costs, pareto_front, plan_cost
 from hexconv.lower.vtcm import capacity_bytes
+from hexconv.report.costs import PlanCost, chain_costs, own_cost
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, WIDTH, themed
 from hexconv.report.units import in_bytes, unit_for
@@ -12,10 +12,10 @@ from hexconv.spec import Case
 
 def front_plot(case: Case) -> Plot | None:
     """The Pareto front of a chain over splits, orders, halos and filter staging; None for HVX kernels."""
-    costs = all_costs(case.chain, case.plan)
-    if not costs:
+    own = own_cost(case)
+    if own.traffic_bytes is None:
         return None
-    front, own = pareto_front(costs), plan_cost(case.chain, case.plan)
+    costs, front = chain_costs(case)
     best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes or 0, default=None)
     advice = f"The least traffic that fits: {_told(best)}." if best else "No plan of the front fits."
     words = (

@@ -5,8 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.costs import PlanCost, split_costs
 from hexconv.lower.vtcm import capacity_bytes
+from hexconv.report.costs import PlanCost, split_costs
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, WIDTH, themed
 from hexconv.report.units import in_bytes, unit_for
@@ -17,7 +17,7 @@ REFUSED_SIGN = "✗"
 
 def split_plots(case: Case) -> tuple[Plot, ...]:
     """Heat maps of footprint, traffic and recompute over the splits; footprint alone for HVX kernels."""
-    costs = split_costs(case.chain, case.plan)
+    costs = split_costs(case)
     plots = [_bytes_plot(case, costs, "footprint", "Footprint", lambda cost: cost.footprint_bytes)]
     if all(cost.traffic_bytes is not None for cost in costs):
         plots.append(_bytes_plot(case, costs, "traffic", "Traffic", lambda cost: cost.traffic_bytes or 0))
@@ -34,7 +34,7 @@ def _bytes_plot(case: Case, costs: Sequence[PlanCost], name: str, title: str, va
 
 def _recompute_plot(case: Case, costs: Sequence[PlanCost]) -> Plot:
     """A heat map of MACs done over MACs needed."""
-    shown = [(cost.recompute or 0, f"{cost.recompute:.2f}") for cost in costs]
+    shown = [(cost.recompute, f"{cost.recompute:.2f}") for cost in costs]
     title = "Recompute, MACs done / needed"
     return _plot(case, costs, "recompute", title, shown, lambda cost: f"{cost.recompute:.2f} times")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.lifetimes import Timeline, lifetimes
 from hexconv.analyze.predicted import predicted_allocations
+from hexconv.analyze.timeline import Timeline, timeline_of
 from hexconv.report.plots.places import Place, places
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, INK, PAPER, WIDTH, role_scale, themed
@@ -19,7 +19,7 @@ CHARACTER, LINE = 6.2, 14
 
 def lifetimes_plot(case: Case) -> Plot:
     """Memory over time: one walk through the loop nest, every cache where and while it lives."""
-    timeline, home = lifetimes(case.chain, case.plan), {place.cache: place for place in places(case)}
+    timeline, home = timeline_of(case.chain, case.plan), {place.cache: place for place in places(case)}
     peak = sum(memory.bytes for memory in predicted_allocations(case.chain, case.plan))
     unit = unit_for(peak)
     rows = list(_boxes(timeline, home, unit.bytes))
