@@ -51,3 +51,7 @@ class ToolMissing(HexconvError):
 
 class RunFailed(HexconvError):
     """A run that gave no answer: it trapped, overran its time or memory, or broke its guards."""
+
+
+class Overran(RunFailed):
+    """A run that its time or its memory was too little for; nothing is known to be wrong with it."""

@@ -11,6 +11,7 @@ from hexconv.spec.fields import STRICT, Size
 Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
 Filters = Literal["per_tile", "resident"]
+Kernel = Literal["plain", "hvx"]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -40,7 +41,7 @@ class Plan:
     order: Order = "k_outer"
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
-    kernel: Literal["plain", "hvx"] = "plain"
+    kernel: Kernel = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 

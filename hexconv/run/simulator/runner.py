@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tvm
 
-from hexconv.errors import RunFailed
+from hexconv.errors import Overran, RunFailed
 from hexconv.lower import vtcm
 from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
@@ -56,7 +56,8 @@ class Simulator:
         """Run `main` of a scheduled or lowered module once.
 
         Raises:
-            RunFailed: the kernel or the simulator failed, or broke a guard, or needs more than it may have.
+            RunFailed: the kernel or the simulator failed, or broke a guard.
+            Overran: it needs more time or memory than it may have.
             ToolMissing: no simulator, no zig.
             Unsupported: workspaces of unknown size, too many arguments.
         """
@@ -79,7 +80,7 @@ class Simulator:
         available_bytes = available_memory_bytes() or ADDRESSABLE_BYTES
         allowed_bytes = min(self.memory_bytes, ADDRESSABLE_BYTES, available_bytes)
         if needed_bytes > allowed_bytes:
-            raise RunFailed(
+            raise Overran(
                 f"the run needs {needed_bytes / MIB:.1f} MiB for tensors and caches and may have "
                 f"{allowed_bytes / MIB:.1f} MiB, {(needed_bytes - allowed_bytes) / MIB:.1f} MiB less; "
                 "use a smaller case or plan"
