@@ -14,6 +14,7 @@ from hexconv.cli.memory import memory_bytes
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
+from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
     cuts_lines,
@@ -28,7 +29,6 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.search import Network, Objective, Planned, Question, Verified, folder_cases, plan_all, verify
-from hexconv.search.manifest import Manifest
 from hexconv.spec import Case
 from hexconv.spec.plan import Kernel
 
@@ -84,17 +84,17 @@ def _is_folder(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_dir()
 
 
-def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest]:
+def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest | None]:
     """The chains of case files, or of a folder."""
     if _is_folder(paths):
         return folder_cases(paths[0])
     if folders := [path for path in paths if path.is_dir()]:
         raise InputError(str(folders[0]), "a folder among other paths", "case files, or one folder")
-    return load_cases(paths), Manifest()
+    return load_cases(paths), None
 
 
 def _network(
-    cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest
+    cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest | None
 ) -> Network:
     """All chains, planned; without a limit, one architecture's VTCM is it."""
     arches = {case.plan.arch for case in cases}

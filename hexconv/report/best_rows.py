@@ -17,7 +17,7 @@ def network_row(network: Network) -> Row:
     return {
         "chains": [planned_row(planned, network) for planned in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
-        "not_taken": [asdict(conv) for conv in network.manifest.not_taken],
+        "not_taken": [asdict(conv) for conv in network.not_taken],
         "total": asdict(network.total),
     }
 

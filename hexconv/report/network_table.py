@@ -49,7 +49,7 @@ def network_lines(network: Network) -> Iterator[str]:
             yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
     for chain in network.refused:
         yield f"{chain.name}: not planned: {chain.reason}"
-    for conv in network.manifest.not_taken:
+    for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     yield _sum(network)
 
