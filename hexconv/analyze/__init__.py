@@ -1,5 +1,6 @@
 """Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
 
+from hexconv.analyze.arena import Arena, plan_arena
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
 from hexconv.analyze.needed import Work, needed_macs, needed_work
@@ -9,6 +10,7 @@ from hexconv.analyze.usage import Usage, cache_usage
 from hexconv.analyze.work import WorkUsage, uncounted_work, work_usage
 
 __all__ = [
+    "Arena",
     "Fit",
     "PredictedAllocation",
     "PredictedCache",
@@ -19,6 +21,7 @@ __all__ = [
     "cache_usage",
     "needed_macs",
     "needed_work",
+    "plan_arena",
     "planned_work",
     "shared_allocations",
     "uncounted_work",

@@ -1,5 +1,6 @@
 """Rows to people: tables on the terminal and as CSV."""
 
+from hexconv.report.arena_table import arena_table
 from hexconv.report.best_rows import network_row
 from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, front_table, proof_lines, shortfall_lines
 from hexconv.report.cache_table import cache_csv, cache_table
@@ -11,6 +12,7 @@ from hexconv.report.work_table import work_table
 
 __all__ = [
     "answer_table",
+    "arena_table",
     "cache_csv",
     "cache_table",
     "cuts_lines",

@@ -95,6 +95,15 @@ def test_rings_serve_strides_that_step_over_slabs(chain: Chain, h_split: int) ->
     assert run_case(case, lowered, Host()).check.passed
 
 
+def test_an_accumulator_sums_nothing_that_its_epilogue_leaves() -> None:
+    """A stripe of 3 slabs in steps of 2: TVM itself would sum for the 4th too."""
+    tall = Conv2d(out_channels=1, kernel=(2, 1), dilation=(2, 1))
+    chain = Chain(input=(1, 29, 5, 1), conv=(Conv2d(out_channels=1, activation="relu"), tall, tall))
+    case = Case("relu", chain, Plan(h_split=2))
+    work = work_usage(case, count(lower_case(case)))
+    assert work.agrees
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(("float32",)))
 def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
