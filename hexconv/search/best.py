@@ -52,4 +52,4 @@ def lower_bound(chain: Chain, question: Question) -> float | None:
         return traffic
     if kernel_of(chain, question.plan) == "hvx":
         return macs / machine.hvx_macs_per_packet
-    return machine.plain(chain.dtype).packets(macs, traffic)
+    return machine.plain(chain.dtype).packets(macs, traffic, overlaps=True)

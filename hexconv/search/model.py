@@ -45,18 +45,16 @@ class PartModel:
         """
         from ortools.sat.python import cp_model  # half a second that only spaces this large have to wait for
 
-        most = _checked([*tables.objective, *(product for caches in tables.together for product in caches)])
+        most = _checked([product for one in (*tables.objective, *tables.together) for product in one])
         model = cp_model.CpModel()
         h, k = model.new_int_var(0, tables.h_count - 1, "h"), model.new_int_var(0, tables.k_count - 1, "k")
         bounds = [_sum(model, h, k, caches) for caches in tables.together]
         for bound in bounds:
             model.add(bound <= min(question.vtcm_bytes, most))
-        if question.objective == "footprint":
-            least = model.new_int_var(0, most, "footprint")
-            for bound in bounds:
-                model.add(least >= bound)
-        else:
-            least = _sum(model, h, k, tables.objective)
+        least = model.new_int_var(0, most, "least")
+        is_footprint = question.objective == "footprint"
+        for value in bounds if is_footprint else [_sum(model, h, k, products) for products in tables.objective]:
+            model.add(least >= value)
         model.minimize(least)
         return cls(tables, question, model, h, k, least)
 

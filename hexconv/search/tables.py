@@ -36,7 +36,7 @@ class Tables:
         h_count: values of h_split.
         k_count: values of k_split.
         weights: of a byte of traffic and of a MAC in the objective: whole numbers in the ratio of their packets.
-        objective: traffic, or latency in these units; a sum.
+        objective: traffic, or latency in these units: sums, of which the largest counts.
         together: of each conv, the bytes of caches that its sums touch. They are live together, so that none of these
             sums is above the footprint.
     """
@@ -44,14 +44,15 @@ class Tables:
     h_count: int
     k_count: int
     weights: tuple[int, int]
-    objective: tuple[Product, ...]
+    objective: tuple[tuple[Product, ...], ...]
     together: tuple[tuple[Product, ...], ...]
 
     def value(self, figures: Figures, objective: Objective) -> int:
         """What is made least, of a plan that is known."""
         if objective == "footprint":
             return figures.footprint_bytes
-        return self.weights[0] * (figures.traffic_bytes or 0) + self.weights[1] * figures.macs
+        copy, compute = self.weights[0] * (figures.traffic_bytes or 0), self.weights[1] * figures.macs
+        return max(copy, compute) if figures.plan.buffering == "double" else copy + compute
 
 
 def part_tables(chain: Chain, part: Space, question: Question, machine: Rates) -> Tables:
@@ -61,7 +62,7 @@ def part_tables(chain: Chain, part: Space, question: Question, machine: Rates) -
         h_count=len(part.h_splits),
         k_count=len(part.k_splits),
         weights=weights,
-        objective=tuple(_objective(chain, part, weights)),
+        objective=tuple(tuple(_sum(chain, part, weighted)) for weighted in _summed(part, weights)),
         together=tuple(_together(chain, part)),
     )
 
@@ -75,7 +76,13 @@ def _weights(chain: Chain, question: Question, machine: Rates) -> tuple[int, int
     return macs.numerator * copied.denominator, copied.numerator * macs.denominator
 
 
-def _objective(chain: Chain, part: Space, weights: tuple[int, int]) -> list[Product]:
+def _summed(part: Space, weights: tuple[int, int]) -> list[tuple[int, int]]:
+    """Copies and MACs one after the other are one sum; side by side they are two, of which the larger counts."""
+    copy, compute = weights
+    return [(copy, 0), (0, compute)] if part.words[0].buffering == "double" else [weights]
+
+
+def _sum(chain: Chain, part: Space, weights: tuple[int, int]) -> list[Product]:
     """The weighted sum of traffic and MACs; within a part steps repeat alike, whatever h_split is."""
     rows, first = stripes(chain, part), Space(part.words, part.h_splits[:1], part.k_splits)
     traffic, macs = work_terms(chain, part, rows, tensors_made(chain, rows), object)

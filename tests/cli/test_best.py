@@ -91,7 +91,7 @@ def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture
     proof = row["proof"]
     assert row["fits"]
     assert row["vtcm_bytes"] == 524288
-    assert sum(excluded["plans"] for excluded in proof["excluded"]) + 1 == proof["plans"] == 6 * 5 * 2
+    assert sum(excluded["plans"] for excluded in proof["excluded"]) + 1 == proof["plans"] == 12 * 5 * 2
     assert proof["plans_per_second"] > 0
     assert Case.parse(row["toml"], "answer").plan.storage == "vtcm"
     assert row["best"]["plan"] == {**row["best"]["plan"], "order": "h_outer"}
