@@ -92,7 +92,7 @@ class Network:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
             return TypeAdapter(cls).validate_json(json.dumps(table, default=str))
         except ValidationError as error:
-            raise first_complaint(error, str(path)) from None
+            raise first_complaint(error).within(str(path)) from None
         except OSError as error:
             allowed = "a folder that `hexconv import MODEL.onnx -o FOLDER` wrote"
             raise InputError(str(path), error.strerror or "an unreadable file", allowed) from None

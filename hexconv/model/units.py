@@ -68,7 +68,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
         if node.op == "ConvInteger":
             return integer_unit(graph, node)
     except ValidationError as error:
-        raise Refused(str(first_complaint(error, "its case"))) from None
+        raise Refused(str(first_complaint(error).within("its case"))) from None
     raise Refused(f"{node.op} is no conv2d that a chain can have: Conv, QLinearConv and ConvInteger are")
 
 
@@ -77,7 +77,7 @@ def _checked(unit: Unit) -> Unit:
     try:
         Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
     except ValidationError as error:
-        raise Refused(str(first_complaint(error, "its case"))) from None
+        raise Refused(str(first_complaint(error).within("its case"))) from None
     except InputError as error:
         raise Refused(str(error)) from None
     return unit
