@@ -41,6 +41,9 @@ ended_by = "MaxPool"
 reason = "it is no conv"
 [[chain]]
 case = "first"
+convs = ["b", "c"]
+input = "u"
+output = "v"
 ended_by = "output"
 reason = "the model gives it back"
 [[not_taken]]
