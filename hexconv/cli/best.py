@@ -28,7 +28,7 @@ from hexconv.report import (
     verified_table,
     write_front_plot,
 )
-from hexconv.search import Network, Objective, Planned, Question, Verified, folder_cases, plan_all, verify
+from hexconv.search import Objective, Planned, PlannedNetwork, Question, Verified, folder_cases, plan_all, verify
 from hexconv.spec import Case
 from hexconv.spec.plan import Kernel
 
@@ -95,7 +95,7 @@ def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest | None]:
 
 def _network(
     cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest | None
-) -> Network:
+) -> PlannedNetwork:
     """All chains, planned; without a limit, one architecture's VTCM is it."""
     arches = {case.plan.arch for case in cases}
     if vtcm is None and len(arches) > 1:
@@ -104,14 +104,14 @@ def _network(
     return plan_all(cases, Question(limit, objective), known, kernel)
 
 
-def _plot(network: Network, path: Path) -> None:
+def _plot(network: PlannedNetwork, path: Path) -> None:
     """The front of the one chain."""
     if len(network.planned) != 1:
         raise InputError("--plot", f"{len(network.planned)} chains", "one chain, since one picture holds one front")
     write_front_plot(network.planned[0], path)
 
 
-def _write(network: Network, folder: Path) -> list[Path]:
+def _write(network: PlannedNetwork, folder: Path) -> list[Path]:
     """The case files of all answers."""
     written = []
     for planned in network.planned:
@@ -122,12 +122,12 @@ def _write(network: Network, folder: Path) -> list[Path]:
     return written
 
 
-def _checks(network: Network, seconds: float) -> list[Verified]:
+def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
     """Every answer, verified: of a chain the whole, and the pieces of its best cut."""
     return [verify(winner, seconds) for planned in network.planned for winner in planned.winners]
 
 
-def _print(network: Network, checks: Sequence[Verified], written: Iterable[Path], is_folder: bool) -> None:
+def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Iterable[Path], is_folder: bool) -> None:
     """The whole result, to read."""
     if is_folder or len(network.planned) + len(network.refused) > 1:
         show(network_table(network))

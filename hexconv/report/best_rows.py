@@ -5,14 +5,14 @@ from typing import Any
 
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
-from hexconv.search.network import Network
+from hexconv.search.network import PlannedNetwork
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
 
 Row = dict[str, Any]
 
 
-def network_row(network: Network) -> Row:
+def network_row(network: PlannedNetwork) -> Row:
     """All chains and their sum."""
     return {
         "chains": [planned_row(planned, network) for planned in network.planned],
@@ -22,7 +22,7 @@ def network_row(network: Network) -> Row:
     }
 
 
-def planned_row(planned: Planned, network: Network) -> Row:
+def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
     """One chain."""
     cuts, end = planned.cuts, network.end_of(planned.name)
     return {

@@ -56,13 +56,13 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Network:
+class PlannedNetwork:
     """Chains, planned.
 
     Attributes:
         planned: one a chain.
         refused: chains that no plan can serve.
-        manifest: of the model; None for case files that come from none.
+        manifest: of the model that the chains are of; None where they are no model's.
         seconds: that planning took.
     """
 
@@ -98,11 +98,11 @@ class Network:
     def end_of(self, name: str) -> ChainEntry | None:
         """What ended a chain, where the manifest says."""
         chains = self.manifest.chain if self.manifest else ()
-        return next((chain for chain in chains if chain.case == name), None)
+        return next((end for end in chains if end.case == name), None)
 
     @property
     def not_taken(self) -> tuple[NotTaken, ...]:
-        """The model's convs that are in no chain."""
+        """Convs of the model that are in no chain."""
         return self.manifest.not_taken if self.manifest else ()
 
 
@@ -113,7 +113,7 @@ def _sum(cuts: Sequence[Cut | None]) -> int | None:
 
 
 def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
-    """The chains of a folder, and the manifest of the model that they come from, where there is one.
+    """The chains of a folder, and the manifest where there is one.
 
     Raises:
         InputError: it has no case file, or one can't be used.
@@ -128,14 +128,14 @@ def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
 
 
 def plan_all(
-    cases: Sequence[Case], question: Question, known: Manifest | None, kernel: Kernel | None = None
-) -> Network:
+    cases: Sequence[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
+) -> PlannedNetwork:
     """Plan chains; one that no plan can serve leaves the others alone.
 
     Args:
         cases: chains; of their plans the kernel and the architecture are kept.
         question: limit and objective.
-        known: the manifest of their model.
+        known: the manifest of the model that they are of.
         kernel: instead of the cases' own.
     """
     started = time.perf_counter()
@@ -146,4 +146,4 @@ def plan_all(
             planned.append(plan_chain(case, replace(question, plan=plan)))
         except Unsupported as reason:
             refused.append(Refused(case.name, str(reason)))
-    return Network(tuple(planned), tuple(refused), known, time.perf_counter() - started)
+    return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)
