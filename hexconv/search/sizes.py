@@ -7,6 +7,7 @@ import numpy as np
 
 from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, FILTER_BLOCK, cache_footprints
 from hexconv.search.exact import Integers
+from hexconv.search.slots import ahead_slabs, cache_slots
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
@@ -31,11 +32,11 @@ class CacheGrid:
 def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid, ...]:
     """Every cache of a chain, in the order in which they are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known = cache_footprints(chain, space.words[0])
+    known, slots = cache_footprints(chain, space.words[0]), cache_slots(chain, space, stripes)
     return tuple(
         CacheGrid(cache.name, cache.dtype, _elements(chain, space, stripes, cache.role, cache.name) * size)
         for cache in known
-        for size in (DTYPE_BYTES[cache.dtype],)
+        for size in (DTYPE_BYTES[cache.dtype] * slots.get(cache.name, 1),)
     )
 
 
@@ -48,6 +49,8 @@ def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str
     tensor = {"input": 0, "output": len(chain.conv)}.get(role) if role != "intermediate" else _number(name)
     assert tensor is not None, f"a cache that is no {role}"
     extents, rows = stripes.extents[tensor], stripes.slabs[tensor][None, :, None]
+    if role == "input":
+        rows = rows + ahead_slabs(chain, space, stripes)
     if role == "output":
         return rows * stripes.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
     return rows * (extents.column_blocks * extents.channel_blocks * prod(BLOCK))
