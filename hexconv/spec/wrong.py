@@ -22,7 +22,7 @@ KNOWN_KEYS = {
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),
-    "plan": ("k_split", "h_split", "order", "halo", "filters", "kernel", "storage", "arch"),
+    "plan": ("k_split", "h_split", "order", "halo", "filters", "kernel", "threads", "simd", "storage", "arch"),
 }
 
 
