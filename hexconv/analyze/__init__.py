@@ -1,7 +1,9 @@
 """Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
 
+from hexconv.analyze.arena import Arena, plan_arena
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
 from hexconv.analyze.traffic import planned_work
@@ -9,6 +11,7 @@ from hexconv.analyze.usage import Usage, cache_usage
 from hexconv.analyze.work import WorkUsage, uncounted_work, work_usage
 
 __all__ = [
+    "Arena",
     "Fit",
     "PredictedAllocation",
     "PredictedCache",
@@ -17,8 +20,10 @@ __all__ = [
     "WorkUsage",
     "cache_footprints",
     "cache_usage",
+    "copies_in_flight",
     "needed_macs",
     "needed_work",
+    "plan_arena",
     "planned_work",
     "shared_allocations",
     "uncounted_work",

@@ -80,13 +80,14 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
         InputError: TVM has no tag for the architecture.
     """
     capacity = capacity_bytes(plan.arch)
-    terms = _terms(chain, plan)
+    terms = vtcm_terms(chain, plan)
     demand = sum(term.vtcm_bytes for term in terms)
     levers = tuple(_levers(chain, plan, demand, capacity)) if demand > capacity else ()
     return Fit(plan.arch, demand, capacity, terms, levers)
 
 
-def _terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
+def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
+    """The allocations of a plan, largest first."""
     memories = predicted_allocations(chain, plan)
     terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes)) for memory in memories]
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
@@ -110,7 +111,7 @@ def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Le
 def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:
     """The first of these plans that fits, as a change of these knobs."""
     for plan in plans:
-        needed = sum(term.vtcm_bytes for term in _terms(chain, plan))
+        needed = sum(term.vtcm_bytes for term in vtcm_terms(chain, plan))
         if needed <= capacity:
             yield Lever({knob: getattr(plan, knob) for knob in knobs}, needed, capacity)
             return

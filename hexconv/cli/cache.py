@@ -4,12 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hexconv.analyze import Usage, WorkUsage, cache_usage, uncounted_work, work_usage
+from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, uncounted_work, work_usage
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
-from hexconv.report import cache_csv, cache_table, work_table
+from hexconv.report import arena_table, cache_csv, cache_table, work_table
 from hexconv.run.count import count
 from hexconv.spec import Case, kernel_of
 
@@ -25,13 +25,15 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
         csv: also write the table there.
         json: print JSON instead of a table.
     """
-    judged = [_judge(case) for case in load_cases(cases)]
+    loaded = load_cases(cases)
+    judged = [_judge(case) for case in loaded]
     if csv:
         write_text(csv, cache_csv(judged))
     if json:
-        print_json([_row(usage, work) for usage, work in judged])
+        print_json([_row(usage, work, _arena(case)) for case, (usage, work) in zip(loaded, judged, strict=True)])
     else:
         show(cache_table([usage for usage, _ in judged]))
+        show(arena_table([(case.name, arena) for case in loaded if (arena := _arena(case))]))
         show(work_table(judged))
     return 0 if all(usage.agrees and work.agrees for usage, work in judged) else 1
 
@@ -39,10 +41,20 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
 def _judge(case: Case) -> tuple[Usage, WorkUsage]:
     """What a case takes, and what it does."""
     lowered = lower_case(case)
-    is_plain = kernel_of(case.chain, case.plan) == "plain"
-    return cache_usage(case, lowered), work_usage(case, count(lowered)) if is_plain else uncounted_work(case)
+    return cache_usage(case, lowered), work_usage(case, count(lowered)) if _is_plain(case) else uncounted_work(case)
 
 
-def _row(usage: Usage, work: WorkUsage) -> dict[str, Any]:
+def _arena(case: Case) -> Arena | None:
+    """All caches of a plain kernel at offsets; those of HVX kernels are all live at once."""
+    return plan_arena(case.chain, case.plan) if _is_plain(case) else None
+
+
+def _is_plain(case: Case) -> bool:
+    """Whether a case gets the kernel that the closed forms of sharing and work are about."""
+    return kernel_of(case.chain, case.plan) == "plain"
+
+
+def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:
     """One case in the words of the contract."""
-    return {**asdict(usage), **asdict(work), "agrees": usage.agrees and work.agrees}
+    placed = asdict(arena) if arena else None
+    return {**asdict(usage), **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}

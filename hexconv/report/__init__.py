@@ -1,7 +1,30 @@
 """Rows to people: tables on the terminal and as CSV."""
 
+from hexconv.report.arena_table import arena_table
+from hexconv.report.best_rows import network_row
+from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, front_table, proof_lines, shortfall_lines
 from hexconv.report.cache_table import cache_csv, cache_table
+from hexconv.report.front_plot import write_front_plot
+from hexconv.report.network_table import network_lines, network_table
 from hexconv.report.run_table import run_csv
+from hexconv.report.verified_table import verified_table
 from hexconv.report.work_table import work_table
 
-__all__ = ["cache_csv", "cache_table", "run_csv", "work_table"]
+__all__ = [
+    "answer_table",
+    "arena_table",
+    "cache_csv",
+    "cache_table",
+    "cuts_lines",
+    "cuts_table",
+    "front_table",
+    "network_lines",
+    "network_row",
+    "network_table",
+    "proof_lines",
+    "run_csv",
+    "shortfall_lines",
+    "verified_table",
+    "work_table",
+    "write_front_plot",
+]

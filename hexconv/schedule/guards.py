@@ -72,12 +72,7 @@ def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
 def _all_of(conditions: list[tirx.Expr]) -> tirx.Expr:
     """All conditions, each said once (sums of loop variables may come in any order)."""
     terms: list[tirx.Expr] = []
-    for term in (Analyzer().simplify(term) for condition in conditions for term in _terms(condition)):
+    for term in (Analyzer().simplify(term) for condition in conditions for term in _conjuncts(condition)):
         if not any(tvm_ffi.structural_equal(term, known) for known in terms):
             terms.append(term)
     return tirx.all(*terms)
-
-
-def _terms(condition: tirx.Expr) -> list[tirx.Expr]:
-    """The parts of a conjunction."""
-    return [*_terms(condition.a), *_terms(condition.b)] if isinstance(condition, tirx.And) else [condition]

@@ -6,6 +6,7 @@ A step takes and changes a `tvm.s_tir.Schedule`. Blocks keep the names that `hex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
@@ -24,11 +25,13 @@ class Tiles:
         ko_outer: over channel tiles.
         ho_outer: over block rows.
         innermost: the inner one of both.
+        source: where what the conv reads is made: once per row step, or for every channel tile of it again.
     """
 
     ko_outer: LoopRV
     ho_outer: LoopRV
     innermost: LoopRV
+    source: LoopRV
 
 
 def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axes: int = 3) -> None:
@@ -93,16 +96,20 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], plan: Plan) -> Tiles:
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
     after:   for n, ko_outer, ho_outer:                                             order = "k_outer"
                  for ko_inner, ho_inner, wo, hi, wi, ki, ...: conv
-    or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
+    or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer", or one row step
+
+    A conv with one row step makes its source once for all of its channel tiles, whatever the order: so the 1x1 listings
+    of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
     n, ho, wo, ko, *rest = loops
     ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, plan.k_split)])
     ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, plan.h_split)])
-    outer = (ko_outer, ho_outer) if plan.order == "k_outer" else (ho_outer, ko_outer)
+    rows_outside = plan.order == "h_outer" or _is_unit(sch, ho_outer)
+    outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
     sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
     name_loops(sch, [ko_inner, ho_inner, wo], ["ko_inner", "ho_inner", "wo"])
-    return Tiles(ko_outer, ho_outer, outer[1])
+    return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
 
 
 def order_reduction(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
@@ -144,6 +151,22 @@ def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
     """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
     first = next(loop for loop in loops if not _is_unit(sch, loop))
     sch.annotate(first, PART, part)
+
+
+def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
+    """The same loop, running `extent` times under its name; a part of the chain that began inside begins with it."""
+    begins: dict[str, str] = {}
+
+    def without_part(inner: tirx.For) -> tirx.For:
+        if PART not in inner.annotations:
+            return inner
+        begins[PART] = inner.annotations[PART]
+        rest = {key: value for key, value in inner.annotations.items() if key != PART}
+        return tirx.For(inner.loop_var, inner.min, inner.extent, inner.kind, inner.body, annotations=rest)
+
+    body = tvm_ffi.structural_map(loop.body, (tirx.For, without_part))
+    annotations = {**loop.annotations, LOOP_NAME: name, **begins}
+    return tirx.For(loop.loop_var, loop.min, extent, loop.kind, body, annotations=annotations)
 
 
 LOOP_NAME = "hexconv.loop"

@@ -1,6 +1,8 @@
 """The three schedules of seed document 003, held to its loop nests and its figures."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
 from tests.any_chain.bounds import checked_module
+from tests.documented.nests import NESTS
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 
@@ -122,6 +125,14 @@ def test_the_3x3_loop_nest_is_the_documents() -> None:
     stripped = iter(line.strip() for line in lines)
     for expected in NEST:
         assert expected in stripped, f"missing, or out of order: {expected}"
+
+
+def test_the_loop_nest_is_the_documents(case: Case) -> None:
+    lines = (SCHEDULES / f"{case.name}.tir").read_text().partition("def main(")[2].splitlines()
+    nest = [
+        line for line in lines if re.match(r" *(for |if |# (input|filter #.) cache read|# conv2d|# write back)", line)
+    ]
+    assert textwrap.dedent("\n".join(nest)) == NESTS[case.name].strip()
 
 
 def test_cache_json_has_the_contracts_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hexconv.errors import RunFailed, ToolMissing
+from hexconv.errors import Overran, RunFailed, ToolMissing
 from hexconv.lower.hexagon import isas
 from hexconv.run.simulator.needs import INSTALL_QEMU, QEMU
 from hexconv.run.simulator.toolchain import probe_program
@@ -97,7 +97,7 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
         stdin: file descriptor (or `subprocess.DEVNULL`) that it gets as standard input.
 
     Raises:
-        RunFailed: it took longer.
+        Overran: it took longer.
         ToolMissing: it can't be started.
     """
     try:
@@ -116,7 +116,7 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
         try:
             message, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"the run took longer than {seconds:g} s; allow more, or use a smaller case") from None
+            raise Overran(f"the run took longer than {seconds:g} s; allow more, or use a smaller case") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -132,7 +132,8 @@ def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
 def _result(tiles: Tiles, pixel: int, part: int) -> tirx.Expr:
     """What is stored of one pixel."""
     tile, conv = tiles.tile, tiles.conv
-    value = tile.value(pixel, part)
-    value = tirx.Max(value, vector.filled(0, tile.lanes)) if conv.filter.stage.has_relu else value
+    value, (low, high) = tile.value(pixel, part), conv.filter.stage.clamps
+    value = value if low is None else tirx.Max(value, vector.filled(low, tile.lanes))
+    value = value if high is None else tirx.Min(value, vector.filled(high, tile.lanes))
     is_last = part == tile.vectors - 1
     return vector.first_lanes(value, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else value

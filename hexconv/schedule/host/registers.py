@@ -59,9 +59,9 @@ class TileShape:
 def tile_shape(registers: Registers, columns: int, vectors: int, depth: int) -> TileShape:
     """The tile for rows of `columns` pixels of `vectors` vectors, each the sum of `depth` products.
 
-    The one that takes the fewest cycles: what multiply-adds, loads and the latency of a sum each need per product; the
-    longest of them holds. Of these, one whose filter stays in the first-level cache from tile to tile; then the one with
-    the fewest loads.
+    The one that takes the fewest cycles: what multiply-adds, loads and the latency of a sum each need per product, the
+    longest of them. Of these, one whose filter stays in the first-level cache from tile to tile; then the one with the
+    fewest loads.
 
     >>> zmm, ymm = Registers(16, 32), Registers(8, 16)
     >>> tile_shape(zmm, 64, 8, 128), tile_shape(zmm, 62, 8, 1152), tile_shape(ymm, 62, 16, 1152)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
+CLAMPS = {"none": (None, None), "relu": (0.0, None), "relu6": (0.0, 6.0)}
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -19,7 +21,7 @@ class Stage:
         kernel: (rows, columns), as are stride and dilation.
         padding: rows and columns of zeros around the input: top, left, bottom, right.
         has_bias: whether there is a bias per channel.
-        has_relu: whether negative results become zero.
+        clamps: what results are held between, from below and from above; None where they aren't.
     """
 
     in_channels: int
@@ -31,7 +33,7 @@ class Stage:
     dilation: tuple[int, int]
     padding: tuple[int, int, int, int]
     has_bias: bool
-    has_relu: bool
+    clamps: tuple[float | None, float | None]
 
     @property
     def taps(self) -> int:
@@ -91,7 +93,7 @@ def stages_of(chain: Chain) -> tuple[Stage, ...]:
             dilation=conv.dilation,
             padding=(conv.padding.top, conv.padding.left, conv.padding.bottom, conv.padding.right),
             has_bias=conv.bias,
-            has_relu=conv.activation == "relu",
+            clamps=CLAMPS[conv.activation],
         )
         for conv, source, target in zip(chain.conv, chain.shapes[:-1], chain.shapes[1:], strict=True)
     )

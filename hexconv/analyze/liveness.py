@@ -1,0 +1,115 @@
+"""When each cache is live, read off the loop nest of a plan.
+
+A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement
+of that loop's body that touches it; a loop is one statement of the body around it. Rings (`halo = "roll"`) and caches
+of two slots (`buffering = "double"`) belong to the outermost level, whatever loops touch them: what they hold, or what
+is still copied to or from them, outlives every step.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hexconv.analyze.footprint import cache_footprints, doubled_caches
+from hexconv.analyze.nest import Leaf, Loop, Node, chain_nest
+from hexconv.spec import Chain, Plan
+
+ROLLED = ("input", "intermediate")
+"""Roles of the caches that a rolling halo keeps."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of some loop's body.
+
+    Attributes:
+        starts: caches that become live with it.
+        ends: caches that are dead after it.
+        elementwise: whether it writes each element from the same element of what it reads.
+        inside: the statements of its body, where it is a loop.
+    """
+
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+    elementwise: bool
+    inside: "tuple[Statement, ...]"
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When a cache is live: from statement `first` to statement `last`, numbered in program order, loops run once."""
+
+    first: int
+    last: int
+
+    def meets(self, other: "Lifetime") -> bool:
+        """Whether both are live at some statement."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def statements(chain: Chain, plan: Plan) -> tuple[Statement, ...]:
+    """The outermost statements of a plan's nest."""
+    caches = cache_footprints(chain, plan)
+    rings = {cache.name for cache in caches if plan.halo == "roll" and cache.role in ROLLED}
+    return _statements(chain_nest(chain, plan), outermost=doubled_caches(chain, plan) | rings)
+
+
+def lifetimes(chain: Chain, plan: Plan) -> dict[str, Lifetime]:
+    """When each cache is live. In a loop that runs again a cache lives in each iteration anew, unless it outlives them.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128)
+    >>> lives = lifetimes(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> {name: (life.first, life.last) for name, life in lives.items() if name != "intermediate1"}
+    {'input_cache': (0, 3), 'filter1_cache': (1, 3), 'filter2_cache': (4, 6), 'output_cache': (5, 7)}
+    """
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    _walk(statements(chain, plan), 0, first, last)
+    return {name: Lifetime(first[name], last[name]) for name in first}
+
+
+def _walk(body: Sequence[Statement], now: int, first: dict[str, int], last: dict[str, int]) -> int:
+    """Note starts and ends of one body that begins at statement `now`; return the number of the next statement."""
+    for statement in body:
+        first |= dict.fromkeys(statement.starts, now)
+        end = _walk(statement.inside, now, first, last) if statement.inside else now + 1
+        last |= dict.fromkeys(statement.ends, end - 1)
+        now = end
+    return now
+
+
+def _statements(
+    nodes: Sequence[Node], outside: frozenset[str] = frozenset(), outermost: frozenset[str] = frozenset()
+) -> tuple[Statement, ...]:
+    """The statements of one loop body.
+
+    Args:
+        nodes: the body.
+        outside: caches that a loop further out owns.
+        outermost: caches that this body owns though only one of its statements may touch them.
+    """
+    touched = [list(dict.fromkeys(_touches(node))) for node in nodes]
+    shared = {name for names in touched for name in names if sum(name in other for other in touched) > 1}
+    mine = {name for name in shared | outermost if name not in outside}
+    body = []
+    for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
+        before = {name for other in touched[:index] for name in other}
+        after = {name for other in touched[index + 1 :] for name in other}
+        body.append(
+            Statement(
+                starts=tuple(name for name in names if name in mine and name not in before),
+                ends=tuple(name for name in names if name in mine and name not in after),
+                elementwise=isinstance(node, Leaf) and node.elementwise,
+                inside=_statements(node.body, outside | mine) if isinstance(node, Loop) else (),
+            )
+        )
+    return tuple(body)
+
+
+def _touches(node: Node) -> Iterator[str]:
+    """All caches that a node touches, in program order."""
+    if isinstance(node, Leaf):
+        yield from node.touches
+        return
+    for child in node.body:
+        yield from _touches(child)

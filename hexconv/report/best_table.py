@@ -1,0 +1,144 @@
+"""What a search found, to read: the answer, the account of all other plans, the front, the cuts."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+
+from hexconv.search.cuts import Cuts
+from hexconv.search.found import Found, Proof
+from hexconv.search.grid import Figures
+from hexconv.search.levers import Shortfall
+from hexconv.search.objective import COSTS, Objective
+from hexconv.search.pieces import Cut
+from hexconv.search.planned import Planned
+from hexconv.search.question import Question
+
+FIGURES = ("footprint bytes", "traffic bytes", "MACs", "packets (model)")
+
+
+def answer_table(planned: Planned) -> Table:
+    """The answer, the runner-up and the smallest plan."""
+    found, title = planned.found, f"{planned.name}: least {planned.question.objective}"
+    table = _table(f"{title} in {planned.question.vtcm_bytes} bytes", ("", "plan"), FIGURES)
+    rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
+    for name, figures in rows.items():
+        if figures:
+            table.add_row(name, knobs(figures), *_cells(figures))
+    return table
+
+
+def front_table(found: Found, question: Question) -> Table:
+    """Footprint against traffic: every plan that none beats in both."""
+    table = _table("front of footprint against traffic", ("plan", "fits"), FIGURES)
+    for figures in found.front:
+        fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
+        table.add_row(knobs(figures), fits, *_cells(figures))
+    return table
+
+
+def cuts_table(cuts: Cuts) -> Table:
+    """Every conv apart, all fused, and the best cut, with its pieces."""
+    table = _table("cuts", ("", "piece", "plan"), (*FIGURES, "saved bytes"))
+    before = cuts.separate.traffic_bytes if cuts.separate else None
+    for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
+        pieces = cut.pieces if cut else ()
+        for piece in pieces if len(pieces) > 1 else ():
+            table.add_row(name, piece.name, knobs(piece.figures), *_cells(piece.figures), "")
+        table.add_row(
+            name, "together", "" if cut else "does not fit", *_cells(cut), _saved(before, cut), end_section=True
+        )
+    return table
+
+
+def proof_lines(found: Found, question: Question) -> Iterator[str]:
+    """The account, one line each."""
+    proof, objective = found.proof, question.objective
+    rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
+    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}, {proof.status})"
+    for excluded in proof.excluded:
+        yield f"  {excluded.plans} excluded: {excluded.bound}"
+    if found.best is None:
+        return
+    value = getattr(found.best, COSTS[objective][0])
+    if proof.lower_bound is not None:
+        times = value / proof.lower_bound
+        yield f"no plan can have less {objective} than {proof.lower_bound:.0f}: the answer has {times:.3f} times that"
+    yield _better(proof, objective)
+
+
+def _better(proof: Proof, objective: Objective) -> str:
+    """What less of the objective would take."""
+    if proof.least_better is None:
+        return f"no plan of the space has less {objective} than the answer, whatever the memory"
+    least = proof.least_better
+    return (
+        f"less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
+        f"({knobs(least)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
+    )
+
+
+def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
+    """Why the best cut cuts where it does, and what less traffic would take."""
+    for joint in cuts.joints:
+        yield f"{joint.before} | {joint.after}: {joint.reason}"
+    for conv, least in cuts.too_large:
+        over = least.footprint_bytes - question.vtcm_bytes
+        yield f"conv{conv} alone needs {least.footprint_bytes} bytes, {over} above the limit"
+    if cuts.best is None or question.objective != "traffic":
+        return
+    searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
+    if cuts.margin is None:
+        yield f"no cut has less traffic, whatever the memory ({searched})"
+        return
+    least = cuts.margin
+    yield (
+        f"less traffic needs more memory: {least.footprint_bytes} bytes at least, {least.over_bytes} above the limit, "
+        f"for {least.traffic_bytes} bytes of traffic ({searched})"
+    )
+
+
+def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
+    """Why nothing fits, and what would."""
+    yield (
+        f"nothing fits: the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
+        f"{shortfall.gap_bytes} too many"
+    )
+    for term in shortfall.terms:
+        yield f"  {term.vtcm_bytes}  {' / '.join(term.holds)}"
+    for lever in shortfall.levers:
+        yield f"would fit: {lever.what}, {lever.demand_bytes} bytes"
+    if not shortfall.levers:
+        yield "neither a cut, another kernel nor another architecture would fit"
+
+
+def knobs(figures: Figures) -> str:
+    """A plan by its knobs, memory aside.
+
+    >>> from hexconv.spec import Plan
+    >>> knobs(Figures(Plan(k_split=2, storage="vtcm"), 0, 0, 0, 0.0))
+    'ks2-hs1'
+    """
+    return figures.plan.slug.replace(f"-vtcm-{figures.plan.arch}", "")
+
+
+def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
+    table = Table(title=title)
+    for heading in words:
+        table.add_column(heading)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
+    """Footprint, traffic, MACs, packets."""
+    if figures is None:
+        return ("",) * len(FIGURES)
+    traffic = "not counted" if figures.traffic_bytes is None else str(figures.traffic_bytes)
+    return str(figures.footprint_bytes), traffic, str(figures.macs), f"{figures.latency_packets:.0f}"
+
+
+def _saved(before: int | None, cut: Cut | None) -> str:
+    """Traffic saved against all convs apart."""
+    after = cut.traffic_bytes if cut else None
+    return "" if before is None or after is None else str(before - after)

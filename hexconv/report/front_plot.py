@@ -1,0 +1,67 @@
+"""The front of footprint against traffic as a picture (SVG)."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from hexconv.errors import InputError
+from hexconv.report.best_table import knobs
+from hexconv.search.planned import Planned
+
+MIB = 1 << 20
+WIDTH, HEIGHT = 640, 400
+
+
+def write_front_plot(planned: Planned, path: Path) -> None:
+    """Steps from plan to plan of the front, with the limit as a line; the answer stands out.
+
+    Raises:
+        InputError: the file can't be written, or is no .svg; the kernel's traffic is not counted.
+    """
+    if path.suffix != ".svg":
+        raise InputError("--plot", str(path), "a file that ends in .svg")
+    points = _points(planned)
+    if points["traffic"].isna().any():
+        raise InputError("--plot", "hvx kernels, whose traffic is not counted", 'a chain with kernel = "plain"')
+    picture = _picture(planned, points)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture.save(str(path))
+    except OSError as error:
+        raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None
+
+
+def _points(planned: Planned) -> pd.DataFrame:
+    """One row a plan of the front, in MiB."""
+    best = planned.found.best
+    rows = [
+        {
+            "plan": knobs(figures),
+            "footprint": figures.footprint_bytes / MIB,
+            "traffic": figures.traffic_bytes / MIB if figures.traffic_bytes is not None else None,
+            "kind": "fits" if figures.footprint_bytes <= planned.question.vtcm_bytes else "does not fit",
+        }
+        for figures in planned.found.front
+        if figures != best
+    ]
+    if best and best.traffic_bytes is not None:
+        row = {"plan": knobs(best), "footprint": best.footprint_bytes / MIB, "traffic": best.traffic_bytes / MIB}
+        rows.append({**row, "kind": "answer"})
+    return pd.DataFrame(rows)
+
+
+def _picture(planned: Planned, points: pd.DataFrame):
+    """Steps, points, and the limit as a line."""
+    import altair as alt  # half a second that no other command has to wait for
+
+    x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(zero=True, padding=20))
+    y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False, padding=20))
+    kinds = ["answer", "fits", "does not fit"]
+    color = alt.Color("kind:N", title="", scale=alt.Scale(domain=kinds, range=["#d62728", "#1f77b4", "#bbbbbb"]))
+    front = alt.Chart(points)
+    steps = front.mark_line(interpolate="step-after", color="#cccccc").encode(x=x, y=y)
+    marks = alt.Chart(points).mark_point(filled=True, size=60).encode(x=x, y=y, color=color, tooltip="plan:N")
+    limit = pd.DataFrame({"footprint": [planned.question.vtcm_bytes / MIB]})
+    rule = alt.Chart(limit).mark_rule(strokeDash=[4, 4]).encode(x="footprint:Q")
+    title = f"{planned.name}: plans that none beats in both"
+    return (steps + rule + marks).properties(width=WIDTH, height=HEIGHT, title=title)

@@ -1,0 +1,73 @@
+"""A network of chains, planned, to read: one row a chain, their sum, and what is not fused and why."""
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from hexconv.report.best_table import cuts_lines
+from hexconv.search.network import Network
+from hexconv.search.planned import Planned
+
+NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
+
+
+def network_table(network: Network) -> Table:
+    """Every chain and all together; traffic and footprint in bytes."""
+    table = Table(title="chains, each in its best pieces; traffic in bytes")
+    table.add_column("chain")
+    for heading in NUMBERS:
+        table.add_column(heading, justify="right")
+    table.add_column("pieces are")
+    for planned in network.planned:
+        table.add_row(planned.name, *_row(planned))
+    table.add_section()
+    total = network.total
+    traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
+    counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
+    table.add_row("all", *map(_cell, counts), "")
+    return table
+
+
+def _row(planned: Planned) -> Iterator[str]:
+    """One chain."""
+    cuts = planned.cuts
+    before = cuts.separate.traffic_bytes if cuts.separate else None
+    after = cuts.best.traffic_bytes if cuts.best else None
+    pieces = cuts.best.pieces if cuts.best else ()
+    saved = planned.saved_bytes
+    footprint = cuts.best.footprint_bytes if cuts.best else None
+    counts = (len(planned.chain.conv), len(pieces), before, after, saved, _share(before, saved), footprint, cuts.plans)
+    yield from map(_cell, counts)
+    yield " | ".join(piece.name for piece in pieces) or "does not fit"
+
+
+def network_lines(network: Network) -> Iterator[str]:
+    """What is not fused and why, what is no chain, and the sum."""
+    for planned in network.planned:
+        yield from (f"{planned.name}: {line}" for line in cuts_lines(planned.cuts, planned.question))
+        if end := network.end_of(planned.name):
+            yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
+    for chain in network.refused:
+        yield f"{chain.name}: not planned: {chain.reason}"
+    for conv in network.manifest.not_taken:
+        yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
+    yield _sum(network)
+
+
+def _sum(network: Network) -> str:
+    """The network in one line."""
+    total = network.total
+    head = f"{total.convs} convs in {total.chains} chains planned in {total.seconds:.2f} s, {total.plans} plans"
+    if total.saved_bytes is None:
+        return f"{head}; traffic apart and planned can't be compared"
+    share = _share(total.before_bytes, total.saved_bytes)
+    return f"{head}: {total.saved_bytes} bytes of {total.before_bytes} saved ({share}), {total.after_bytes} left"
+
+
+def _share(before: int | None, saved: int | None) -> str:
+    """Part of the traffic that is saved."""
+    return f"{100 * saved / before:.1f} %" if before and saved is not None else ""
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

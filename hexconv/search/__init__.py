@@ -1,0 +1,34 @@
+"""The best plan, with proof: every plan of a chain, where to cut it, and what a network of chains saves."""
+
+from hexconv.search.best import best_plan
+from hexconv.search.cuts import Cuts, best_cuts
+from hexconv.search.found import Found
+from hexconv.search.grid import Figures, Grid, evaluate
+from hexconv.search.network import Network, folder_cases, plan_all
+from hexconv.search.objective import Objective
+from hexconv.search.planned import Planned, Winner, plan_chain
+from hexconv.search.question import Question, placed
+from hexconv.search.space import Space
+from hexconv.search.verify import Verified, verify
+
+__all__ = [
+    "Question",
+    "Objective",
+    "Space",
+    "Grid",
+    "Figures",
+    "evaluate",
+    "Found",
+    "best_plan",
+    "placed",
+    "Cuts",
+    "best_cuts",
+    "Planned",
+    "Winner",
+    "plan_chain",
+    "Network",
+    "folder_cases",
+    "plan_all",
+    "Verified",
+    "verify",
+]

@@ -1,0 +1,136 @@
+"""What a search found, and the account of every plan that it did not choose."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hexconv.search.exact import Integers
+from hexconv.search.grid import Figures, Grid
+from hexconv.search.objective import COSTS, ranked
+from hexconv.search.pareto import front
+from hexconv.search.question import Question
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Plans that one bound excludes: what the bound is, and how many there are."""
+
+    bound: str
+    plans: int
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Why there is no better plan.
+
+    Attributes:
+        method: `exhaustive`: every plan's figures were computed; `cp-sat`: OR-tools closed the rest of the space.
+        status: `optimal`; of cp-sat also `feasible`, where time ran out.
+        plans: in the space.
+        evaluated: whose figures were computed.
+        fitting: of those evaluated.
+        excluded: every plan but the answer, by what excludes it; empty of cp-sat.
+        lower_bound: of the objective: what no plan of any kind goes below; None for the footprint.
+        better_plans: how many plans, fitting or not, are better in the objective.
+        least_better: the smallest of these; None if there is none.
+        over_bytes: how far that is above the limit.
+        seconds: that the search took, 0 where nobody looked at a clock.
+    """
+
+    method: str
+    status: str
+    plans: int
+    evaluated: int
+    fitting: int
+    excluded: tuple[Excluded, ...]
+    lower_bound: float | None
+    better_plans: int
+    least_better: Figures | None
+    over_bytes: int | None
+    seconds: float
+
+    @property
+    def plans_per_second(self) -> int:
+        """The rate of the search."""
+        return round(self.evaluated / max(self.seconds, 1e-9))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search.
+
+    Attributes:
+        best: the answer; None where nothing fits.
+        runner_up: the next best plan that differs in any figure; None if there is none.
+        smallest: the plan with the least footprint of all.
+        front: footprint against traffic.
+        proof: of the answer.
+    """
+
+    best: Figures | None
+    runner_up: Figures | None
+    smallest: Figures
+    front: tuple[Figures, ...]
+    proof: Proof
+
+
+def choose(grid: Grid, question: Question, lower_bound: float | None) -> Found:
+    """The best plan of a grid, with the account of all others."""
+    fitting = np.flatnonzero(grid.footprint_bytes <= question.vtcm_bytes)
+    order = ranked(grid, fitting, question.objective)
+    points = front(grid)
+    best = grid.figures(int(order[0])) if len(order) else None
+    equal = _equal(grid, order, question)
+    runner_up = grid.figures(int(order[equal])) if equal < len(order) else None
+    better = _better(grid, order, question)
+    least = grid.figures(int(ranked(grid, better, "footprint")[0])) if len(better) else None
+    return Found(
+        best=best,
+        runner_up=runner_up,
+        smallest=points[0],
+        front=points,
+        proof=Proof(
+            method="exhaustive",
+            status="optimal",
+            plans=grid.space.size,
+            evaluated=grid.space.size,
+            fitting=len(fitting),
+            excluded=_account(grid, order, question, equal) if best else (),
+            lower_bound=lower_bound,
+            better_plans=len(better),
+            least_better=least,
+            over_bytes=least.footprint_bytes - question.vtcm_bytes if least else None,
+            seconds=0.0,
+        ),
+    )
+
+
+def _equal(grid: Grid, order: Integers, question: Question) -> int:
+    """How many plans at the head of the order have the same figures."""
+    same = np.ones(len(order), bool)
+    for name in COSTS[question.objective]:
+        values = getattr(grid, name)
+        if values is not None and len(order):
+            same &= (values[order] == values[order[0]]).astype(bool)
+    return int(same.sum())
+
+
+def _better(grid: Grid, order: Integers, question: Question) -> Integers:
+    """Plans whose objective is less than the answer's; none of them fits."""
+    objective = getattr(grid, COSTS[question.objective][0])
+    if objective is None or not len(order):
+        return np.array([], np.int64)
+    return np.flatnonzero(objective < objective[order[0]])
+
+
+def _account(grid: Grid, order: Integers, question: Question, equal: int) -> tuple[Excluded, ...]:
+    """Every plan but the answer, under the first bound that excludes it."""
+    first, second, third = COSTS[question.objective]
+    values = getattr(grid, first)
+    as_good = len(order) if values is None else int((values[order] == values[order[0]]).sum())
+    return (
+        Excluded(f"footprint over {question.vtcm_bytes} bytes", grid.space.size - len(order)),
+        Excluded(f"fits, {first} above the answer's", len(order) - as_good),
+        Excluded(f"fits, as good, {second} or {third} above the answer's", as_good - equal),
+        Excluded("fits, equal in all figures, declared later", equal - 1),
+    )

@@ -1,0 +1,77 @@
+"""Why no plan of a chain fits, by the terms of the smallest, and what would make it fit, each with its demand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hexconv.analyze.fit import Term, vtcm_terms
+from hexconv.lower.vtcm import capacities_bytes
+from hexconv.search.best import best_plan
+from hexconv.search.cuts import Cuts
+from hexconv.search.found import Found
+from hexconv.search.question import Question
+from hexconv.spec import Chain, kernel_of
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something else to ask for: what, and the VTCM that is then needed."""
+
+    what: str
+    demand_bytes: int
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Nothing fits: why, and what would.
+
+    Attributes:
+        demand_bytes: of the smallest plan of all.
+        vtcm_bytes: what there is.
+        gap_bytes: how much is missing.
+        terms: what that demand is made of, largest first.
+        levers: changes that bring it under.
+    """
+
+    demand_bytes: int
+    vtcm_bytes: int
+    gap_bytes: int
+    terms: tuple[Term, ...]
+    levers: tuple[Change, ...]
+
+
+def shortfall(chain: Chain, question: Question, found: Found, cuts: Cuts) -> Shortfall:
+    """Why nothing fits. Every knob of the search has been turned; what is left is what the search holds fixed."""
+    least = found.smallest
+    return Shortfall(
+        demand_bytes=least.footprint_bytes,
+        vtcm_bytes=question.vtcm_bytes,
+        gap_bytes=least.footprint_bytes - question.vtcm_bytes,
+        terms=vtcm_terms(chain, least.plan),
+        levers=tuple([*_cut(cuts), *_kernel(chain, question), *_architecture(least.footprint_bytes, question)]),
+    )
+
+
+def _cut(cuts: Cuts) -> Iterator[Change]:
+    """The best cut, where one fits."""
+    if cuts.best:
+        pieces = " | ".join(piece.name for piece in cuts.best.pieces)
+        yield Change(f"cut: {pieces}", cuts.best.footprint_bytes)
+
+
+def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
+    """The other kernel, where it serves the chain and takes less."""
+    used = kernel_of(chain, question.plan)
+    other = replace(question, objective="footprint", plan=replace(question.plan, kernel=_OTHER[used]))
+    if kernel_of(chain, other.plan) != used and (fits := best_plan(chain, other).best):
+        yield Change(f'kernel = "{_OTHER[used]}"', fits.footprint_bytes)
+
+
+_OTHER = {"plain": "hvx", "hvx": "plain"}
+
+
+def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
+    """The first architecture whose VTCM holds the smallest plan."""
+    for arch, capacity in capacities_bytes().items():
+        if question.vtcm_bytes < capacity and demand_bytes <= capacity:
+            yield Change(f'arch = "{arch}" with all of its {capacity} bytes', demand_bytes)
+            return

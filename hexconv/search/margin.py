@@ -1,0 +1,78 @@
+"""What less traffic would take: the least memory under which some cut moves less than the best one does now.
+
+Less memory never allows less traffic, so the least such limit is found by bisection over the footprints of the fronts
+of all pieces; each is tried by the recurrence of `hexconv.search.cuts`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+from hexconv.search.pieces import Cut, Pieces
+
+Steps = dict[tuple[int, int], list[tuple[int, int]]]
+"""Of each piece (first conv, one past its last): footprint and traffic of its front, the smallest footprint first."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The next step down in traffic.
+
+    Attributes:
+        footprint_bytes: the least limit that allows it.
+        over_bytes: above what there is.
+        traffic_bytes: the least traffic under that limit.
+    """
+
+    footprint_bytes: int
+    over_bytes: int
+    traffic_bytes: int
+
+
+def margin(pieces: Pieces, cut: Cut) -> Margin | None:
+    """The least memory that allows less traffic than a cut has; None where no memory does, or where none is counted."""
+    steps, now, limit = _steps(pieces), cut.traffic_bytes, pieces.question.vtcm_bytes
+    if now is None or steps is None:
+        return None
+    limits = sorted({footprint for front in steps.values() for footprint, _ in front if footprint > limit})
+    least = _least_traffic(steps, len(pieces.chain.conv))
+    found = bisect_left(limits, True, key=lambda size: (moved := least(size)) is not None and moved < now)
+    if found == len(limits):
+        return None
+    traffic = least(limits[found])
+    assert traffic is not None, "a limit under which a cut exists"
+    return Margin(limits[found], limits[found] - limit, traffic)
+
+
+def _steps(pieces: Pieces) -> Steps | None:
+    """The fronts of all pieces; None where traffic is not counted."""
+    steps: Steps = {}
+    for start, end in combinations(range(pieces.count + 1), 2):
+        found = pieces.found(start, end)
+        front = [(one.footprint_bytes, one.traffic_bytes) for one in found.front] if found else []
+        counted = [(footprint, traffic) for footprint, traffic in front if traffic is not None]
+        if len(counted) < len(front):
+            return None
+        steps[start, end] = counted
+    return steps
+
+
+def _least_traffic(steps: Steps, count: int) -> Callable[[int], int | None]:
+    """The least traffic of any cut of `count` convs, by the limit; None where nothing fits."""
+
+    def under(limit: int) -> int | None:
+        least: dict[int, int] = {0: 0}
+        for end in range(1, count + 1):
+            ways = [
+                least[start] + traffic
+                for start in range(end)
+                if start in least
+                for footprint, traffic in steps[start, end]
+                if footprint <= limit
+            ]
+            if ways:
+                least[end] = min(ways)
+        return least.get(count)
+
+    return under

@@ -1,0 +1,140 @@
+"""Many chains, planned one after the other, and what they cost together.
+
+A folder is a network: its case files are chains, in the order of its manifest, else of their names. One core moves one
+chain at a time, so traffic, MACs and packets add up, and the largest footprint counts.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.search.manifest import MANIFEST, ChainEnd, Manifest, manifest
+from hexconv.search.pieces import Cut
+from hexconv.search.planned import Planned, plan_chain
+from hexconv.search.question import Question
+from hexconv.spec import Case, Plan
+from hexconv.spec.plan import Kernel
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A chain that no plan can serve, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """What all chains cost.
+
+    Attributes:
+        chains: planned.
+        convs: in them.
+        pieces: that run as one each.
+        before_bytes: traffic of all convs apart; None where one does not fit or is not counted.
+        after_bytes: traffic as planned.
+        saved_bytes: the difference.
+        footprint_bytes: of the largest piece.
+        macs: as planned.
+        plans: looked at.
+        seconds: that the searches took.
+    """
+
+    chains: int
+    convs: int
+    pieces: int
+    before_bytes: int | None
+    after_bytes: int | None
+    saved_bytes: int | None
+    footprint_bytes: int
+    macs: int
+    plans: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Network:
+    """Chains, planned.
+
+    Attributes:
+        planned: one a chain.
+        refused: chains that no plan can serve.
+        manifest: of the network; empty for single case files.
+        seconds: that planning took.
+    """
+
+    planned: tuple[Planned, ...]
+    refused: tuple[Refused, ...]
+    manifest: Manifest
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every chain has a plan, in one piece or cut."""
+        return not self.refused and all(chain.cuts.best for chain in self.planned)
+
+    @property
+    def total(self) -> Total:
+        """All chains together; those without a plan are left out."""
+        cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
+        before = _sum([chain.cuts.separate for chain in self.planned])
+        after = _sum([chain.cuts.best for chain in self.planned])
+        return Total(
+            chains=len(self.planned),
+            convs=sum(len(chain.chain.conv) for chain in self.planned),
+            pieces=sum(len(cut.pieces) for cut in cuts),
+            before_bytes=before,
+            after_bytes=after,
+            saved_bytes=None if before is None or after is None else before - after,
+            footprint_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
+            macs=sum(cut.macs for cut in cuts),
+            plans=sum(chain.cuts.plans for chain in self.planned),
+            seconds=self.seconds,
+        )
+
+    def end_of(self, name: str) -> ChainEnd | None:
+        """What ended a chain, where the manifest says."""
+        return next((end for end in self.manifest.chain if end.case == name), None)
+
+
+def _sum(cuts: Sequence[Cut | None]) -> int | None:
+    """Traffic of all; None where one is unknown."""
+    counted = [cut.traffic_bytes if cut else None for cut in cuts]
+    return sum(one for one in counted if one is not None) if None not in counted else None
+
+
+def folder_cases(folder: Path) -> tuple[list[Case], Manifest]:
+    """The chains of a folder.
+
+    Raises:
+        InputError: it has no case file, or one can't be used.
+    """
+    known = manifest(folder)
+    paths = [folder / f"{chain.case}.toml" for chain in known.chain]
+    paths = paths or sorted(path for path in folder.glob("*.toml") if path.name != MANIFEST)
+    if not paths:
+        raise InputError(str(folder), "a folder without a case file", "a folder of TOML case files")
+    return [Case.load(path) for path in paths], known
+
+
+def plan_all(cases: Sequence[Case], question: Question, known: Manifest, kernel: Kernel | None = None) -> Network:
+    """Plan chains; one that no plan can serve leaves the others alone.
+
+    Args:
+        cases: chains; of their plans the kernel and the architecture are kept.
+        question: limit and objective.
+        known: the manifest.
+        kernel: instead of the cases' own.
+    """
+    started = time.perf_counter()
+    planned, refused = [], []
+    for case in cases:
+        plan = Plan(kernel=kernel or case.plan.kernel, storage="vtcm", arch=case.plan.arch)
+        try:
+            planned.append(plan_chain(case, replace(question, plan=plan)))
+        except Unsupported as reason:
+            refused.append(Refused(case.name, str(reason)))
+    return Network(tuple(planned), tuple(refused), known, time.perf_counter() - started)

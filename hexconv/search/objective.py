@@ -1,0 +1,48 @@
+"""Which plan is better: the objective first, then what else a plan costs, then the plan that is declared first.
+
+| objective | first | among equals | then |
+|---|---|---|---|
+| traffic | bytes copied | MACs done | footprint |
+| latency | packets of the model | bytes copied | footprint |
+| footprint | bytes of VTCM | bytes copied | MACs done |
+
+Plans that are equal in all three stand in the order of the space: words nearest to the documented schedule first, then
+small splits.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from hexconv.search.exact import Integers
+from hexconv.search.grid import Figures, Grid
+
+Objective = Literal["traffic", "latency", "footprint"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+UNITS = {"traffic": "bytes", "latency": "packets", "footprint": "bytes"}
+
+COSTS: dict[Objective, tuple[str, str, str]] = {
+    "traffic": ("traffic_bytes", "macs", "footprint_bytes"),
+    "latency": ("latency_packets", "traffic_bytes", "footprint_bytes"),
+    "footprint": ("footprint_bytes", "traffic_bytes", "macs"),
+}
+"""Fields of `Figures` and of `Grid`, the first counts most."""
+
+
+def cost(figures: Figures, objective: Objective) -> tuple[float, ...]:
+    """What a plan costs, to compare; what is not counted is nothing."""
+    return tuple(getattr(figures, name) or 0 for name in COSTS[objective])
+
+
+def ranked(grid: Grid, numbers: Integers, objective: Objective) -> Integers:
+    """Some plans of a grid, the best first."""
+    costs = [getattr(grid, name) for name in reversed(COSTS[objective])]
+    keys = [values[numbers] for values in costs if values is not None]
+    if any(values.dtype == object for values in keys):
+        return np.array(sorted(numbers, key=lambda number: _key(grid, number, objective)), dtype=np.int64)
+    return numbers[np.lexsort(keys)]
+
+
+def _key(grid: Grid, number: int, objective: Objective) -> tuple:
+    """The same order, for whole numbers that numpy can't sort by."""
+    return (*cost(grid.figures(number), objective), number)

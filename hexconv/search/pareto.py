@@ -1,0 +1,20 @@
+"""The front of footprint against traffic: plans to which no other is better in one and as good in the other."""
+
+import numpy as np
+
+from hexconv.search.grid import Figures, Grid
+from hexconv.search.objective import ranked
+
+
+def front(grid: Grid) -> tuple[Figures, ...]:
+    """The front of all plans, fitting or not, the smallest first; of equals the one with the fewest MACs.
+
+    Where a kernel's traffic is not counted, only the smallest plan is on it.
+    """
+    by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
+    if grid.traffic_bytes is None:
+        return (grid.figures(int(by_footprint[0])),)
+    traffic = grid.traffic_bytes[by_footprint]
+    least_before = np.minimum.accumulate(traffic)[:-1]
+    lower = np.flatnonzero(np.concatenate([[True], traffic[1:] < least_before]))
+    return tuple(grid.figures(int(number)) for number in by_footprint[lower])

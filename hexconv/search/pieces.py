@@ -1,0 +1,102 @@
+"""Chains in pieces: each piece fused, under its best plan."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hexconv.errors import Unsupported
+from hexconv.search.best import best_plan
+from hexconv.search.found import Found
+from hexconv.search.grid import Figures
+from hexconv.search.question import Question
+from hexconv.spec import Chain
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Convs `first` to `last` of a chain (counted from 1), fused, under their best plan."""
+
+    first: int
+    last: int
+    chain: Chain
+    figures: Figures
+
+    @property
+    def name(self) -> str:
+        """`conv2` or `conv2-4`."""
+        return f"conv{self.first}" if self.first == self.last else f"conv{self.first}-{self.last}"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A chain in pieces.
+
+    Attributes:
+        pieces: in order.
+        traffic_bytes: of all pieces; None where the kernel's are not counted.
+        macs: of all pieces.
+        latency_packets: of all pieces, one after the other.
+        footprint_bytes: of the largest.
+    """
+
+    pieces: tuple[Piece, ...]
+
+    @cached_property
+    def traffic_bytes(self) -> int | None:
+        """Of all pieces."""
+        counted = [piece.figures.traffic_bytes for piece in self.pieces]
+        return sum(one for one in counted if one is not None) if None not in counted else None
+
+    @property
+    def macs(self) -> int:
+        """Of all pieces."""
+        return sum(piece.figures.macs for piece in self.pieces)
+
+    @property
+    def latency_packets(self) -> float:
+        """Of all pieces, one after the other."""
+        return sum(piece.figures.latency_packets for piece in self.pieces)
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Of the largest piece."""
+        return max(piece.figures.footprint_bytes for piece in self.pieces)
+
+
+class Pieces:
+    """All pieces of one chain, searched when they are asked for."""
+
+    def __init__(self, chain: Chain, question: Question) -> None:
+        self.chain, self.question = chain, question
+        self.count = len(chain.conv)
+
+    def found(self, first: int, end: int) -> Found | None:
+        """All plans of convs `first` .. `end - 1`; None where no plan can serve them."""
+        try:
+            return best_plan(piece_of(self.chain, first, end), self.question)
+        except Unsupported:
+            return None
+
+    def piece(self, first: int, end: int) -> Piece | None:
+        """The best plan of such a piece; None where nothing fits."""
+        found = self.found(first, end)
+        if found is None or found.best is None:
+            return None
+        return Piece(first + 1, end, piece_of(self.chain, first, end), found.best)
+
+    def cut(self, *ends: int) -> Cut | None:
+        """The chain cut behind these convs; None where a piece does not fit."""
+        pieces = [self.piece(first, end) for first, end in zip((0, *ends), (*ends, self.count), strict=True)]
+        whole = [piece for piece in pieces if piece]
+        return Cut(tuple(whole)) if len(whole) == len(pieces) else None
+
+
+def piece_of(chain: Chain, first: int, end: int) -> Chain:
+    """Convs `first` .. `end - 1` of a chain as a chain.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
+    >>> piece_of(Chain(input=(1, 16, 16, 4), conv=(conv, conv)), 1, 2).input
+    (1, 14, 14, 8)
+    """
+    zero_point = chain.output_zero_point(first)
+    return replace(chain, input=chain.shapes[first], zero_point=zero_point, conv=chain.conv[first:end])

@@ -1,0 +1,85 @@
+"""One chain, planned: the best plan of the whole, the best cut, and the cases that run them."""
+
+from dataclasses import dataclass
+
+from hexconv.search.best import best_plan
+from hexconv.search.cuts import Cuts, best_cuts
+from hexconv.search.found import Found
+from hexconv.search.grid import Figures
+from hexconv.search.levers import Shortfall, shortfall
+from hexconv.search.pieces import Cut
+from hexconv.search.question import Question, placed
+from hexconv.spec import Case, Chain
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A case that the search recommends, and what it says of it."""
+
+    case: Case
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What was found for one chain.
+
+    Attributes:
+        name: of the chain.
+        chain: the chain.
+        question: what was asked.
+        found: of the whole chain as one piece.
+        cuts: of the chain in pieces.
+        shortfall: why the whole does not fit; None where it does.
+    """
+
+    name: str
+    chain: Chain
+    question: Question
+    found: Found
+    cuts: Cuts
+    shortfall: Shortfall | None
+
+    @property
+    def fused(self) -> Winner | None:
+        """The whole chain under its best plan."""
+        return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
+
+    def pieces(self, cut: Cut) -> tuple[Winner, ...]:
+        """The pieces of a cut as cases, named after the chain and their convs."""
+        if len(cut.pieces) == 1:
+            return (self._winner(self.name, self.chain, cut.pieces[0].figures),)
+        return tuple(self._winner(f"{self.name}-{piece.name}", piece.chain, piece.figures) for piece in cut.pieces)
+
+    @property
+    def winners(self) -> tuple[Winner, ...]:
+        """All cases: the whole, and where cutting is better, the pieces; each once."""
+        cut = self.pieces(self.cuts.best) if self.cuts.best else ()
+        winners = {winner.case: winner for winner in (*([self.fused] if self.fused else []), *cut)}
+        return tuple(winners.values())
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """Traffic of all convs apart, less that of the best cut; None where either is unknown."""
+        before = self.cuts.separate.traffic_bytes if self.cuts.separate else None
+        after = self.cuts.best.traffic_bytes if self.cuts.best else None
+        return None if before is None or after is None else before - after
+
+    def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
+        return Winner(Case(name, chain, placed(figures.plan, figures.footprint_bytes)), figures)
+
+
+def plan_chain(case: Case, question: Question) -> Planned:
+    """Plan one chain.
+
+    Args:
+        case: the chain under its name; of its plan only the kernel and the architecture are kept.
+        question: limit and objective; its plan is the case's.
+
+    Raises:
+        InputError: the kernel has no figures for the objective.
+        Unsupported: no plan can serve the chain.
+    """
+    found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
+    missing = None if found.best else shortfall(case.chain, question, found, cuts)
+    return Planned(case.name, case.chain, question, found, cuts, missing)

@@ -1,0 +1,86 @@
+"""When caches start and end, for all plans of a space: plans whose loop nests look alike share one program.
+
+A nest is told by which of its loops run more than once (`hexconv.analyze.nest`); how often they do does not matter to
+lifetimes. So plans fall into few classes, and the scalar form is asked once for each.
+
+A program is a list of operations. `START cache source`: the cache gets memory; that of `source`, where that ends in the
+same elementwise statement and is of the same dtype and size. `END cache`: its memory is free, unless it was taken over.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hexconv.analyze.footprint import cache_footprints
+from hexconv.analyze.liveness import Statement, statements
+from hexconv.search.exact import Integers
+from hexconv.search.space import Space
+from hexconv.search.stripes import Stripes
+from hexconv.spec import Chain
+
+NOTHING, START, END = 0, 1, 2
+NO_SOURCE = -1
+
+
+@dataclass(frozen=True)
+class Programs:
+    """One program for each class of plans, all padded to one length T.
+
+    Attributes:
+        of_plan: [N]: the class of every plan.
+        operation: [T, classes]: NOTHING, START or END.
+        cache: [T, classes]: which cache, by its place in the closed form's list.
+        source: [T, classes]: whose memory a START may take over; NO_SOURCE for none.
+    """
+
+    of_plan: Integers
+    operation: Integers
+    cache: Integers
+    source: Integers
+
+
+def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
+    """The programs of a space."""
+    _, examples, of_plan = np.unique(_signatures(space, stripes).ravel(), return_index=True, return_inverse=True)
+    lists = [_program(chain, space, int(number)) for number in examples]
+    length = max(map(len, lists))
+    padding = (NOTHING, 0, NO_SOURCE)
+    table = np.array([[*operations, *[padding] * (length - len(operations))] for operations in lists])
+    operation, cache, source = table.transpose(2, 1, 0)
+    return Programs(of_plan, operation, cache, source)
+
+
+def _signatures(space: Space, stripes: Stripes) -> Integers:
+    """[words, H, K]: a number that is equal only for nests that look alike."""
+    signature = np.arange(len(space.words))[:, None, None]
+    by_channels = space.flags("order", "k_outer")
+    for index, staged in enumerate(stripes.staged_blocks):
+        written = stripes.extents[index + 1]
+        steps = (stripes.row_steps[index] > 1)[None, :, None]
+        tiles = (stripes.channel_tiles[index] > 1)[None, None, :]
+        inside = np.minimum(stripes.h_splits, stripes.slabs[index + 1])[None, :, None] > 1
+        inside = inside | (staged > 1) | (written.column_blocks > 1)
+        # Loops over tiles and stripes with nothing between them are one loop.
+        tiles = np.where(by_channels & steps, False, tiles)
+        signature = signature * 8 + steps * 4 + tiles * 2 + inside
+    return np.broadcast_to(signature, space.shape)
+
+
+def _program(chain: Chain, space: Space, number: int) -> list[tuple[int, int, int]]:
+    """The operations of one plan."""
+    plan = space.plan(number)
+    places = {cache.name: place for place, cache in enumerate(cache_footprints(chain, plan))}
+    return list(_operations(statements(chain, plan), places))
+
+
+def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[tuple[int, int, int]]:
+    """A walk over the nest, flat."""
+    for step in steps:
+        for name in step.starts:
+            sources = [end for end in step.ends if end != name] if step.elementwise else []
+            assert len(sources) <= 1, "an elementwise statement reads one cache"
+            yield START, places[name], places[sources[0]] if sources else NO_SOURCE
+        yield from _operations(step.inside, places)
+        for name in step.ends:
+            yield END, places[name], NO_SOURCE

@@ -1,0 +1,49 @@
+"""What is asked of a search, and the memory that a plan is given."""
+
+from dataclasses import dataclass, field, replace
+
+from hexconv.errors import InputError
+from hexconv.lower.vtcm import capacities_bytes
+from hexconv.search.objective import Objective
+from hexconv.spec import Chain, Plan, kernel_of
+
+
+@dataclass(frozen=True)
+class Question:
+    """The best plan for a chain, under a limit.
+
+    Attributes:
+        vtcm_bytes: what the caches of a plan may take together.
+        objective: what is to be least.
+        plan: what is no knob of the search: kernel, arch.
+    """
+
+    vtcm_bytes: int
+    objective: Objective = "traffic"
+    plan: Plan = field(default_factory=Plan)
+
+    def check(self, chain: Chain) -> None:
+        """Refuse a kernel that has no VTCM, and an objective that the kernel has no figures for.
+
+        Raises:
+            InputError: the host's kernel, or the least traffic of kernels whose copies are not counted.
+        """
+        if self.plan.kernel == "host":
+            raise InputError("plan.kernel", '"host", which has no VTCM', '"plain" or "hvx"')
+        if self.objective == "traffic" and kernel_of(chain, self.plan) == "hvx":
+            raise InputError("--objective", "traffic of hvx kernels, which is not counted", "latency | footprint")
+
+
+def placed(plan: Plan, footprint_bytes: int) -> Plan:
+    """A plan with its caches in VTCM: of its own architecture, else of the first that has room.
+
+    Where none has as much, the caches are left in ordinary memory.
+
+    >>> placed(Plan(), 1 << 20).slug, placed(Plan(arch="v66"), 1 << 20).arch, placed(Plan(), 1 << 30).storage
+    ('ks1-hs1-vtcm-v68', 'v68', 'global')
+    """
+    capacities = capacities_bytes()
+    for arch in (plan.arch, *capacities):
+        if footprint_bytes <= capacities.get(arch, 0):
+            return replace(plan, storage="vtcm", arch=arch)
+    return replace(plan, storage="global")

@@ -1,0 +1,142 @@
+"""Who shares memory with whom, for all plans of a space at once: `hexconv.analyze.sharing`, walked in step.
+
+Every plan runs its own program (`hexconv.search.program`), all of them one operation at a time: arrays hold what each
+plan has allocated so far. A free allocation carries the time at which it was set free, which is how the rule orders
+allocations of one size.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hexconv.analyze.sharing import MATCH_RANGE
+from hexconv.lower.vtcm import GRANULE_BYTES
+from hexconv.search.exact import Integers, ceil_divide, integer_type
+from hexconv.search.program import END, START, Programs
+from hexconv.search.sizes import CacheGrid
+from hexconv.search.space import Space
+
+AT_A_TIME = 1 << 15
+"""Plans walked together: as many as the processor's caches hold the state of."""
+IN_USE = -1
+
+
+@dataclass
+class _Memories:
+    """Allocations of P plans while their programs run; each array has a row an allocation.
+
+    Attributes:
+        bytes: [M, P], 0 where there is none yet.
+        dtype: [M, P], by number.
+        freed: [M, P]: when it was set free; IN_USE while it is not.
+        count: [P]: allocations so far.
+        home: [caches, P]: the allocation of a cache.
+        taken: [P]: the cache whose memory the last START took over.
+    """
+
+    bytes: Integers
+    dtype: Integers
+    freed: Integers
+    count: Integers
+    home: Integers
+    taken: Integers
+
+
+def allocated_bytes(space: Space, caches: tuple[CacheGrid, ...], programs: Programs) -> Integers:
+    """[N]: VTCM that each plan takes, every allocation in whole granules."""
+    dtypes = list(dict.fromkeys(cache.dtype for cache in caches))
+    dtype = np.array([dtypes.index(cache.dtype) for cache in caches])
+    parts = []
+    for first in range(0, space.size, AT_A_TIME):
+        numbers = np.arange(first, min(first + AT_A_TIME, space.size))
+        parts.append(_footprints(_sizes(space, caches, numbers, len(programs.operation)), dtype, programs, numbers))
+    return np.concatenate(parts)
+
+
+def _sizes(space: Space, caches: tuple[CacheGrid, ...], numbers: Integers, length: int) -> Integers:
+    """[caches, P] bytes of some plans."""
+    at = np.unravel_index(numbers, space.shape)
+    sizes = [np.broadcast_to(cache.bytes, space.shape)[at] for cache in caches]
+    # Sizes are compared together with a time, in one number.
+    exact = integer_type(max(int(size.max()) for size in sizes) * MATCH_RANGE * (length + 1))
+    return np.array(sizes, dtype=exact)
+
+
+def _footprints(sizes: Integers, dtype: Integers, programs: Programs, numbers: Integers) -> Integers:
+    """[P]: run the programs of some plans to their end."""
+    kinds = programs.of_plan[numbers]
+    memories = _none_yet(sizes)
+    for time, operations in enumerate(programs.operation):
+        now = operations[kinds]
+        cache, source = programs.cache[time][kinds], programs.source[time][kinds]
+        for plans, act in ((np.flatnonzero(now == START), _start), (np.flatnonzero(now == END), _end)):
+            if len(plans):
+                act(memories, plans, cache[plans], source[plans], sizes, dtype, time)
+    return (ceil_divide(memories.bytes, GRANULE_BYTES) * GRANULE_BYTES).sum(axis=0)
+
+
+def _none_yet(sizes: Integers) -> _Memories:
+    """No allocation, room for one per cache."""
+    shape = sizes.shape
+    return _Memories(
+        bytes=np.zeros(shape, sizes.dtype),
+        dtype=np.zeros(shape, np.int64),
+        freed=np.full(shape, IN_USE),
+        count=np.zeros(shape[1], np.int64),
+        home=np.zeros(shape, np.int64),
+        taken=np.full(shape[1], -1),
+    )
+
+
+def _start(
+    memories: _Memories,
+    plans: Integers,
+    cache: Integers,
+    source: Integers,
+    sizes: Integers,
+    dtype: Integers,
+    time: int,
+) -> None:
+    """Put a cache of each of some plans into an allocation."""
+    size, kind = sizes[cache, plans], dtype[cache]
+    above = memories.home[source, plans]
+    same = (memories.bytes[above, plans] == size) & (memories.dtype[above, plans] == kind)
+    in_place = (source >= 0) & same
+    memory = np.where(in_place, above, _found(memories, plans, size, kind, time))
+    memories.taken[plans] = np.where(in_place, source, -1)
+    is_new = memory == memories.count[plans]
+    memories.count[plans] += is_new
+    memories.dtype[memory, plans] = np.where(is_new, kind, memories.dtype[memory, plans])
+    memories.bytes[memory, plans] = np.maximum(memories.bytes[memory, plans], size)
+    memories.freed[memory, plans] = IN_USE
+    memories.home[cache, plans] = memory
+
+
+def _found(memories: _Memories, plans: Integers, size: Integers, kind: Integers, time: int) -> Integers:
+    """A free allocation by StorageRewrite's rule, or the number of the next new one."""
+    most = int(memories.count[plans].max())
+    if not most:
+        return memories.count[plans]
+    held, freed = memories.bytes[:most, plans], memories.freed[:most, plans]
+    free, rank = freed != IN_USE, held * (time + 1) + freed
+    larger = free & (size <= held) & (held <= size * MATCH_RANGE)
+    smaller = free & (held < size) & (held >= size // MATCH_RANGE) & (memories.dtype[:most, plans] == kind)
+    tightest = np.where(larger, rank, rank.max() + 1).argmin(axis=0)
+    largest = np.where(smaller, rank, -1).argmax(axis=0)
+    found = np.where(smaller.any(axis=0), largest, memories.count[plans])
+    return np.where(larger.any(axis=0), tightest, found)
+
+
+def _end(
+    memories: _Memories,
+    plans: Integers,
+    cache: Integers,
+    _source: Integers,
+    _sizes: Integers,
+    _dtype: Integers,
+    time: int,
+) -> None:
+    """Set the memory of a cache free, unless the cache that started last has taken it over."""
+    left = memories.taken[plans] != cache
+    plans, cache = plans[left], cache[left]
+    memories.freed[memories.home[cache, plans], plans] = time

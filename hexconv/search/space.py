@@ -1,0 +1,94 @@
+"""The plan space of a chain: every plan that the knobs allow, as a grid of numpy axes.
+
+Two knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
+is no part of the space. The grid has three axes: words x h_split x k_split, in the order in which they are declared, so
+that the plan with fewer departures from the documented schedule stands before one with more.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import get_args
+
+import numpy as np
+
+from hexconv.errors import InputError
+from hexconv.search.exact import Integers
+from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
+from hexconv.spec.plan import Filters, Halo, Order
+
+WORDS = {
+    "order": get_args(Order),
+    "halo": get_args(Halo),
+    "filters": get_args(Filters),
+}
+"""Knobs of the search that are words, and what each may be: a knob is added to the search here."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Plans of one chain; a plan's number counts through words, then h_split, then k_split.
+
+    Attributes:
+        words: one plan for every combination of words, its splits 1.
+        h_splits: [H], increasing.
+        k_splits: [K], increasing.
+    """
+
+    words: tuple[Plan, ...]
+    h_splits: Integers
+    k_splits: Integers
+
+    @classmethod
+    def of(cls, chain: Chain, plan: Plan) -> "Space":
+        """Every plan of a chain; what is no knob of the search (kernel, storage, arch) stays as in `plan`.
+
+        >>> from hexconv.spec import Conv2d
+        >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+        >>> Space.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()).shape
+        (6, 8, 4)
+        """
+        outputs = tensor_extents(chain)[1:]
+        rows = max(output.row_blocks for output in outputs)
+        if kernel_of(chain, plan) == "hvx":  # its kernels have no other knob
+            return cls(
+                (Plan(kernel="hvx", storage=plan.storage, arch=plan.arch),), np.arange(1, rows + 1), np.array([1])
+            )
+        channels = max(output.channel_blocks for output in outputs)
+        return cls(combinations(plan), np.arange(1, rows + 1), np.arange(1, channels + 1))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Combinations of words, values of h_split, values of k_split."""
+        return len(self.words), len(self.h_splits), len(self.k_splits)
+
+    @property
+    def size(self) -> int:
+        """How many plans there are."""
+        return prod(self.shape)
+
+    def plan(self, number: int) -> Plan:
+        """One plan of the space."""
+        word, h, k = np.unravel_index(number, self.shape)
+        return replace(self.words[word], h_split=int(self.h_splits[h]), k_split=int(self.k_splits[k]))
+
+    def flags(self, knob: str, value: str) -> np.ndarray:
+        """[words, 1, 1]: where a knob has a value."""
+        return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
+
+    @cached_property
+    def rolls(self) -> np.ndarray:
+        """[words, 1, 1]: whether stripes roll."""
+        return self.flags("halo", "roll")
+
+
+def combinations(plan: Plan) -> tuple[Plan, ...]:
+    """A plan with every combination of words that goes together, its splits 1."""
+    found = []
+    for values in product(*WORDS.values()):
+        try:
+            found.append(replace(plan, k_split=1, h_split=1, **dict(zip(WORDS, values, strict=True))))
+        except InputError:
+            continue
+    return tuple(found)

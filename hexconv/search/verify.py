@@ -1,0 +1,107 @@
+"""A recommended case against the machine: lowered, counted, run; every figure of the search compared."""
+
+from dataclasses import dataclass
+
+from hexconv.analyze.usage import cache_usage
+from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
+from hexconv.lower import Lowered, lower_case
+from hexconv.lower.vtcm import granules_bytes
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.run.runner import Runner
+from hexconv.run.simulator.runner import Simulator
+from hexconv.search.planned import Winner
+from hexconv.spec import Case, kernel_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: whether its numbers were right, or why there was none.
+
+    Attributes:
+        target: llvm or hexagon.
+        passed: None where it was not run.
+        said: largest error, or the reason.
+        packets: of the simulator.
+    """
+
+    target: str
+    passed: bool | None
+    said: str
+    packets: int | None = None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One case, checked.
+
+    Attributes:
+        case: its name.
+        caches_agree: sizes and sharing of every cache, closed form against TVM.
+        footprint_bytes: of TVM's allocations, in whole granules.
+        footprint_agrees: with the search.
+        traffic_bytes: counted in the lowered loops; None where the kernel's can't be.
+        traffic_agrees: with the search.
+        macs: counted likewise.
+        macs_agree: with the search.
+        runs: on this machine and on the simulator.
+    """
+
+    case: str
+    caches_agree: bool
+    footprint_bytes: int
+    footprint_agrees: bool
+    traffic_bytes: int | None
+    traffic_agrees: bool
+    macs: int | None
+    macs_agree: bool
+    runs: tuple[Run, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs and no run failed."""
+        figures = self.caches_agree and self.footprint_agrees and self.traffic_agrees and self.macs_agree
+        return figures and all(run.passed is not False for run in self.runs)
+
+
+def verify(winner: Winner, seconds: float) -> Verified:
+    """Lower a case, compare all figures, run it on the host and on the simulator.
+
+    Args:
+        winner: the case, and what the search says of it.
+        seconds: the time that the run on the simulator has.
+    """
+    case, figures = winner.case, winner.figures
+    lowered = lower_case(case)
+    footprint = sum(granules_bytes(memory.bytes) for memory in lowered.allocations)
+    counted = count(lowered) if kernel_of(case.chain, case.plan) == "plain" else None
+    traffic = sum(counted.traffic_bytes.values()) if counted else None
+    macs = sum(counted.macs.values()) if counted else None
+    return Verified(
+        case=case.name,
+        caches_agree=cache_usage(case, lowered).agrees,
+        footprint_bytes=footprint,
+        footprint_agrees=footprint == figures.footprint_bytes,
+        traffic_bytes=traffic,
+        traffic_agrees=traffic == figures.traffic_bytes,
+        macs=macs,
+        macs_agree=macs is None or macs == figures.macs,
+        runs=(_run(case, lowered, Host()), _run(case, lowered, Simulator(arch=case.plan.arch, seconds=seconds))),
+    )
+
+
+def _run(case: Case, lowered: Lowered, runner: Runner) -> Run:
+    """One run; a missing tool and too little time are no failure, and are said."""
+    try:
+        run = run_case(case, lowered, runner)
+    except (ToolMissing, Overran, Unsupported) as reason:
+        return Run(runner.target, None, f"not run: {reason}")
+    except RunFailed as failure:
+        return Run(runner.target, False, str(failure))
+    said = (
+        f"largest error {run.check.max_abs_error:.3g}"
+        if run.check.passed
+        else f"wrong by {run.check.max_abs_error:.3g}"
+    )
+    return Run(runner.target, run.check.passed, said, run.counts.packets if run.counts else None)

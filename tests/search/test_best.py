@@ -1,0 +1,131 @@
+"""The best plan: found again one plan at a time by the scalar forms, and every other plan accounted for."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import planned_work
+from hexconv.analyze.fit import vtcm_terms
+from hexconv.errors import InputError
+from hexconv.lower.vtcm import capacity_bytes
+from hexconv.search import Objective, Question, Space, best_plan, placed
+from hexconv.search.machine import rates
+from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from tests.strategies import chains
+
+THREE = Conv2d(out_channels=128, kernel=(3, 3))
+PAIR = Chain(input=(1, 64, 64, 128), conv=(THREE, THREE))
+QUANTISED = Chain(
+    input=(1, 40, 40, 64),
+    dtype="uint8",
+    conv=(Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-7)),) * 2,
+)
+OBJECTIVES: tuple[Objective, ...] = ("traffic", "latency", "footprint")
+
+
+def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
+    """The figures of one plan by the scalar forms."""
+    work = planned_work(chain, plan)
+    traffic, macs = sum(work.traffic_bytes.values()), sum(work.macs.values())
+    rate = rates("v68").kernels[chain.dtype]
+    return {
+        "footprint": sum(term.vtcm_bytes for term in vtcm_terms(chain, plan)),
+        "traffic": traffic,
+        "latency": macs / rate.macs_per_packet + traffic / rate.copied_bytes_per_packet,
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(chains(), st.sampled_from(OBJECTIVES), st.floats(0, 1))
+def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: float) -> None:
+    space = Space.of(chain, Plan())
+    assume(space.size <= 150)
+    plans = [one_by_one(chain, space.plan(number)) for number in range(space.size)]
+    sizes = sorted(plan["footprint"] for plan in plans)
+    limit = int(sizes[0] - 2048 + share * (sizes[-1] - sizes[0] + 4096))
+    found = best_plan(chain, Question(max(limit, 1), objective))
+    fitting = [plan for plan in plans if plan["footprint"] <= limit]
+    assert found.proof.fitting == len(fitting)
+    assert found.smallest.footprint_bytes == sizes[0]
+    assert (found.best is None) == (not fitting)
+    if not found.best:
+        return
+    best = one_by_one(chain, found.best.plan)
+    assert best[objective] == pytest.approx(min(plan[objective] for plan in fitting))
+    assert best["footprint"] == found.best.footprint_bytes <= limit
+    assert sum(excluded.plans for excluded in found.proof.excluded) + 1 == space.size
+    better = [plan["footprint"] for plan in plans if plan[objective] < best[objective] * (1 - 1e-12)]
+    assert found.proof.better_plans == len(better)
+    if better:
+        assert found.proof.least_better is not None
+        assert found.proof.least_better.footprint_bytes == min(better)
+        assert found.proof.over_bytes == min(better) - limit > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(chains())
+def test_the_front_is_every_plan_that_none_beats(chain: Chain) -> None:
+    space = Space.of(chain, Plan())
+    assume(space.size <= 100)
+    figures = [one_by_one(chain, space.plan(number)) for number in range(space.size)]
+    pairs = {(plan["footprint"], plan["traffic"]) for plan in figures}
+    front = {
+        (size, traffic)
+        for size, traffic in pairs
+        if not any(s <= size and t <= traffic and (s, t) != (size, traffic) for s, t in pairs)
+    }
+    found = best_plan(chain, Question(1 << 40)).front
+    assert {(one.footprint_bytes, one.traffic_bytes) for one in found} == front
+    assert len(found) == len(front)
+
+
+def test_of_equal_plans_the_one_nearest_to_the_documented_schedule_is_the_answer() -> None:
+    """One conv, one block: no knob matters."""
+    chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
+    found = best_plan(chain, Question(1 << 20))
+    assert found.best is not None
+    assert found.best.plan == Plan()
+    assert found.runner_up is None
+    assert [excluded.plans for excluded in found.proof.excluded] == [0, 0, 0, 5]
+
+
+def test_the_needed_traffic_bounds_the_answer_and_is_reached() -> None:
+    found = best_plan(PAIR, Question(4 << 20))
+    assert found.best is not None
+    assert found.best.traffic_bytes == found.proof.lower_bound == 5373952
+    assert found.proof.better_plans == 0
+    assert found.proof.least_better is None
+
+
+def test_the_latency_weighs_recomputing_against_reloading() -> None:
+    least_traffic = best_plan(PAIR, Question(2250000, "traffic")).best
+    quickest = best_plan(PAIR, Question(2250000, "latency")).best
+    assert least_traffic is not None
+    assert quickest is not None
+    assert quickest.macs < least_traffic.macs
+    assert quickest.latency_packets < least_traffic.latency_packets
+
+
+def test_hvx_kernels_are_planned_but_not_by_traffic() -> None:
+    plan = Plan(kernel="hvx", storage="vtcm")
+    found = best_plan(QUANTISED, Question(4 << 20, "footprint", plan))
+    assert found.best is not None
+    assert found.best.plan.h_split == 1
+    with pytest.raises(InputError, match="not counted"):
+        best_plan(QUANTISED, Question(4 << 20, "traffic", plan))
+
+
+def test_a_plan_is_placed_where_it_fits() -> None:
+    plan = placed(Plan(), capacity_bytes("v68"))
+    assert (plan.storage, plan.arch) == ("vtcm", "v68")
+    assert placed(Plan(), capacity_bytes("v68") + 1).arch == "v69"
+    assert placed(replace(plan, arch="v75"), 1).arch == "v75"
+    assert placed(Plan(), 1 << 40).storage == "global"
+
+
+def test_the_whole_space_of_a_wide_pair_is_looked_at() -> None:
+    wide = Conv2d(out_channels=512, kernel=(3, 3))
+    proof = best_plan(Chain(input=(1, 512, 224, 512), conv=(wide, wide)), Question(4 << 20)).proof
+    assert proof.plans == 6 * 64 * 16

@@ -1,0 +1,96 @@
+"""Cuts: the recurrence against every way to cut, one by one."""
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.search import Objective, Question, Space, best_cuts, best_plan
+from hexconv.search.cuts import Cuts
+from hexconv.search.pieces import piece_of
+from hexconv.spec import Chain, Conv2d, Padding, Plan
+from tests.strategies import chains
+
+SAME = Conv2d(out_channels=64, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+
+
+def every_cut(chain: Chain, question: Question) -> list[tuple[float, int]]:
+    """Cost in the objective and largest footprint of each way to cut that fits."""
+    count, found = len(chain.conv), []
+    for inner in (ends for size in range(count) for ends in combinations(range(1, count), size)):
+        plans = [best_plan(piece_of(chain, *part), question).best for part in pairwise((0, *inner, count))]
+        figures = [plan for plan in plans if plan]
+        if len(figures) < len(plans):
+            continue
+        largest = max(one.footprint_bytes for one in figures)
+        costs = {
+            "traffic": sum(one.traffic_bytes or 0 for one in figures),
+            "latency": sum(one.latency_packets for one in figures),
+            "footprint": largest,
+        }
+        found.append((costs[question.objective], largest))
+    return found
+
+
+def cost(cuts: Cuts, objective: Objective) -> float | None:
+    names = {"traffic": "traffic_bytes", "latency": "latency_packets", "footprint": "footprint_bytes"}
+    return getattr(cuts.best, names[objective]) if cuts.best else None
+
+
+@settings(max_examples=20, deadline=None)
+@given(chains(), st.sampled_from(("traffic", "latency", "footprint")), st.integers(13, 20))
+def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -> None:
+    assume(Space.of(chain, Plan()).size <= 400)
+    question = Question(1 << log_limit, objective)
+    cuts, every = best_cuts(chain, question), every_cut(chain, question)
+    assert (cuts.best is None) == (not every)
+    if cuts.best:
+        assert cost(cuts, objective) == pytest.approx(min(costs for costs, _ in every))
+        assert cuts.best.footprint_bytes <= question.vtcm_bytes
+        assert len(cuts.joints) == len(cuts.best.pieces) - 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(chains(), st.integers(14, 19))
+def test_less_traffic_needs_exactly_the_memory_that_is_said(chain: Chain, log_limit: int) -> None:
+    assume(Space.of(chain, Plan()).size <= 400)
+    question = Question(1 << log_limit)
+    cuts = best_cuts(chain, question)
+    assume(cuts.best is not None)
+    assert cuts.best is not None
+    now = cuts.best.traffic_bytes
+    if cuts.margin is None:
+        unlimited = best_cuts(chain, Question(1 << 50)).best
+        assert unlimited is not None
+        assert unlimited.traffic_bytes == now
+        return
+    enough = best_cuts(chain, replace(question, vtcm_bytes=cuts.margin.footprint_bytes)).best
+    short = best_cuts(chain, replace(question, vtcm_bytes=cuts.margin.footprint_bytes - 1)).best
+    assert enough is not None
+    assert short is not None
+    assert enough.traffic_bytes == cuts.margin.traffic_bytes < (now or 0)
+    assert short.traffic_bytes == now
+
+
+def test_a_piece_reads_what_the_piece_before_writes() -> None:
+    chain = Chain(input=(2, 40, 36, 20), conv=(SAME, replace(SAME, stride=(2, 2)), SAME))
+    pieces = [piece_of(chain, index, index + 1) for index in range(3)]
+    assert [piece.shapes[-1] for piece in pieces] == [*chain.shapes[1:]]
+    assert [piece.input for piece in pieces] == [*chain.shapes[:-1]]
+
+
+def test_the_row_of_64x64x128_in_one_mebibyte() -> None:
+    """3x3 -> 3x3, float32: fused nothing fits; apart it does, and less traffic needs more memory, to the byte."""
+    three = Conv2d(out_channels=128, kernel=(3, 3))
+    chain, question = Chain(input=(1, 64, 64, 128), conv=(three, three)), Question(1 << 20)
+    fused, cuts = best_plan(chain, question), best_cuts(chain, question)
+    assert fused.best is None
+    assert fused.smallest.footprint_bytes == 1196032
+    assert cuts.best is not None
+    assert cuts.margin is not None
+    assert [piece.name for piece in cuts.best.pieces] == ["conv1", "conv2"]
+    assert (cuts.best.footprint_bytes, cuts.best.traffic_bytes) == (737280, 17696768)
+    assert (cuts.margin.footprint_bytes, cuts.margin.over_bytes) == (1064960, 16384)
+    assert cuts.margin.traffic_bytes == 12978176

@@ -1,0 +1,136 @@
+"""Vectors and scalars: every figure of every plan of random chains, twice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from hexconv.analyze import planned_work, shared_allocations
+from hexconv.analyze.predicted import predicted_allocations
+from hexconv.errors import InputError
+from hexconv.lower.vtcm import granules_bytes
+from hexconv.search import Grid, Space, evaluate
+from hexconv.search.exact import integer_type
+from hexconv.search.machine import known_machines, rates
+from hexconv.search.program import programs
+from hexconv.search.sharing import allocated_bytes
+from hexconv.search.sizes import cache_grids
+from hexconv.search.stripes import stripes
+from hexconv.search.work import work_grid
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.strategies import chains
+
+THREE = Conv2d(out_channels=128, kernel=(3, 3))
+PAIR = Chain(input=(1, 64, 64, 128), conv=(THREE, THREE))
+
+
+def grid_of(chain: Chain, plan: Plan | None = None) -> Grid:
+    return evaluate(chain, Space.of(chain, plan or Plan()), rates("v68"))
+
+
+def footprint(chain: Chain, plan: Plan) -> int:
+    return sum(granules_bytes(memory.bytes) for memory in predicted_allocations(chain, plan))
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains())
+def test_the_whole_grid_is_what_the_scalar_forms_say(chain: Chain) -> None:
+    grid = grid_of(chain)
+    for number in range(grid.space.size):
+        figures = grid.figures(number)
+        work = planned_work(chain, figures.plan)
+        assert figures.footprint_bytes == footprint(chain, figures.plan), figures.plan
+        assert figures.traffic_bytes == sum(work.traffic_bytes.values()), figures.plan
+        assert figures.macs == sum(work.macs.values()), figures.plan
+
+
+CHAINS = {
+    # Tall, so that stripes overlap many times; strides that step over slabs; dilations that reach over many.
+    "tall": Chain(input=(2, 700, 5, 40), conv=(Conv2d(out_channels=100, kernel=(9, 1), dilation=(3, 1)), THREE)),
+    "over": Chain(
+        input=(1, 900, 3, 5),
+        conv=(Conv2d(out_channels=3, kernel=(5, 1), stride=(2, 1)), Conv2d(out_channels=3, stride=(12, 1))),
+    ),
+    "one-row": Chain(input=(3, 3, 9, 70), conv=(Conv2d(out_channels=70, kernel=(3, 3)), Conv2d(out_channels=300))),
+    "padded": Chain(
+        input=(1, 20, 20, 64),
+        conv=(replace(THREE, padding=Padding(top=9, bottom=9)), replace(THREE, stride=(3, 2), bias=True), THREE),
+    ),
+    "quantised": Chain(
+        input=(1, 40, 40, 64),
+        dtype="int8",
+        conv=(replace(THREE, requantize=Requantize(multiplier=1 << 30)), replace(THREE, out_channels=200)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_grid_is_exact_where_chains_are_large(name: str) -> None:
+    chain, random = CHAINS[name], np.random.default_rng(0)
+    grid = grid_of(chain)
+    for number in random.choice(grid.space.size, min(60, grid.space.size), replace=False):
+        figures = grid.figures(int(number))
+        work = planned_work(chain, figures.plan)
+        found = (figures.footprint_bytes, figures.traffic_bytes, figures.macs)
+        known = (footprint(chain, figures.plan), sum(work.traffic_bytes.values()), sum(work.macs.values()))
+        assert found == known, figures.plan
+
+
+def test_every_plan_of_the_space_is_a_case() -> None:
+    space = Space.of(PAIR, Plan())
+    plans = {space.plan(number) for number in range(space.size)}
+    assert len(plans) == space.size == 6 * 8 * 4
+    assert {Case("any", PAIR, plan).plan for plan in plans} == plans
+    assert all(plan.order == "h_outer" for plan in plans if plan.halo == "roll")
+
+
+def test_figures_past_64_bits_are_exact() -> None:
+    huge = Conv2d(out_channels=2**20, kernel=(3, 3), padding=Padding(top=1, bottom=1))
+    chain = Chain(input=(1, 64, 2**20, 2**20), conv=(huge, huge))
+    space = Space.of(chain, Plan())
+    part = Space(space.words, space.h_splits[:2], np.array([1, 1000]))
+    rows = stripes(chain, part)
+    work = work_grid(chain, part, rows)
+    taken = allocated_bytes(part, cache_grids(chain, part, rows), programs(chain, part, rows))
+    assert work.macs.max() > 2**63
+    for number in range(part.size):
+        known = planned_work(chain, part.plan(number))
+        assert int(work.macs.ravel()[number]) == sum(known.macs.values())
+        assert int(work.traffic_bytes.ravel()[number]) == sum(known.traffic_bytes.values())
+        allocations = shared_allocations(chain, part.plan(number))
+        assert int(taken[number]) == sum(granules_bytes(memory.bytes) for memory in allocations)
+    assert integer_type(2**62) is object
+
+
+def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = grid_of(CHAINS["tall"])
+    monkeypatch.setattr("hexconv.search.steps.MERGED_FROM", 0)
+    merged = grid_of(CHAINS["tall"])
+    assert apart.traffic_bytes is not None
+    assert merged.traffic_bytes is not None
+    assert (apart.traffic_bytes == merged.traffic_bytes).all()
+    assert (apart.macs == merged.macs).all()
+
+
+def test_plans_walked_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = grid_of(PAIR).footprint_bytes
+    monkeypatch.setattr("hexconv.search.sharing.AT_A_TIME", 7)
+    assert (grid_of(PAIR).footprint_bytes == together).all()
+
+
+def test_hvx_kernels_have_footprints_and_no_traffic() -> None:
+    conv = Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-7))
+    chain = Chain(input=(1, 40, 40, 64), dtype="uint8", conv=(conv, conv))
+    grid = grid_of(chain, Plan(kernel="hvx"))
+    assert grid.traffic_bytes is None
+    for number in range(grid.space.size):
+        assert grid.figures(number).footprint_bytes == footprint(chain, grid.space.plan(number))
+
+
+def test_every_architecture_with_vtcm_has_rates_with_a_source() -> None:
+    for arch in ("v65", "v66", "v68", "v69", "v73", "v75"):
+        assert arch in known_machines()
+        assert "measured" in rates(arch).source
+    with pytest.raises(InputError, match="v68"):
+        rates("v1")
