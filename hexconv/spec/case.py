@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, did_you_mean
 from hexconv.spec.chain import Chain
 from hexconv.spec.extents import tensor_extents
 from hexconv.spec.fields import STRICT
@@ -97,8 +97,14 @@ def _read_text(path: Path) -> str:
             raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(str(path), "no such file", "an existing TOML case file") from None
+        raise InputError(str(path), "no such file", f"{_beside(path)}an existing TOML case file") from None
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
     except (UnicodeDecodeError, ValueError):
         raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
+
+
+def _beside(path: Path) -> str:
+    """The case file of the same folder whose name is nearest, as a question."""
+    beside = (str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else ()
+    return did_you_mean(str(path), beside)

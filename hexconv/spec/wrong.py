@@ -1,11 +1,11 @@
 """A validation error as one line: the field's path in the file, what was given, what is allowed."""
 
-import difflib
+import re
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, did_you_mean
 
 KNOWN_KEYS = {
     "": ("chain", "plan"),
@@ -50,9 +50,7 @@ def _nearest(location: tuple[int | str, ...]) -> str:
     """The keys of that table, the nearest first."""
     table = ".".join(part for part in location[:-1] if isinstance(part, str))
     known = KNOWN_KEYS.get(table, ())
-    close = difflib.get_close_matches(str(location[-1]), known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}the keys here are {', '.join(known)}"
+    return f"{did_you_mean(str(location[-1]), known)}the keys here are {', '.join(known)}"
 
 
 def _shown(value: object) -> str:
@@ -64,4 +62,6 @@ def _shown(value: object) -> str:
 def _allowed(detail: ErrorDetails) -> str:
     """Pydantic's own words for what is allowed, as a phrase."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return message[:1].lower() + message[1:]
+    # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
+    words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
+    return did_you_mean(str(detail["input"]), words) + message[:1].lower() + message[1:]
