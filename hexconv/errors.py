@@ -31,7 +31,16 @@ class HexconvError(Exception):
     exit_code = 2
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    r"""Text as one line that a terminal shows and doesn't obey: what can't be printed is escaped.
+
+    >>> one_line("a\n b \x1b[2J")
+    'a b \\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
 class InputError(HexconvError):
@@ -81,3 +90,13 @@ class RunFailed(HexconvError):
 
 class Overran(RunFailed):
     """A run that its time or its memory was too little for; nothing is known to be wrong with it."""
+
+
+class NotWritten(HexconvError):
+    """A file that could not be written, for want of room or of permission; the text says what was kept."""
+
+
+class Interrupted(HexconvError):
+    """Ctrl-C; the text says what is done."""
+
+    exit_code = 130

@@ -1,19 +1,12 @@
 """What a folder of chains says of the network that they come from: `network.toml`, written by the import of a model."""
 
-import sys
 from pathlib import Path
-from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
+from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.wrong import first_complaint
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MANIFEST = "network.toml"
 LENIENT = ConfigDict(extra="ignore")
@@ -56,14 +49,8 @@ def manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not path.exists():
         return Manifest()
+    table = parse_table(read_text(path), str(path))
     try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         return TypeAdapter(Manifest).validate_python(table)
     except ValidationError as error:
-        raise first_complaint(error, str(path)) from None
-    except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "a readable manifest") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            str(path), f"text that is no manifest ({error})", "what an import wrote, or no such file"
-        ) from None
+        raise first_complaint(error).within(str(path)) from None

@@ -1,27 +1,20 @@
 """A case: a chain with a plan, read from and written to TOML."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError, did_you_mean
+from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
+from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.extents import tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-LARGEST_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -63,16 +56,12 @@ class Case:
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.
         """
-        return cls.parse(_read_text(path), name=path.stem, where=str(path))
+        return cls.parse(read_text(path), name=path.stem, where=str(path))
 
     @classmethod
     def parse(cls, text: str, name: str, where: str = "case") -> "Case":
         """Read a case from TOML text; `where` names its source in errors."""
-        try:
-            table = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InputError(where, f"text that is not TOML ({error})", "a TOML case file") from None
-        return cls.of(table, name, where)
+        return cls.of(parse_table(text, where), name, where)
 
     @classmethod
     def of(cls, table: dict[str, Any], name: str, where: str = "case") -> "Case":
@@ -81,30 +70,10 @@ class Case:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
             return cls(name, file.chain, file.plan)
         except ValidationError as error:
-            raise first_complaint(error, where) from None
+            raise first_complaint(error).within(where) from None
         except InputError as error:
             raise error.within(where) from None
 
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""
         return to_toml(self.chain, self.plan)
-
-
-def _read_text(path: Path) -> str:
-    """A case file's text; errors say what the path is instead."""
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "no such file", f"{_beside(path)}an existing TOML case file") from None
-    except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
-    except (UnicodeDecodeError, ValueError):
-        raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
-
-
-def _beside(path: Path) -> str:
-    """The case file of the same folder whose name is nearest, as a question."""
-    beside = (str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else ()
-    return did_you_mean(str(path), beside)
