@@ -4,6 +4,9 @@ Every error says what was asked, what is true (and by how much it differs) and w
 escapes to the command line is a bug of hexconv.
 """
 
+LONGEST_PART = 400
+"""Characters of an error that a file or a command line has given; a longer text is shown by its ends."""
+
 
 class HexconvError(Exception):
     r"""Base of everything that is the user's to mend; its text is one line.
@@ -27,6 +30,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
+def _short(text: str) -> str:
+    """Both ends of a text that is too long for a line."""
+    return text if len(text) <= LONGEST_PART else f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 2 :]}"
+
+
 class InputError(HexconvError):
     """A file, an option or a value that can't be used.
 
@@ -42,7 +50,7 @@ class InputError(HexconvError):
     """
 
     def __init__(self, where: str, given: str, allowed: str) -> None:
-        super().__init__(f"{where}: got {given}, allowed: {allowed}")
+        super().__init__(f"{_short(where)}: got {_short(given)}, allowed: {allowed}")
         self.where, self.given, self.allowed = where, given, allowed
 
     def within(self, source: str) -> "InputError":

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.file_name import FileStem
 from hexconv.spec.wrong import first_complaint
 
 MANIFEST = "network.toml"
@@ -17,7 +18,7 @@ LENIENT = ConfigDict(extra="ignore")
 class ChainEnd:
     """One chain: its case, and what ended it."""
 
-    case: str
+    case: FileStem
     ended_by: str = ""
     reason: str = ""
 
