@@ -14,7 +14,7 @@ from hexconv.cli.memory import memory_bytes
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
-from hexconv.model import Network as Manifest
+from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
     cuts_lines,

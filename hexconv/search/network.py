@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hexconv.errors import InputError, Unsupported
-from hexconv.model import MANIFEST, ChainEntry, NotTaken
-from hexconv.model import Network as Manifest
+from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned, plan_chain
 from hexconv.search.question import Question
