@@ -46,10 +46,11 @@ Sources: seed document 003, "Cache Usage" of each section; where its prose and i
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1}
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
@@ -150,6 +151,7 @@ def ahead_slabs(chain: Chain, plan: Plan) -> int:
     return min(step * chain.conv[0].stride[0], tensor_extents(chain)[0].row_blocks - slabs[0])
 
 
+@lru_cache(REMEMBERED)
 def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
     """Slabs of 8 rows that are held of each tensor: the input, every intermediate, the output."""
     extents = tensor_extents(chain)
