@@ -32,13 +32,17 @@ from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.compute.chain import has_epilogue, output_name
+from hexconv.compute.stored import filter_layout
 from hexconv.schedule import steps
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.roll import Stage, roll
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.extents import CHANNEL_BLOCK
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
+FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
+BLOCK_AXES, LANE_AXIS, CHANNEL_AXIS = (-3, -2, -1), (-1,), 3
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,16 @@ class ConvBlocks:
         sums: the block with the reduction.
         epilogue: the block that turns sums into the output, where there is one.
         filter_cache: the cache read of its filter.
+        filter_axes: of the packed filter.
+        rc_block: input channels that are summed at a time.
     """
 
     number: int
     sums: SBlockRV
     epilogue: SBlockRV | None
     filter_cache: SBlockRV
+    filter_axes: int
+    rc_block: int
 
     @property
     def result(self) -> SBlockRV:
@@ -87,7 +95,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     convs = _all_conv_blocks(sch, chain, plan)
     sch.set_scope(input_cache, 0, plan.scope)
     for conv in convs:
-        _declare_reads(sch, conv)
+        _declare_reads(sch, conv, chain.conv[conv.number - 1])
 
     output = sch.cache_write(convs[-1].result, 0, plan.scope)
     tiles = steps.write_back(sch, output, plan)
@@ -100,7 +108,9 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, "input cache read")
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, f"filter #{conv.blocks.number} cache read")
+        few = conv.blocks.filter_axes == len(FEW_INPUTS_LOOPS)
+        loops = FEW_INPUTS_LOOPS if few else FILTER_LOOPS
+        steps.stage_read(sch, conv.blocks.filter_cache, at, loops, f"filter #{conv.blocks.number} cache read")
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer)
     stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
@@ -154,13 +164,22 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlo
         sch.set_scope(sums, 0, scope)
     if name != "output":
         sch.set_scope(epilogue or sums, 0, scope)
-    return ConvBlocks(index + 1, sums, epilogue, sch.cache_read(sums, 1, scope))
+    filter = filter_layout(chain.conv[index], chain.shapes[index][3])
+    inputs = chain.filter_shapes[index][1]
+    # Dense convs of few channels keep the documents' loop of 32, guarded.
+    rc_block = CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, inputs)
+    cache = sch.cache_read(sums, 1, scope)
+    return ConvBlocks(index + 1, sums, epilogue, cache, len(filter.physical_shape), rc_block)
 
 
-def _declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
-    """A conv reads whole blocks of its source and of its filter; its epilogue, of its sums."""
-    steps.read_whole_blocks(sch, conv.sums, 0)
-    steps.read_whole_blocks(sch, conv.sums, 1)
+def _declare_reads(sch: Schedule, conv: ConvBlocks, asked: Conv2d) -> None:
+    """A conv reads whole blocks of its source and of its filter; its epilogue, of its sums.
+
+    A tile of a conv in groups needs the channels of its own groups alone, but these differ from tile to tile in number:
+    its source is made with all channels, as that of any other conv is.
+    """
+    steps.read_whole_blocks(sch, conv.sums, 0, BLOCK_AXES if asked.groups == 1 else (CHANNEL_AXIS, *BLOCK_AXES))
+    steps.read_whole_blocks(sch, conv.sums, 1, BLOCK_AXES if conv.filter_axes == len(FILTER_LOOPS) else LANE_AXIS)
     if conv.epilogue:
         steps.read_whole_blocks(sch, conv.epilogue, 0)
 
@@ -191,7 +210,7 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[Loo
         steps.name_loops(sch, inner, ["hi", "wi", "ki"])
         steps.name_part(sch, inner, f"conv2d #{conv.number} epilogue")
         inner = steps.fuse_producer(sch, conv.sums, wo)[4:]
-    return steps.order_reduction(sch, inner)
+    return steps.order_reduction(sch, inner, conv.rc_block)
 
 
 def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV) -> None:

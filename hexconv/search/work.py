@@ -5,14 +5,13 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import DTYPE_BYTES, FILTER_BLOCK
+from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import macs_per_output
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.space import Space
 from hexconv.search.steps import Made, tensors_made
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK, blocks
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def _copies(
     resident = space.flags("filters", "resident")
     for index in range(len(chain.conv)):
         stagings = np.where(resident, 1, _rows(space, made[index + 1].stagings) * times[index + 1])
-        copied = copied + stagings * (_filter_elements(chain, index) * dtype_bytes)
+        copied = copied + stagings * (prod(packed_filter(chain, index)) * dtype_bytes)
     return copied
 
 
@@ -69,7 +68,7 @@ def _most(chain: Chain, stripes: Stripes) -> int:
     tiles = prod(int(tiles.max()) for tiles in stripes.channel_tiles)
     steps = prod(int(steps.max()) for steps in stripes.row_steps)
     tensors = sum(prod(tensor.packed_shape) * 8 for tensor in stripes.extents)
-    products = sum(macs_per_output(chain, i) + 8 * _filter_elements(chain, i) for i in range(len(chain.conv)))
+    products = sum(macs_per_output(chain, i) + 8 * prod(packed_filter(chain, i)) for i in range(len(chain.conv)))
     return tiles * steps * tensors * products
 
 
@@ -87,10 +86,3 @@ def _row_elements(stripes: Stripes, tensor: int) -> int:
 def _output_bytes(chain: Chain, stripes: Stripes) -> int:
     """Every element of the packed output once."""
     return prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(len(chain.conv) - 1)]
-
-
-def _filter_elements(chain: Chain, index: int) -> int:
-    """Elements of a packed filter: whole blocks."""
-    conv = chain.conv[index]
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return prod((blocks(conv.out_channels, CHANNEL_BLOCK), in_blocks, *conv.kernel, *FILTER_BLOCK))

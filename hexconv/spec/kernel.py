@@ -19,6 +19,8 @@ def hvx_refusal(chain: Chain) -> str:
     if not chain.is_integer:
         return f"hvx serves uint8 and int8 chains, this one is {chain.dtype}"
     for index, conv in enumerate(chain.conv):
+        if conv.groups != 1:
+            return f"hvx serves convs of one group; chain.conv[{index}] has {conv.groups}"
         if conv.requantize and conv.requantize.shift > 0:
             # sums would have to saturate while they are shifted left, which HVX has no instruction for
             shift = conv.requantize.shift

@@ -16,6 +16,7 @@ KNOWN_KEYS = {
         "stride",
         "dilation",
         "padding",
+        "groups",
         "bias",
         "activation",
         "filter_zero_point",
