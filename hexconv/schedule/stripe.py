@@ -31,44 +31,13 @@ import tvm
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from hexconv.compute.chain import has_epilogue, output_name
-from hexconv.compute.stored import filter_layout
-from hexconv.schedule import steps
+from hexconv.schedule import copies, steps
+from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads
 from hexconv.schedule.guards import guard_accumulators
-from hexconv.schedule.roll import Stage, roll
-from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.schedule.roll import Stage, halo_slabs, roll
+from hexconv.spec import Chain, Plan
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
-FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
-FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
-BLOCK_AXES, LANE_AXIS, CHANNEL_AXIS = (-3, -2, -1), (-1,), 3
-
-
-@dataclass(frozen=True)
-class ConvBlocks:
-    """The blocks of one conv.
-
-    Attributes:
-        number: 1 for the first conv.
-        sums: the block with the reduction.
-        epilogue: the block that turns sums into the output, where there is one.
-        filter_cache: the cache read of its filter.
-        filter_axes: of the packed filter.
-        rc_block: input channels that are summed at a time.
-    """
-
-    number: int
-    sums: SBlockRV
-    epilogue: SBlockRV | None
-    filter_cache: SBlockRV
-    filter_axes: int
-    rc_block: int
-
-    @property
-    def result(self) -> SBlockRV:
-        """The block that writes the conv's output."""
-        return self.epilogue or self.sums
 
 
 @dataclass(frozen=True)
@@ -92,30 +61,32 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     """Schedule a chain's module (`chain_module(chain)`) by `plan`."""
     sch = Schedule(module, debug_mask="none")
     input_cache = sch.get_sblock("input_cache")
-    convs = _all_conv_blocks(sch, chain, plan)
+    convs = all_conv_blocks(sch, chain, plan)
     sch.set_scope(input_cache, 0, plan.scope)
     for conv in convs:
-        _declare_reads(sch, conv, chain.conv[conv.number - 1])
+        declare_reads(sch, conv)
 
     output = sch.cache_write(convs[-1].result, 0, plan.scope)
     tiles = steps.write_back(sch, output, plan)
-    steps.name_part(sch, sch.get_loops(output)[3:], "write back output cache")
+    steps.name_part(sch, sch.get_loops(output)[3:], copies.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan) if placed else _place_last(sch, conv, tiles))
-    steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, "input cache read")
+    steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, copies.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        few = conv.blocks.filter_axes == len(FEW_INPUTS_LOOPS)
-        loops = FEW_INPUTS_LOOPS if few else FILTER_LOOPS
-        steps.stage_read(sch, conv.blocks.filter_cache, at, loops, f"filter #{conv.blocks.number} cache read")
+        part = copies.filter_read(conv.blocks.number)
+        steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer)
-    stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
+    stages = [_stage(sch, chain, plan, conv) for conv in placed]
+    stages.append(_input_stage(sch, input_cache, stages, plan))
     module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
-    return Schedule(guard_accumulators(module, _accumulators(sch, convs)), debug_mask="none")
+    module = guard_accumulators(module, _accumulators(sch, convs))
+    main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
+    return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
@@ -135,10 +106,29 @@ def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
     )
 
 
-def _input_stage(sch: Schedule, cache: SBlockRV) -> Stage:
-    """The input cache read, as rings need to know it."""
-    slabs, name = steps.extent(sch, sch.get_loops(cache)[-6]), steps.written(sch, cache).name
-    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, steps.all_slabs(sch, cache))
+def _input_stage(sch: Schedule, cache: SBlockRV, convs: Sequence[Stage], plan: Plan) -> Stage:
+    """The input cache read, as rings need to know it.
+
+    Args:
+        sch: with all convs placed.
+        cache: the block that reads the input.
+        convs: from the last to the first.
+        plan: that places them.
+    """
+    ho, name = sch.get(sch.get_loops(cache)[-6]), steps.written(sch, cache).name
+    slabs, last = int(ho.extent), steps.all_slabs(sch, cache)
+    ahead = min(_ahead_slabs(convs), last - slabs) if plan.buffering == "double" else 0
+    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, last, ho.loop_var, ahead)
+
+
+def _ahead_slabs(convs: Sequence[Stage]) -> int:
+    """The slabs of the input that one step of the first conv adds to those before it.
+
+    None where a stride steps over slabs: the next ones are then not those that follow.
+    """
+    kernels = [stage.conv for stage in convs if stage.conv]
+    steps_over = any(halo_slabs(kernel) < 0 for kernel in kernels)
+    return 0 if steps_over else convs[-1].step_slabs * kernels[-1].stride[0]
 
 
 def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
@@ -146,50 +136,12 @@ def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
     return {f"accumulator{conv.number}": sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
 
 
-def _all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan) -> list[ConvBlocks]:
-    """The blocks of all convs, in order."""
-    order = range(len(chain.conv))
-    # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
-    staging = reversed(order) if plan.filters == "resident" else order
-    blocks = [_conv_blocks(sch, chain, index, plan.scope) for index in staging]
-    return sorted(blocks, key=lambda conv: conv.number)
-
-
-def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlocks:
-    """Find a conv's blocks by name, stage its filter, put what it writes into `scope`."""
-    name = output_name(chain, index)
-    epilogue = sch.get_sblock(name) if has_epilogue(chain, index) else None
-    sums = sch.get_sblock(f"accumulator{index + 1}") if epilogue else sch.get_sblock(name)
-    if epilogue:
-        sch.set_scope(sums, 0, scope)
-    if name != "output":
-        sch.set_scope(epilogue or sums, 0, scope)
-    filter = filter_layout(chain.conv[index], chain.shapes[index][3])
-    inputs = chain.filter_shapes[index][1]
-    # Dense convs of few channels keep the documents' loop of 32, guarded.
-    rc_block = CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, inputs)
-    cache = sch.cache_read(sums, 1, scope)
-    return ConvBlocks(index + 1, sums, epilogue, cache, len(filter.physical_shape), rc_block)
-
-
-def _declare_reads(sch: Schedule, conv: ConvBlocks, asked: Conv2d) -> None:
-    """A conv reads whole blocks of its source and of its filter; its epilogue, of its sums.
-
-    A tile of a conv in groups needs the channels of its own groups alone, but these differ from tile to tile in number:
-    its source is made with all channels, as that of any other conv is.
-    """
-    steps.read_whole_blocks(sch, conv.sums, 0, BLOCK_AXES if asked.groups == 1 else (CHANNEL_AXIS, *BLOCK_AXES))
-    steps.read_whole_blocks(sch, conv.sums, 1, BLOCK_AXES if conv.filter_axes == len(FILTER_LOOPS) else LANE_AXIS)
-    if conv.epilogue:
-        steps.read_whole_blocks(sch, conv.epilogue, 0)
-
-
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
     n, ho, wo, ko, *inner = steps.fuse_producer(sch, conv.result, tiles.innermost)
     sch.reorder(n, ko, ho, wo, *inner)
     steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
-    steps.name_part(sch, [n, ko, ho, wo, *inner], f"conv2d #{conv.number}")
+    steps.name_part(sch, [n, ko, ho, wo, *inner], copies.convolution(conv.number))
     return Placed(conv, tiles, steps.all_slabs(sch, conv.result), _place_sums(sch, conv, wo, inner))
 
 
@@ -200,7 +152,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan) -> Plac
     tiles = steps.tile(sch, loops, plan)
     outer = len(sch.get_loops(conv.result)) - len(loops) - 2
     body = sch.get_loops(conv.result)[outer + 3 :]
-    steps.name_part(sch, body, f"conv2d #{conv.number}")
+    steps.name_part(sch, body, copies.convolution(conv.number))
     return Placed(conv, tiles, slabs, _place_sums(sch, conv, body[2], body[3:]))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.spec import Case, tensor_extents
-from hexconv.sweep import random_case
+from hexconv.sweep.random_case import random_case
 
 CASES = [random_case(seed, index) for seed in range(3) for index in range(200)]
 
