@@ -75,7 +75,7 @@ def with_arithmetic(
 ) -> Conv2d:
     conv = replace(conv, out_channels=draw(channels), bias=draw(st.booleans()))
     if dtype not in INTEGER_RANGE:
-        return replace(conv, activation=draw(st.sampled_from(("none", "relu"))))
+        return replace(conv, activation=draw(st.sampled_from(("none", "relu", "relu6"))))
     stays_int32 = is_last and draw(st.booleans())
     requantize = None if stays_int32 else draw(requantisations(dtype))
     return replace(conv, filter_zero_point=draw(zero_points(dtype)), requantize=requantize)

@@ -3,6 +3,7 @@
 from hexconv.analyze.arena import Arena, plan_arena
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
 from hexconv.analyze.traffic import planned_work
@@ -19,6 +20,7 @@ __all__ = [
     "WorkUsage",
     "cache_footprints",
     "cache_usage",
+    "copies_in_flight",
     "needed_macs",
     "needed_work",
     "plan_arena",

@@ -31,6 +31,10 @@ the first conv reads in one of its steps.
 
 Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
 
+Double buffering. A cache that is copied to or from more than once has two slots. A ring of the input has as many slabs
+more as one step of the first conv adds to its stripe, `step * stride`: they are read ahead. (None where a stride steps
+over slabs, since those that follow aren't those that come next.) What is copied once needs no second slot.
+
 Knob by knob: `h_split` scales everything that has rows, and each slab of halo is paid once a step, so larger steps
 waste less on it. `k_split` scales filter caches and the output cache; intermediates hold all channels whatever it is.
 Kernel rows, times dilation, are the halo; kernel columns cost filter elements only, since the width is whole. Stride
@@ -41,7 +45,7 @@ bytes, and int8, uint8 and float16 add accumulators, as do bias and activation.
 Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
@@ -89,14 +93,61 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
     """
     extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
-    caches = [PredictedCache("input_cache", "input", chain.dtype, _stripe(extents[0], slabs[0]))]
+    stripe = _stripe(extents[0], slabs[0] + ahead_slabs(chain, plan))
+    caches = [PredictedCache("input_cache", "input", chain.dtype, stripe)]
     for index in range(len(chain.conv)):
         caches.append(_filter_cache(chain, plan, index))
-        if _has_accumulator(chain, index):
+        if has_accumulator(chain, index):
             name = f"accumulator{index + 1}"
             caches.append(PredictedCache(name, "accumulator", chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
         caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
-    return tuple(caches)
+    doubled = doubled_caches(chain, plan)
+    return tuple(replace(cache, shape=(2, *cache.shape)) if cache.name in doubled else cache for cache in caches)
+
+
+def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
+    """The caches of two slots: one is computed on while the other is copied to or from.
+
+    >>> conv = Conv2d(out_channels=64)
+    >>> sorted(doubled_caches(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")))
+    ['filter1_cache', 'filter2_cache', 'output_cache']
+    """
+    if plan.buffering == "single":
+        return frozenset()
+    times = copy_times(chain, plan)
+    return frozenset(
+        name for name, runs in times.items() if runs > 1 and not (name == "input_cache" and plan.halo == "roll")
+    )
+
+
+def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
+    """How often each cache is copied to or from: the iterations of all loops around the copy."""
+    times, runs, last = {}, tensor_extents(chain)[-1].batch, len(chain.conv) - 1
+    for index in reversed(range(len(chain.conv))):
+        channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
+        stripes = row_steps(chain, plan, index)
+        tiles = runs * stripes * channel_tiles
+        if index == last:
+            times["output_cache"] = tiles
+        times[f"filter{index + 1}_cache"] = 1 if plan.filters == "resident" else tiles
+        runs = tiles if plan.order == "k_outer" and stripes > 1 else runs * stripes
+    return {**times, "input_cache": runs}
+
+
+def ahead_slabs(chain: Chain, plan: Plan) -> int:
+    """Slabs of the input that a ring holds beside a stripe, read ahead of it.
+
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> ahead_slabs(chain, Plan(h_split=2, order="h_outer", halo="roll", buffering="double"))
+    2
+    """
+    steps_over = any(halo_slabs(conv) < 0 for conv in chain.conv)
+    if plan.buffering == "single" or plan.halo != "roll" or steps_over:
+        return 0
+    slabs = stripe_slabs(chain, plan)
+    step = min(plan.h_split, slabs[1])
+    return min(step * chain.conv[0].stride[0], tensor_extents(chain)[0].row_blocks - slabs[0])
 
 
 def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
@@ -120,6 +171,15 @@ def row_steps(chain: Chain, plan: Plan, index: int) -> int:
     last = index == len(chain.conv) - 1
     slabs = tensor_extents(chain)[-1].row_blocks if last else stripe_slabs(chain, plan)[index + 1]
     return -(-slabs // plan.h_split)
+
+
+def halo_slabs(conv: Conv2d) -> int:
+    """Slabs of its source that two steps of a conv, one behind the other, both read; negative: that neither reads.
+
+    >>> halo_slabs(Conv2d(out_channels=1, kernel=(3, 3))), halo_slabs(Conv2d(out_channels=1))
+    (1, 0)
+    """
+    return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
 
 
 def slabs_read(conv: Conv2d, step: int) -> int:
@@ -156,7 +216,7 @@ def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: in
     return PredictedCache("output_cache", "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
 
 
-def _has_accumulator(chain: Chain, index: int) -> bool:
+def has_accumulator(chain: Chain, index: int) -> bool:
     """Whether the sums of conv `index` are not yet what it writes."""
     conv = chain.conv[index]
     changes = conv.bias or conv.activation != "none" or conv.requantize is not None

@@ -1,14 +1,15 @@
 """When each cache is live, read off the loop nest of a plan.
 
 A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement
-of that loop's body that touches it; a loop is one statement of the body around it. Rings (`halo = "roll"`) belong to
-the outermost level, whatever loops touch them: what they hold outlives every step.
+of that loop's body that touches it; a loop is one statement of the body around it. Rings (`halo = "roll"`) and caches
+of two slots (`buffering = "double"`) belong to the outermost level, whatever loops touch them: what they hold, or what
+is still copied to or from them, outlives every step.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import cache_footprints
+from hexconv.analyze.footprint import cache_footprints, doubled_caches
 from hexconv.analyze.nest import Leaf, Loop, Node, chain_nest
 from hexconv.spec import Chain, Plan
 
@@ -49,7 +50,7 @@ def statements(chain: Chain, plan: Plan) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""
     caches = cache_footprints(chain, plan)
     rings = {cache.name for cache in caches if plan.halo == "roll" and cache.role in ROLLED}
-    return _statements(chain_nest(chain, plan), rings=frozenset(rings))
+    return _statements(chain_nest(chain, plan), outermost=doubled_caches(chain, plan) | rings)
 
 
 def lifetimes(chain: Chain, plan: Plan) -> dict[str, Lifetime]:
@@ -78,18 +79,18 @@ def _walk(body: Sequence[Statement], now: int, first: dict[str, int], last: dict
 
 
 def _statements(
-    nodes: Sequence[Node], outside: frozenset[str] = frozenset(), rings: frozenset[str] = frozenset()
+    nodes: Sequence[Node], outside: frozenset[str] = frozenset(), outermost: frozenset[str] = frozenset()
 ) -> tuple[Statement, ...]:
     """The statements of one loop body.
 
     Args:
         nodes: the body.
         outside: caches that a loop further out owns.
-        rings: caches that this body owns though only one of its statements may touch them.
+        outermost: caches that this body owns though only one of its statements may touch them.
     """
     touched = [list(dict.fromkeys(_touches(node))) for node in nodes]
     shared = {name for names in touched for name in names if sum(name in other for other in touched) > 1}
-    mine = {name for name in shared | rings if name not in outside}
+    mine = {name for name in shared | outermost if name not in outside}
     body = []
     for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
         before = {name for other in touched[:index] for name in other}

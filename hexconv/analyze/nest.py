@@ -3,10 +3,10 @@
 It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` reads lifetimes off it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import PredictedCache, cache_footprints, row_steps
+from hexconv.analyze.footprint import doubled_caches, has_accumulator, row_steps, stripe_slabs
 from hexconv.spec import Chain, Plan, tensor_extents
 
 
@@ -17,10 +17,12 @@ class Leaf:
     Attributes:
         touches: names of caches, those that are read first.
         elementwise: whether it writes each element from the same element of what it reads.
+        copies_in: whether it copies from memory to a cache.
     """
 
     touches: tuple[str, ...]
     elementwise: bool = False
+    copies_in: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,28 @@ Node = Leaf | Loop
 
 
 def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
-    """The whole nest, loops of one iteration left out (they leave no trace in the lowered TIR)."""
-    last = len(chain.conv) - 1
-    staged = [Leaf((f"filter{index + 1}_cache",)) for index in range(last + 1)] if plan.filters == "resident" else []
+    """The whole nest, loops of one iteration left out (they leave no trace in the lowered TIR).
+
+    With two slots the first copy into a cache stands before the outermost statement that the others are in.
+    """
+    last, doubled = len(chain.conv) - 1, doubled_caches(chain, plan)
+    staged = [_copy_in(f"filter{index + 1}_cache") for index in range(last + 1)] if plan.filters == "resident" else []
     body = _conv(chain, plan, last, (Leaf(("output_cache",)),))
-    return (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
+    whole = (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
+    return tuple(part for node in whole for part in (*(_copy_in(n) for n in _copied_in(node) if n in doubled), node))
+
+
+def _copy_in(cache: str) -> Leaf:
+    """What fills a cache from memory."""
+    return Leaf((cache,), copies_in=True)
+
+
+def _copied_in(node: Node) -> Iterator[str]:
+    """The caches that a node fills from memory, in program order."""
+    if isinstance(node, Loop):
+        yield from (name for child in node.body for name in _copied_in(child))
+    elif node.copies_in:
+        yield from node.touches
 
 
 def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
@@ -55,7 +74,7 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
     """
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
     stripes = row_steps(chain, plan, index)
-    filter = () if plan.filters == "resident" else (Leaf((f"filter{index + 1}_cache",)),)
+    filter = () if plan.filters == "resident" else (_copy_in(f"filter{index + 1}_cache"),)
     tile = (*filter, *_blocks(chain, plan, index), *after)
     source = _source(chain, plan, index)
     if plan.order == "h_outer" or stripes == 1:
@@ -66,26 +85,25 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
 def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
-        return (Leaf(("input_cache",)),)
+        return (_copy_in("input_cache"),)
     return _conv(chain, plan, index - 1)
 
 
 def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """The blocks of one step: init, compute and, where there is one, the epilogue."""
-    caches = {cache.name: cache for cache in cache_footprints(chain, plan)}
     target = "output_cache" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"
     source = f"intermediate{index}" if index else "input_cache"
-    sums = f"accumulator{index + 1}" if f"accumulator{index + 1}" in caches else target
+    sums = f"accumulator{index + 1}" if has_accumulator(chain, index) else target
     body: list[Node] = [Leaf((sums,)), Leaf((sums, source, f"filter{index + 1}_cache"))]
     if sums != target:
         body.append(Leaf((sums, target), elementwise=True))
-    return _loops(_step(plan, chain, index, caches[target]), body)
+    return _loops(_step(plan, chain, index), body)
 
 
-def _step(plan: Plan, chain: Chain, index: int, target: PredictedCache) -> tuple[int, int, int]:
+def _step(plan: Plan, chain: Chain, index: int) -> tuple[int, int, int]:
     """Extents of ko_inner, ho_inner and wo."""
-    tensor = tensor_extents(chain)[index + 1]
-    return min(plan.k_split, tensor.channel_blocks), min(plan.h_split, target.shape[1]), tensor.column_blocks
+    tensor, slabs = tensor_extents(chain)[index + 1], stripe_slabs(chain, plan)[index + 1]
+    return min(plan.k_split, tensor.channel_blocks), min(plan.h_split, slabs), tensor.column_blocks
 
 
 def _loops(extents: Sequence[int], body: Sequence[Node]) -> tuple[Node, ...]:

@@ -14,16 +14,17 @@ its source, the slabs below
 
     0 if M = 0, else M * stride + halo          halo = (reach - 1 - stride) // 8 + 1
 
-and within a stripe also what the stripe's earlier steps made. Every slab that anything needs is then made once.
+and within a stripe also what the stripe's earlier steps made. A step that ends below slab E of the consumer, be it a
+whole one or the rest of a stripe, takes the source's slabs below E * stride + halo and leaves the others to later
+steps. Every slab that anything needs is then made once.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import row_steps, stripe_slabs
+from hexconv.analyze.footprint import halo_slabs, row_steps, stripe_slabs
 from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,17 @@ def _stripe(chain: Chain, plan: Plan, index: int, step: Step) -> Iterator[Step]:
     first = step.start * conv.stride[0]
     left = made_before(conv, step.there)
     for start in range(first, first + slabs, size):
-        there = max(left, start if start > first else 0)
-        yield Step(start, min(start + size, first + slabs, last), there if plan.halo == "roll" else 0)
+        if plan.halo == "roll":
+            there = max(left, start if start > first else 0)
+            yield Step(start, min(start + size, made_before(conv, step.end), last), there)
+        else:
+            yield Step(start, min(start + size, first + slabs, last))
 
 
 def made_before(conv: Conv2d, there: int) -> int:
-    """Slabs of its source that were made for a conv whose first `there` slabs are made.
+    """Slabs of its source that are made for a conv whose first `there` slabs are made.
 
     >>> made_before(Conv2d(out_channels=1, kernel=(3, 3)), 2), made_before(Conv2d(out_channels=1), 2)
     (3, 2)
     """
-    halo = (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
-    return there * conv.stride[0] + halo if there else 0
+    return there * conv.stride[0] + halo_slabs(conv) if there else 0

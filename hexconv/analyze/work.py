@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import needed_work
 from hexconv.analyze.traffic import planned_work
 from hexconv.lower.counting import Counts
@@ -18,6 +19,8 @@ class TrafficUsage:
         bytes: counted.
         predicted_bytes: of the closed form.
         needed_bytes: every element that matters once.
+        copies_in_flight: the most copies that were under way, counted.
+        predicted_copies_in_flight: of the closed form.
     """
 
     name: str
@@ -25,6 +28,13 @@ class TrafficUsage:
     bytes: int
     predicted_bytes: int
     needed_bytes: int
+    copies_in_flight: int
+    predicted_copies_in_flight: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether closed form and count say the same."""
+        return (self.bytes, self.copies_in_flight) == (self.predicted_bytes, self.predicted_copies_in_flight)
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ class WorkUsage:
         needed_macs: those of the logical outputs, once.
         traffic: by tensor, of what is counted.
         convs: by conv, of what is counted.
+        copies_in_flight: the most of each tensor, all tensors together; None where the kernel can't be counted.
     """
 
     traffic_bytes: int | None
@@ -63,19 +74,30 @@ class WorkUsage:
     needed_macs: int
     traffic: tuple[TrafficUsage, ...]
     convs: tuple[MacUsage, ...]
+    copies_in_flight: int | None
 
     @property
     def agrees(self) -> bool:
         """Whether closed form and count say the same of every tensor and every conv."""
-        traffic = all(tensor.bytes == tensor.predicted_bytes for tensor in self.traffic)
-        return traffic and all(conv.macs == conv.predicted_macs for conv in self.convs)
+        return all(tensor.agrees for tensor in self.traffic) and all(
+            conv.macs == conv.predicted_macs for conv in self.convs
+        )
 
 
 def work_usage(case: Case, counts: Counts) -> WorkUsage:
     """Compare the closed form of a case with what was counted in its lowered module."""
     planned, needed = planned_work(case.chain, case.plan), needed_work(case.chain)
+    in_flight = copies_in_flight(case.chain, case.plan)
     traffic = tuple(
-        TrafficUsage(name, _direction(name), counted, planned.traffic_bytes[name], needed.traffic_bytes[name])
+        TrafficUsage(
+            name=name,
+            direction=_direction(name),
+            bytes=counted,
+            predicted_bytes=planned.traffic_bytes[name],
+            needed_bytes=needed.traffic_bytes[name],
+            copies_in_flight=counts.copies_in_flight[name],
+            predicted_copies_in_flight=in_flight[name],
+        )
         for name, counted in counts.traffic_bytes.items()
     )
     convs = tuple(
@@ -88,13 +110,14 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
         needed_macs=sum(conv.needed_macs for conv in convs),
         traffic=traffic,
         convs=convs,
+        copies_in_flight=sum(tensor.copies_in_flight for tensor in traffic),
     )
 
 
 def uncounted_work(case: Case) -> WorkUsage:
     """What a case needs, where its kernel says nothing else: HVX instructions move and multiply vectors."""
     needed = needed_work(case.chain)
-    return WorkUsage(None, sum(needed.traffic_bytes.values()), None, sum(needed.macs.values()), (), ())
+    return WorkUsage(None, sum(needed.traffic_bytes.values()), None, sum(needed.macs.values()), (), (), None)
 
 
 def _direction(tensor: str) -> str:

@@ -66,6 +66,11 @@ def requantized(sums: Array, by: Requantize, dtype: str) -> Array:
     return np.clip(((high + nudge) >> bits) + by.zero_point, *INTEGER_RANGE[dtype]).astype(dtype)
 
 
+def activated(sums: Array, activation: str) -> Array:
+    """Sums behind their activation."""
+    return sums if activation == "none" else np.clip(sums, 0, 6 if activation == "relu6" else None)
+
+
 def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, columns: int) -> Array:
     """The inputs that one tap of the filter meets, one per output."""
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
@@ -77,5 +82,5 @@ def _stored(conv: Conv2d, sums: Array, dtype: str, is_last: bool) -> Array:
     """The sums as the next conv finds them."""
     if conv.requantize:
         return requantized(sums, conv.requantize, dtype)
-    activated = np.maximum(sums, 0) if conv.activation == "relu" else sums
-    return activated if is_last and dtype.startswith("float") else activated.astype(dtype)
+    result = activated(sums, conv.activation)
+    return result if is_last and dtype.startswith("float") else result.astype(dtype)

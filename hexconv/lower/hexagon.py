@@ -19,6 +19,7 @@ from tvm.target import Target, codegen
 from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
 from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
+from hexconv.lower.engine import call_engine
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
@@ -70,7 +71,7 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
         Unsupported: a workspace whose size isn't known before the run.
     """
     target = hexagon_target(isa)
-    finished = _finished(vtcm.place_in_vtcm(_flattened(module)), target)
+    finished = _finished(vtcm.place_in_vtcm(call_engine(_flattened(module))), target)
     workspaces = _workspaces(finished)
     return HexagonObject(
         isa=isa,

@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
+from hexconv.lower.dma import copy_by_dma
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
 
 
@@ -92,14 +93,15 @@ def lower(sch: Schedule) -> Lowered:
     targets = [_cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
-    labelled = rename_buffers(merged, targets)
+    named = rename_buffers(merged, targets)
+    labelled = copy_by_dma(named)
     return Lowered(
         module=drop_annotations(labelled),
         labelled=labelled,
         shaped=drop_annotations(shaped),
-        unmerged=drop_annotations(unmerged),
+        unmerged=drop_annotations(copy_by_dma(unmerged)),
         caches=_caches(shaped, targets),
-        allocations=tuple(_allocations(labelled, targets)),
+        allocations=tuple(_allocations(named, targets)),
     )
 
 

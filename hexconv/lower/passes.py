@@ -7,6 +7,7 @@ from tvm import s_tir, tirx
 
 from hexconv.lower.bounds import keep_inside
 from hexconv.lower.guards import guards_to_statements, hoist_guards
+from hexconv.lower.overlap import overlap
 from hexconv.lower.rings import allocate_outside, fold
 
 
@@ -32,12 +33,13 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def unblock(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to plain loops, every guard at the outermost loop that decides it, every index provably in its buffer."""
+    """Blocks to plain loops: guards at the loop that decides them, copies on their way, indices in their buffers."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
         _function_pass(fold),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),
+        _function_pass(overlap),
         tirx.transform.ConvertSSA(),
         tirx.transform.StmtSimplify(),
         _function_pass(keep_inside),

@@ -68,6 +68,15 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
     return func.with_body(body).without_attr(RINGS)
 
 
+def slab_of(statement: tirx.Stmt) -> tirx.Expr:
+    """The slab, counted in the whole tensor, that a statement writes to a folded ring."""
+    stores: list[tirx.BufferStore] = []
+    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
+    place = stores[0].indices[1]
+    assert isinstance(place, tirx.FloorMod), "a ring of more than one slab"
+    return place.a
+
+
 def _rings(func: tirx.PrimFunc) -> dict[str, int]:
     """Slabs by the name of the buffer."""
     attributes = func.attrs or {}

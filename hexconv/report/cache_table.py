@@ -25,10 +25,11 @@ COLUMNS = (
     "agrees",
     "traffic_bytes",  # copied between memory and caches, in the whole case
     "needed_traffic_bytes",
+    "copies_in_flight",  # under way at once, the most of each tensor added up
     "macs",  # done in the whole case
     "needed_macs",
 )
-COUNTS = tuple(name for name in COLUMNS if name == "elements" or name.endswith(("_elements", "bytes", "macs")))
+COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
 
 
 def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
@@ -43,6 +44,7 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
     return {
         "traffic_bytes": work.traffic_bytes,
         "needed_traffic_bytes": work.needed_traffic_bytes,
+        "copies_in_flight": work.copies_in_flight,
         "macs": work.macs,
         "needed_macs": work.needed_macs,
         "agrees": usage.agrees and work.agrees,

@@ -21,6 +21,10 @@ def work_table(judged: Sequence[tuple[Usage, WorkUsage]]) -> Table:
         for tensor in work.traffic:
             what = f"{tensor.name} {tensor.direction}"
             _add(table, usage.case, what, tensor.needed_bytes, tensor.predicted_bytes, tensor.bytes)
+        for tensor in work.traffic:
+            if tensor.predicted_copies_in_flight or tensor.copies_in_flight:
+                in_flight = (tensor.predicted_copies_in_flight, tensor.copies_in_flight)
+                _add(table, usage.case, f"{tensor.name} copies in flight", None, *in_flight)
         traffic = sum(tensor.predicted_bytes for tensor in work.traffic)
         _add(table, usage.case, "traffic", work.needed_traffic_bytes, traffic, work.traffic_bytes)
         for conv in work.convs:
@@ -30,7 +34,8 @@ def work_table(judged: Sequence[tuple[Usage, WorkUsage]]) -> Table:
     return table
 
 
-def _add(table: Table, case: str, what: str, needed: int, predicted: int, counted: int) -> None:
+def _add(table: Table, case: str, what: str, needed: int | None, predicted: int, counted: int) -> None:
     """One row."""
     times = f"{counted / needed:.2f}" if needed else ""
-    table.add_row(case, what, str(needed), str(predicted), str(counted), times, "yes" if predicted == counted else "NO")
+    least, same = str(needed) if needed is not None else "", "yes" if predicted == counted else "NO"
+    table.add_row(case, what, least, str(predicted), str(counted), times, same)

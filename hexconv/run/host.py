@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -10,8 +12,11 @@ import tvm
 from tvm.target import Target, codegen
 
 from hexconv.errors import RunFailed
+from hexconv.lower.engine import call_engine, needs_engine
 from hexconv.lower.poison import poison_caches
 from hexconv.lower.vtcm import place_in_vtcm
+from hexconv.run.copies import ANY_MOMENT, Copies, counts_of
+from hexconv.run.host_engine import opened
 from hexconv.run.poison import changed_bytes, poison
 from hexconv.run.runner import Array, Measurement, ShapeAndType
 
@@ -20,8 +25,15 @@ ALIGNMENT_BYTES = 128
 TARGET = Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
 
 
+@dataclass(frozen=True)
 class Host:
-    """The `llvm` target: code for the CPU that hexconv runs on."""
+    """The `llvm` target: code for the CPU that hexconv runs on.
+
+    Attributes:
+        copies: when asynchronous copies are performed.
+    """
+
+    copies: Copies = ANY_MOMENT
 
     @property
     def target(self) -> str:
@@ -32,18 +44,28 @@ class Host:
         """Run `main` once: caches and outputs start as poison, outputs lie between guards.
 
         Raises:
-            RunFailed: the kernel wrote beside an output.
+            RunFailed: the kernel wrote beside an output, or broke a promise of its asynchronous copies.
+            ToolMissing: it copies asynchronously, and there is no zig to build the copy engine.
         """
-        kernel = tvm.compile(place_in_vtcm(poison_caches(module)), target=TARGET)
+        engine = opened(self.copies) if needs_engine(module) else nullcontext()
+        kernel = _compiled(module)
         results = [Guarded.of(shape, dtype) for shape, dtype in outputs]
         arguments = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in inputs]
         arguments += [tvm.runtime.from_dlpack(result.array) for result in results]
         started = time.perf_counter()
-        kernel["main"](*arguments)
+        with engine as found:
+            kernel["main"](*arguments)
         seconds = time.perf_counter() - started
+        counts = counts_of(found) if found is not None else None
         for index, result in enumerate(results):
             result.check(f"output {index}")
-        return Measurement(tuple(result.array for result in results), seconds)
+        return Measurement(tuple(result.array for result in results), seconds, copies=counts)
+
+
+@lru_cache(maxsize=1)
+def _compiled(module: tvm.IRModule) -> tvm.runtime.Executable:
+    """The kernel of a module; that of the last one is kept for a run with other copies or other tensors."""
+    return tvm.compile(place_in_vtcm(poison_caches(call_engine(module))), target=TARGET)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import tvm
 
+from hexconv.run.copies import CopyCounts
+
 Array = np.ndarray[Any, np.dtype[Any]]
 ShapeAndType = tuple[tuple[int, ...], str]
 
@@ -34,12 +36,14 @@ class Measurement:
         seconds: wall time.
         counts: on a simulator.
         vtcm_bytes: the most VTCM that was in use at a time, in whole granules, where there is VTCM.
+        copies: what the copy engine did, where the kernel copies asynchronously.
     """
 
     outputs: tuple[Array, ...]
     seconds: float
     counts: Counts | None = None
     vtcm_bytes: int | None = None
+    copies: CopyCounts | None = None
 
 
 class Runner(Protocol):

@@ -9,11 +9,14 @@ import numpy as np
 from hexconv.compute.stored import FILTER_TAG
 from hexconv.layout import packed
 from hexconv.run.runner import Array
-from hexconv.spec import Chain, tensor_extents
+from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 
 SUM_BYTES = 8
 """The reference sums in float64 and int64."""
+
+RELU6_SPREAD = 8.0
+"""Then a tenth of the sums is above 6."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     """Tensors drawn from `seed`.
 
     Integers come from the whole range of their dtype. Floats are drawn from -1..1, filters scaled by the square root of
-    their fan-in, so that every tensor of a chain has values of the order of one.
+    their fan-in, so that every tensor of a chain has values of the order of one; before a relu6, which would else never
+    meet its 6, of the order of that.
     """
     random = np.random.default_rng(seed)
     shapes = [
@@ -43,7 +47,10 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     ]
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
-        filters=tuple(_values(random, shape, chain.dtype, sqrt(3 / prod(shape[1:]))) for shape in shapes),
+        filters=tuple(
+            _values(random, shape, chain.dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
+            for conv, shape in zip(chain.conv, shapes, strict=True)
+        ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
     )
 
@@ -79,6 +86,11 @@ def output_shape(chain: Chain) -> tuple[int, ...]:
 def _rest(dtype: str) -> float:
     """A value that would be seen in any result that it reached."""
     return INTEGER_RANGE[dtype][1] if dtype in INTEGER_RANGE else float("nan")
+
+
+def _spread(conv: Conv2d) -> float:
+    """Of the order of which a conv's sums should be."""
+    return RELU6_SPREAD if conv.activation == "relu6" else 1.0
 
 
 def _values(random: np.random.Generator, shape: tuple[int, ...], dtype: str, scale: float) -> Array:

@@ -20,8 +20,16 @@ other conv's step it is what earlier stripes left or, in the later steps of a st
 
     M = max(made, start of the step if it is not the first of its stripe)
 
+A step that makes the slabs below E of the consumer, be it whole or the rest of a stripe, takes the source's slabs below
+E * stride + halo; what its stripe has beyond them is left to the steps that need it.
+
 A ring has one slot for each slab of a stripe (R slabs), and slab s lies in slot s % R: when a stripe that starts at
 slab a is there, it is slabs a .. a + R - 1, all others are dead. `hexconv.lower.rings` folds the buffers.
+
+Read ahead (`buffering = "double"`). The ring of the input gets A slots more, and the read of the input runs A slabs
+ahead of what is needed: its stripes are R + A slabs, and what has been read before a step is A slabs more. So the
+copies of the A slabs that the next steps need are under way while a step computes, and they lie in no slot that it
+reads.
 
 Halide's sliding window and storage folding do this for stencils whose stride is 1; `Schedule.rolling_buffer` of TVM
 0.27 leaves the output cache too large and rolls one buffer at a time.
@@ -34,12 +42,15 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
+from hexconv.schedule import steps
 from hexconv.schedule.guards import Guards, add_guards
 from hexconv.spec import Conv2d
 from hexconv.spec.extents import ROW_BLOCK
 
 RINGS = "hexconv.rings"
 """Attribute of a scheduled function: how many slabs the ring of a buffer has, by the buffer's name."""
+AHEAD = "hexconv.ahead"
+"""Attribute of a scheduled function: by the buffer's name, how many slabs its read runs ahead, and of how many."""
 SLAB_AXIS = 1
 ZERO = tirx.const(0, "int32")
 
@@ -57,6 +68,8 @@ class Stage:
         stripe_slabs: slabs of one stripe.
         step_slabs: slabs of one step.
         all_slabs: slabs of the whole tensor.
+        ho: the loop over the slabs of a stripe, where it is made in one step.
+        ahead_slabs: how far it is made ahead of what is needed.
     """
 
     blocks: tuple[str, ...]
@@ -67,6 +80,13 @@ class Stage:
     stripe_slabs: int
     step_slabs: int
     all_slabs: int
+    ho: tirx.Var | None = None
+    ahead_slabs: int = 0
+
+    @property
+    def ring_slabs(self) -> int:
+        """Slots of its ring."""
+        return self.stripe_slabs + self.ahead_slabs
 
 
 def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
@@ -77,35 +97,97 @@ def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
         stages: from the output to the input.
     """
     slabs = _slab_expressions(module)
-    steps = [stage.ho_outer for stage in stages if stage.ho_outer is not None]
+    outer = [stage.ho_outer for stage in stages if stage.ho_outer is not None]
     output, *rolled = stages
-    there, begun = _start(slabs[output.blocks[-1]], steps), _later(output)
+    start = _start(slabs[output.blocks[-1]], outer)
+    consumer = _Reader(output.conv, start, _later(output), start + output.step_slabs, is_cut=False)
     guards: Guards = {}
-    consumer = output.conv
     for stage in rolled:
-        assert consumer is not None, "only the input, which comes last, is made by no conv"
-        made = _made(consumer, there, begun)
-        guards |= {name: [slabs[name] >= made] for name in stage.blocks}
+        made, needed = consumer.made(stage.ahead_slabs), consumer.needed(stage.ahead_slabs)
+        inside = [slabs[stage.blocks[-1]] < stage.all_slabs] if stage.ahead_slabs else []
+        guards |= {
+            name: [*inside, *(slabs[name] < end for end in needed), slabs[name] >= made] for name in stage.blocks
+        }
         if stage.ho_outer is not None:
-            start = _start(slabs[stage.blocks[-1]], steps)
+            start = _start(slabs[stage.blocks[-1]], outer)
             if stage.filter_block:
-                guards[stage.filter_block] = list(_makes_something(stage, start, made))
-            there, begun = tirx.max(made, tirx.Select(_later(stage), start, ZERO)), tirx.any(begun, _later(stage))
-        consumer = stage.conv
-    guarded = add_guards(module, guards)
-    rings = {stage.buffer: stage.stripe_slabs for stage in rolled}
-    return tvm.IRModule({"main": guarded["main"].with_attr(RINGS, rings)})
+                guards[stage.filter_block] = list(_makes_something(stage, start, made, needed))
+            consumer = _reader(stage, consumer, start)
+    guarded = add_guards(_lengthened(module, rolled), guards)["main"]
+    rings = {stage.buffer: stage.ring_slabs for stage in rolled}
+    ahead = {stage.buffer: [stage.ahead_slabs, stage.all_slabs] for stage in rolled if stage.ho is not None}
+    return tvm.IRModule({"main": guarded.with_attr({RINGS: rings, AHEAD: ahead})})
 
 
-def _made(consumer: Conv2d, there: tirx.Expr, begun: tirx.Expr) -> tirx.Expr:
-    """How many slabs of its source have been made for a consumer whose first `there` slabs are made.
+def halo_slabs(conv: Conv2d) -> int:
+    """Slabs of its source that two steps of a conv, one behind the other, both read; negative: that neither reads."""
+    return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
 
-    `begun` is whether there are any.
+
+@dataclass(frozen=True)
+class _Reader:
+    """One step of a conv, as the slabs of its source depend on it.
+
+    Attributes:
+        conv: that reads.
+        there: its slabs below this one are made before.
+        begun: whether there are any.
+        end: one past the last slab that the step makes.
+        is_cut: whether a step can end before its stripe's next one would start.
     """
-    stride, reach = consumer.stride[0], consumer.reach[0]
-    halo = (reach - 1 - stride) // ROW_BLOCK + 1
-    made = there * stride + halo
-    return tirx.Select(begun, made, ZERO) if halo > 0 else made
+
+    conv: Conv2d | None
+    there: tirx.Expr
+    begun: tirx.Expr
+    end: tirx.Expr
+    is_cut: bool
+
+    def made(self, ahead: int) -> tirx.Expr:
+        """How many slabs of its source have been made."""
+        behind = self._halo + ahead
+        made = self.there * self._stride + behind
+        return tirx.Select(self.begun, made, ZERO) if behind > 0 else made
+
+    def needed(self, ahead: int) -> list[tirx.Expr]:
+        """One past the last slab of its source that the step takes; none where that is all of its stripe."""
+        return [self.end * self._stride + (self._halo + ahead)] if self.is_cut else []
+
+    @property
+    def _stride(self) -> int:
+        assert self.conv is not None, "only the input, which comes last, is made by no conv"
+        return self.conv.stride[0]
+
+    @property
+    def _halo(self) -> int:
+        assert self.conv is not None, "only the input, which comes last, is made by no conv"
+        return halo_slabs(self.conv)
+
+
+def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr) -> _Reader:
+    """A step of `stage`, which makes what a step of `consumer` reads."""
+    assert stage.ho_outer is not None, "a step has a loop"
+    made = consumer.made(0)
+    stripe_end = [*consumer.needed(0), _at_zero(start, [stage.ho_outer]) + stage.stripe_slabs][0]
+    is_cut = consumer.is_cut or stage.stripe_slabs % stage.step_slabs != 0
+    return _Reader(
+        conv=stage.conv,
+        there=tirx.max(made, tirx.Select(_later(stage), start, ZERO)),
+        begun=tirx.any(consumer.begun, _later(stage)),
+        end=tirx.min(start + stage.step_slabs, stripe_end) if is_cut else start + stage.step_slabs,
+        is_cut=is_cut,
+    )
+
+
+def _lengthened(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
+    """Make the stripes longer by what is made ahead."""
+    longer = {stage.ho: stage.ring_slabs for stage in stages if stage.ho is not None and stage.ahead_slabs}
+
+    def lengthen(loop: tirx.For) -> tirx.For:
+        extent = next((slabs for ho, slabs in longer.items() if loop.loop_var.same_as(ho)), None)
+        return steps.with_extent(loop, extent, "ho") if extent else loop
+
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, lengthen)))})
 
 
 def _later(stage: Stage) -> tirx.Expr:
@@ -114,18 +196,21 @@ def _later(stage: Stage) -> tirx.Expr:
     return stage.ho_outer > 0
 
 
-def _makes_something(stage: Stage, start: tirx.Expr, made: tirx.Expr) -> Iterator[tirx.Expr]:
+def _makes_something(
+    stage: Stage, start: tirx.Expr, made: tirx.Expr, needed: Sequence[tirx.Expr]
+) -> Iterator[tirx.Expr]:
     """Whether a step makes any slab: otherwise its filter needn't be staged."""
     assert stage.ho_outer is not None, "a step has a loop"
     stripe_start = _at_zero(start, [stage.ho_outer])
     yield start < stage.all_slabs
-    for end in (start + stage.step_slabs, stripe_start + stage.stripe_slabs, tirx.const(stage.all_slabs, "int32")):
-        yield made < end
+    yield from (start < end for end in needed)
+    ends = [start + stage.step_slabs, stripe_start + stage.stripe_slabs, tirx.const(stage.all_slabs, "int32")]
+    yield from (made < end for end in [*ends, *needed])
 
 
-def _start(slab: tirx.Expr, steps: Sequence[tirx.Var]) -> tirx.Expr:
+def _start(slab: tirx.Expr, outer: Sequence[tirx.Var]) -> tirx.Expr:
     """The first slab of a step, from any slab of it: all loops inside of the step at 0."""
-    inside = [loop for loop in tirx.analysis.undefined_vars(slab, []) if not any(loop.same_as(step) for step in steps)]
+    inside = [loop for loop in tirx.analysis.undefined_vars(slab, []) if not any(loop.same_as(step) for step in outer)]
     return _at_zero(slab, inside)
 
 

@@ -6,6 +6,7 @@ A step takes and changes a `tvm.s_tir.Schedule`. Blocks keep the names that `hex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
@@ -150,6 +151,22 @@ def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
     """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
     first = next(loop for loop in loops if not _is_unit(sch, loop))
     sch.annotate(first, PART, part)
+
+
+def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
+    """The same loop, running `extent` times under its name; a part of the chain that began inside begins with it."""
+    begins: dict[str, str] = {}
+
+    def without_part(inner: tirx.For) -> tirx.For:
+        if PART not in inner.annotations:
+            return inner
+        begins[PART] = inner.annotations[PART]
+        rest = {key: value for key, value in inner.annotations.items() if key != PART}
+        return tirx.For(inner.loop_var, inner.min, inner.extent, inner.kind, inner.body, annotations=rest)
+
+    body = tvm_ffi.structural_map(loop.body, (tirx.For, without_part))
+    annotations = {**loop.annotations, LOOP_NAME: name, **begins}
+    return tirx.For(loop.loop_var, loop.min, extent, loop.kind, body, annotations=annotations)
 
 
 LOOP_NAME = "hexconv.loop"

@@ -32,9 +32,9 @@ from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.compute.chain import has_epilogue, output_name
-from hexconv.schedule import steps
+from hexconv.schedule import copies, steps
 from hexconv.schedule.guards import guard_accumulators
-from hexconv.schedule.roll import Stage, roll
+from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.spec import Chain, Plan
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
@@ -91,21 +91,24 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
 
     output = sch.cache_write(convs[-1].result, 0, plan.scope)
     tiles = steps.write_back(sch, output, plan)
-    steps.name_part(sch, sch.get_loops(output)[3:], "write back output cache")
+    steps.name_part(sch, sch.get_loops(output)[3:], copies.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan) if placed else _place_last(sch, conv, tiles))
-    steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, "input cache read")
+    steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, copies.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, f"filter #{conv.blocks.number} cache read")
+        steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, copies.filter_read(conv.blocks.number))
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer)
-    stages = [*(_stage(sch, chain, plan, conv) for conv in placed), _input_stage(sch, input_cache)]
+    stages = [_stage(sch, chain, plan, conv) for conv in placed]
+    stages.append(_input_stage(sch, input_cache, stages, plan))
     module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
-    return Schedule(guard_accumulators(module, _accumulators(sch, convs)), debug_mask="none")
+    module = guard_accumulators(module, _accumulators(sch, convs))
+    main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
+    return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
@@ -125,10 +128,29 @@ def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
     )
 
 
-def _input_stage(sch: Schedule, cache: SBlockRV) -> Stage:
-    """The input cache read, as rings need to know it."""
-    slabs, name = steps.extent(sch, sch.get_loops(cache)[-6]), steps.written(sch, cache).name
-    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, steps.all_slabs(sch, cache))
+def _input_stage(sch: Schedule, cache: SBlockRV, convs: Sequence[Stage], plan: Plan) -> Stage:
+    """The input cache read, as rings need to know it.
+
+    Args:
+        sch: with all convs placed.
+        cache: the block that reads the input.
+        convs: from the last to the first.
+        plan: that places them.
+    """
+    ho, name = sch.get(sch.get_loops(cache)[-6]), steps.written(sch, cache).name
+    slabs, last = int(ho.extent), steps.all_slabs(sch, cache)
+    ahead = min(_ahead_slabs(convs), last - slabs) if plan.buffering == "double" else 0
+    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, last, ho.loop_var, ahead)
+
+
+def _ahead_slabs(convs: Sequence[Stage]) -> int:
+    """The slabs of the input that one step of the first conv adds to those before it.
+
+    None where a stride steps over slabs: the next ones are then not those that follow.
+    """
+    kernels = [stage.conv for stage in convs if stage.conv]
+    steps_over = any(halo_slabs(kernel) < 0 for kernel in kernels)
+    return 0 if steps_over else convs[-1].step_slabs * kernels[-1].stride[0]
 
 
 def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
@@ -170,7 +192,7 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles) -> Placed:
     n, ho, wo, ko, *inner = steps.fuse_producer(sch, conv.result, tiles.innermost)
     sch.reorder(n, ko, ho, wo, *inner)
     steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
-    steps.name_part(sch, [n, ko, ho, wo, *inner], f"conv2d #{conv.number}")
+    steps.name_part(sch, [n, ko, ho, wo, *inner], copies.convolution(conv.number))
     return Placed(conv, tiles, steps.all_slabs(sch, conv.result), _place_sums(sch, conv, wo, inner))
 
 
@@ -181,7 +203,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan) -> Plac
     tiles = steps.tile(sch, loops, plan)
     outer = len(sch.get_loops(conv.result)) - len(loops) - 2
     body = sch.get_loops(conv.result)[outer + 3 :]
-    steps.name_part(sch, body, f"conv2d #{conv.number}")
+    steps.name_part(sch, body, copies.convolution(conv.number))
     return Placed(conv, tiles, slabs, _place_sums(sch, conv, body[2], body[3:]))
 
 

@@ -8,6 +8,8 @@ from pydantic.dataclasses import dataclass
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
 from hexconv.spec.requantize import Requantize, ZeroPoint
 
+Activation = Literal["none", "relu", "relu6"]
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Padding:
@@ -43,7 +45,7 @@ class Conv2d:
         dilation: (rows, columns) between two taps of the filter.
         padding: around this conv's input, per side.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
-        activation: `"relu"` after the bias, for float chains.
+        activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains.
         filter_zero_point: what is subtracted from each filter element, for integer chains.
         requantize: how an integer chain returns to 8 bits; the last conv may leave it out and stay int32.
     """
@@ -54,7 +56,7 @@ class Conv2d:
     dilation: Pair = (1, 1)
     padding: Annotated[Padding, BeforeValidator(_padding)] = Padding()
     bias: bool = False
-    activation: Literal["none", "relu"] = "none"
+    activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
     requantize: Requantize | None = None
 

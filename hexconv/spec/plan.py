@@ -11,6 +11,7 @@ from hexconv.spec.fields import STRICT, Size
 Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
 Filters = Literal["per_tile", "resident"]
+Buffering = Literal["single", "double"]
 Kernel = Literal["plain", "hvx"]
 
 
@@ -27,6 +28,9 @@ class Plan:
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
             `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
         filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
+        buffering: `"single"`, what a step needs is copied in, computed on and copied out, one after the other;
+            `"double"`, the next stripe of the input and the next filter tile are copied in, and the last output tile is
+            copied out, while a step computes.
         kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
             which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
@@ -41,6 +45,7 @@ class Plan:
     order: Order = "k_outer"
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
+    buffering: Buffering = "single"
     kernel: Kernel = "plain"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
@@ -65,7 +70,7 @@ class Plan:
         >>> Plan(order="h_outer", filters="resident").slug
         'ks1-hs1-h_outer-resident'
         """
-        stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile"}
+        stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile", self.buffering: "single"}
         knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
         kernel = f"-{self.kernel}" if self.kernel != "plain" else ""

@@ -8,8 +8,10 @@ import numpy as np
 
 from hexconv.spec import Conv2d, Requantize
 from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.spec.conv import Activation
 
 Random = np.random.Generator
+ACTIVATIONS: tuple[Activation, ...] = ("none", "relu", "relu6")
 
 
 def random_zero_point(random: Random, dtype: Dtype) -> int:
@@ -31,7 +33,7 @@ def with_arithmetic(
     """
     biased = [replace(conv, bias=bool(random.integers(2))) for conv in convs]
     if dtype not in INTEGER_RANGE:
-        return tuple(replace(conv, activation="relu" if random.integers(2) else "none") for conv in biased)
+        return tuple(replace(conv, activation=ACTIVATIONS[random.integers(len(ACTIVATIONS))]) for conv in biased)
     quantised = [
         replace(
             conv,

@@ -8,6 +8,7 @@ from hexconv.analyze import WorkUsage, cache_footprints, shared_allocations, wor
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
+from hexconv.run.copies import MOMENTS, Copies
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
@@ -41,11 +42,9 @@ def judge(case: Case, seed: int = 0) -> Verdict:
     try:
         lowered = lower_case(case)
         differences = (*_differences(case, lowered), *miscounts(work_usage(case, count(lowered))))
-        reasons = (*differences, *errors_of(run_case(case, lowered, Host(), seed).check))
+        reasons = (*differences, *(error for host in _hosts(case, seed) for error in _run(case, lowered, host, seed)))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
-    except RunFailed as failure:
-        return Verdict(case, "disagrees", (f"the run gave no answer: {failure}",))
     return Verdict(case, "disagrees" if reasons else "agrees", reasons)
 
 
@@ -64,9 +63,26 @@ def miscounts(work: WorkUsage) -> Iterator[str]:
     for tensor in work.traffic:
         if tensor.bytes != tensor.predicted_bytes:
             yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
+        if tensor.copies_in_flight != tensor.predicted_copies_in_flight:
+            counts = f"closed form {tensor.predicted_copies_in_flight}, counted {tensor.copies_in_flight}"
+            yield f"copies of {tensor.name} in flight: {counts}"
     for conv in work.convs:
         if conv.macs != conv.predicted_macs:
             yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
+
+
+def _hosts(case: Case, seed: int) -> tuple[Host, ...]:
+    """This machine; where copies are asynchronous, with each moment at which they may happen."""
+    return (Host(),) if case.plan.buffering == "single" else tuple(Host(Copies(moment, seed)) for moment in MOMENTS)
+
+
+def _run(case: Case, lowered: Lowered, host: Host, seed: int) -> Iterator[str]:
+    """What is wrong with a run of a case."""
+    copies = f", with {host.copies.moment} copies" if case.plan.buffering == "double" else ""
+    try:
+        yield from (f"{error}{copies}" for error in errors_of(run_case(case, lowered, host, seed).check))
+    except RunFailed as failure:
+        yield f"the run gave no answer: {failure}{copies}"
 
 
 def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:

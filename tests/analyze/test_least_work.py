@@ -5,6 +5,7 @@ The count is of the lowered loops (`hexconv.run.count`); nothing in it knows the
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -62,6 +63,26 @@ def test_its_result_is_right(name: str) -> None:
     small = replace(chain, input=(2, 37, 21, 40), conv=tuple(replace(conv, out_channels=40) for conv in chain.conv))
     case = Case(name, small, replace(LEAST, k_split=2))
     assert run_case(case, lower_case(case), Host()).check.passed
+
+
+TALL = Conv2d(out_channels=3, kernel=(5, 1))
+
+
+@pytest.mark.parametrize("filters", ["per_tile", "resident"])
+@pytest.mark.parametrize("h_split", [2, 3])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_rest_of_a_stripe_takes_nothing_that_a_later_step_takes_again(
+    stride: int, h_split: int, filters: Literal["per_tile", "resident"]
+) -> None:
+    """Stripes of h_split + 1 slabs, made in steps of h_split: the second step of each is a rest."""
+    chain = Chain(input=(1, 130, 2, 3), conv=(replace(TALL, stride=(stride, 1)), TALL, TALL))
+    case = Case("rest", chain, Plan(h_split=h_split, order="h_outer", halo="roll", filters=filters))
+    lowered = lower_case(case)
+    work, needed = work_usage(case, count(lowered)), needed_work(chain)
+    assert work.agrees
+    assert work.macs == work.needed_macs
+    assert {t.name: t.bytes for t in work.traffic}["input"] == needed.traffic_bytes["input"]
+    assert run_case(case, lowered, Host()).check.passed
 
 
 # Slabs between the stripes that nothing reads: what came before a stripe is then not all that lies below it.

@@ -49,7 +49,8 @@ def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
     for index, conv in enumerate(chain.conv):
         bias = tensors.biases[index]
         sums = by_scipy(conv, expected, tensors.filters[index], 0) + (0 if bias is None else bias)
-        expected = (np.maximum(sums, 0) if conv.activation == "relu" else sums).astype(np.float32)
+        ceiling = 6 if conv.activation == "relu6" else np.inf
+        expected = (sums if conv.activation == "none" else np.maximum(sums, 0)).clip(max=ceiling).astype(np.float32)
     found = reference(chain, tensors.image, tensors.filters, tensors.biases)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -94,3 +95,13 @@ def test_ties_go_where_the_rounding_says() -> None:
     for rounding, expected in halves.items():
         by = Requantize(multiplier=2**30, shift=-1, rounding=rounding)
         assert requantized(sums, by, "int8").tolist() == expected
+
+
+def test_relu6_is_what_is_between_0_and_6_and_random_tensors_meet_both_ends() -> None:
+    chain = Chain(input=(1, 16, 16, 32), conv=(Conv2d(out_channels=32, activation="relu6"),))
+    tensors = random_tensors(chain)
+    found = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    sums = by_scipy(chain.conv[0], tensors.image, tensors.filters[0], 0)
+    np.testing.assert_allclose(found, np.minimum(np.maximum(sums, 0), 6), rtol=1e-9)
+    assert 0.02 < np.mean(found == 6) < 0.4
+    assert 0.2 < np.mean(found == 0) < 0.8

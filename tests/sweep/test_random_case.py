@@ -64,7 +64,7 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *(f"kernel {axis} {size}" for axis in ("rows", "columns") for size in range(1, 8)),
         *(f"{name} {pair}" for name in ("stride", "dilation") for pair in pairs),
         *(f"padding of conv {index}: {kind}" for index in range(4) for kind in ("none", "asymmetric")),
-        *("bias True", "bias False", "activation relu", "activation none"),
+        *("bias True", "bias False", "activation relu", "activation relu6", "activation none"),
         *("rounding away", "rounding up", "rounding none"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }

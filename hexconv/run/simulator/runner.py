@@ -12,6 +12,7 @@ import tvm
 from hexconv.errors import Overran, RunFailed
 from hexconv.lower import vtcm
 from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
+from hexconv.run.copies import ANY_MOMENT, Copies, counts_of
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
 from hexconv.run.simulator.image import Image, laid_out, opened
 from hexconv.run.simulator.needs import (
@@ -39,6 +40,7 @@ class Simulator:
         memory_bytes: the memory a run may have.
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
         counter_start: what the counters hold before the kernel.
+        copies: when asynchronous copies are performed.
     """
 
     arch: str = vtcm.DEFAULT_ARCH
@@ -46,6 +48,7 @@ class Simulator:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     tick_microseconds: int = 250_000
     counter_start: int = 0
+    copies: Copies = ANY_MOMENT
 
     @property
     def target(self) -> str:
@@ -95,6 +98,7 @@ class Simulator:
         arguments = [image.tensor(index, array.shape, str(array.dtype)) for index, array in enumerate(inputs)]
         for argument, array in zip(arguments, inputs, strict=True):
             argument[...] = array
+        self.copies.ask(header["copies"])
         started = time.perf_counter()
         ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
         seconds = time.perf_counter() - started
@@ -102,7 +106,9 @@ class Simulator:
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
-        return Measurement(tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]))
+        return Measurement(
+            tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]), counts_of(header["copies"])
+        )
 
 
 def _numbered(name: str, tensors: Sequence[object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The structures that host and harness share, as NumPy sees them; harness/image.h has the same in C.
+"""The structures that host and harness share, as NumPy sees them; image.h and copies.h of the harness have them in C.
 
 The harness refuses an image whose header has another size than its own.
 """
@@ -10,6 +10,7 @@ import numpy as np
 MAGIC = 0x48584356
 MAX_ARGUMENTS = 64
 MAX_DIMENSIONS = 8
+MAX_QUEUES = 64
 TEXT_BYTES = 1024
 
 
@@ -60,6 +61,16 @@ ARGUMENT = _structure(
     ("shape", np.dtype("<i8"), (MAX_DIMENSIONS,)),
 )
 COMPLAINT = _structure(("kind", U32), ("arena", U32), ("serial", U32), ("bytes", U32), ("distance", U32))
+COPIES = _structure(
+    ("moment", U32),
+    ("seed", U32),
+    ("fault", U32),
+    ("queue", U32),
+    ("group", U32),
+    ("bytes", U32),
+    ("moved_bytes", U64, (MAX_QUEUES,)),
+    ("most_in_flight", U32, (MAX_QUEUES,)),
+)
 HEADER = _structure(
     ("magic", U32),
     ("header_bytes", U32),
@@ -81,5 +92,6 @@ HEADER = _structure(
     ("fault_address", U32),
     ("base_address", U32),
     ("complaint", COMPLAINT),
+    ("copies", COPIES),
     ("text", np.dtype("S1"), (TEXT_BYTES,)),
 )

@@ -26,6 +26,7 @@ _HARNESS_FLAGS = (
     *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"),
     *("-fno-stack-protector", "-fno-sanitize=all"),
 )
+_HOST_FLAGS = ("-shared", "-fPIC", "-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fno-sanitize=all")
 _LIBRARY_FLAGS = ("-O", "ReleaseFast", "-ffunction-sections", "-fstrip", "-lc")
 _LIBRARIES = ("compiler_rt.zig", "c.zig")
 
@@ -71,6 +72,26 @@ def probe_program() -> Path:
             _zig("cc", "-target", ZIG_TARGET, *flags, str(assembly), "-o", str(path))
 
     return cached("probes", key, build)
+
+
+def engine_library() -> Path:
+    """The harness's copy engine as a shared library for this machine.
+
+    Raises:
+        ToolMissing: no zig, or a cache folder that can't be written.
+    """
+    folder = resources.files("hexconv.run.simulator") / "harness"
+    names = ("copies.c", "copies.h", "counters.h", "host/counters.c")
+    key = content_key(
+        zig_version(), *_HOST_FLAGS, *(part for name in names for part in (name, folder.joinpath(name).read_bytes()))
+    )
+
+    def build(path: Path) -> None:
+        with resources.as_file(folder) as place:
+            units = [str(place / name) for name in names if name.endswith(".c")]
+            _zig("cc", *_HOST_FLAGS, *units, "-o", str(path))
+
+    return cached("engines", key, build)
 
 
 def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "copies.h"
+
 enum {
     IMAGE_MAGIC = 0x48584356,
     MAX_ARGUMENTS = 64,
@@ -69,6 +71,7 @@ struct image {
     uint32_t peak_bytes[ARENAS];
     uint32_t signal, fault_address, base_address;
     struct complaint complaint;
+    struct copies copies;
     char text[TEXT_BYTES];
 };
 

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
 
+#include "copies.h"
 #include "counters.h"
 #include "image.h"
 #include "system.h"
@@ -67,9 +68,11 @@ static int call_kernel(void) {
     static TVMFFIAny arguments[MAX_ARGUMENTS];
     static TVMFFIAny result;
     for (uint32_t i = 0; i < image->argument_count; i++) describe(&image->arguments[i], &tensors[i], &arguments[i]);
+    copies_open(&image->copies);
     counters_resume();
     const int status = __tvm_ffi_main(NULL, arguments, (int32_t)image->argument_count, &result);
     counters_pause();
+    copies_close();
     return status;
 }
 

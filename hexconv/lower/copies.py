@@ -1,0 +1,121 @@
+"""The copies between memory and caches in a lowered function: what is copied, and inside of which loops."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.lower import queues
+from hexconv.schedule import copies as parts
+from hexconv.schedule.steps import PART
+
+
+@dataclass(frozen=True)
+class Ring:
+    """How far the read into a ring runs ahead, and the slabs of the whole tensor."""
+
+    ahead_slabs: int
+    all_slabs: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The part of a nest that fills one cache, or empties it.
+
+    Attributes:
+        queue: of its tensor.
+        user: the part that computes from the cache, or into it.
+        is_in: whether it fills the cache.
+        cache: the buffer.
+        loops: around it, the outermost first.
+        ring: how the read into a ring runs ahead; None where the cache is no ring.
+    """
+
+    queue: int
+    user: str
+    is_in: bool
+    cache: tirx.Var
+    loops: tuple[tirx.For, ...]
+    ring: Ring | None
+
+    @property
+    def times(self) -> int:
+        """How often it runs."""
+        return prod(int(loop.extent) for loop in self.loops)
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the cache gets a second slot."""
+        return self.ring is None and self.times > 1
+
+
+def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]:
+    """All copies of a function (no blocks), by the name of their part.
+
+    Args:
+        func: with the loops that begin parts annotated.
+        rings: by the name of the cache.
+    """
+    found: dict[str, Copy] = {}
+    convs = sum(argument.name.startswith("filter") for argument in func.params)
+
+    def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> None:
+        part = part_of(statement)
+        if part in _queues(convs):
+            found[part] = _copy(part, statement, loops, convs, rings)
+        elif isinstance(statement, tirx.For):
+            visit(statement.body, (*loops, statement))
+        else:
+            for inner in inside(statement):
+                visit(inner, loops)
+
+    visit(func.body, ())
+    return found
+
+
+def part_of(statement: tirx.Stmt) -> str | None:
+    """The part of the chain that a statement begins with, guarded or not."""
+    while isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
+        statement = statement.then_case
+    return (
+        str(statement.annotations[PART]) if isinstance(statement, tirx.For) and PART in statement.annotations else None
+    )
+
+
+def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
+    """The statements that a sequence or a guard holds."""
+    if isinstance(statement, tirx.SeqStmt):
+        return list(statement.seq)
+    if isinstance(statement, tirx.IfThenElse):
+        return [case for case in (statement.then_case, statement.else_case) if case is not None]
+    return []
+
+
+def _queues(convs: int) -> dict[str, int]:
+    """The queue of every part that copies."""
+    filters = {parts.filter_read(number): number for number in range(1, convs + 1)}
+    return {parts.INPUT_READ: queues.INPUT, **filters, parts.WRITE_BACK: convs + 1}
+
+
+def _copy(part: str, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
+    """One part that copies."""
+    queue, is_in = _queues(convs)[part], part != parts.WRITE_BACK
+    cache = next(_written(statement) if is_in else _read(statement))
+    user = parts.convolution(min(max(queue, 1), convs))
+    return Copy(queue, user, is_in, cache, loops, rings.get(cache.name))
+
+
+def _written(statement: tirx.Stmt) -> Iterator[tirx.Var]:
+    """The buffers that a statement writes."""
+    stores: list[tirx.BufferStore] = []
+    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
+    return (store.buffer for store in stores)
+
+
+def _read(statement: tirx.Stmt) -> Iterator[tirx.Var]:
+    """The buffers that a statement copies from."""
+    stores: list[tirx.BufferStore] = []
+    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
+    return (store.value.source for store in stores)

@@ -1,0 +1,45 @@
+"""From TVM's builtins for copies to calls of the copy engine that this project brings (run/simulator/harness/copies.c).
+
+before:  dma_copy(q, target, source, bytes, bypass)           after:  hexconv_copy(q, target, source, bytes)
+         dma_start_group(q); dma_end_group(q)                         hexconv_start_group(q); hexconv_end_group(q)
+         dma_wait(q, k)                                               hexconv_wait(q, k)
+
+TVM itself lowers the builtins to packed functions of the device (`device_api.hexagon.dma_copy`, ...), which only its
+runtime for Hexagon has.
+"""
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+
+from hexconv.lower import queues
+
+FUNCTIONS = {
+    queues.COPY: "hexconv_copy",
+    queues.START: "hexconv_start_group",
+    queues.END: "hexconv_end_group",
+    queues.WAIT: "hexconv_wait",
+}
+
+
+def call_engine(module: tvm.IRModule) -> tvm.IRModule:
+    """Let a module's copies be done by the engine."""
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.Evaluate, _called)))})
+
+
+def needs_engine(module: tvm.IRModule) -> bool:
+    """Whether a module copies asynchronously."""
+    found: list[tirx.Evaluate] = []
+    tvm_ffi.structural_walk(module["main"].body, (tirx.Evaluate, found.append))
+    return any(queues.queue_of(node, op) is not None for node in found for op in FUNCTIONS)
+
+
+def _called(node: tirx.Evaluate) -> tirx.Evaluate:
+    call = node.value
+    name = FUNCTIONS.get(call.op) if isinstance(call, Call) else None
+    if name is None:
+        return node
+    arguments = call.args[:4] if call.op.same_as(queues.COPY) else call.args
+    return tirx.Evaluate(tirx.call_extern("int32", name, *arguments))

@@ -1,0 +1,180 @@
+"""Copies that are under way while the schedule computes: when each one starts, and what waits for it.
+
+TVM's own pass (`InjectSoftwarePipeline`) overlaps the iterations of one loop whose body is blocks. Here a copy stands
+inside of several loops, its next iteration may be one of a loop further out, guards leave some of them out, and a ring
+has more than two slots. So this project starts and waits by itself, with the builtins that TVM's pass ends in.
+
+Each tensor has a queue of its own. A queue holds groups of copies, and `dma_wait(queue, k)` returns once at most k of
+them, the youngest, are under way.
+
+Copies in. A cache that is filled T times has two slots; step t uses slot t % 2, where t counts the iterations of all
+loops around the copy. A step first starts the copies of step t + 1, whose slot step t - 1 has left, and then waits for
+its own:
+
+    before:  for a, b:                              after:  start copies of (0, 0) into slot 0
+                 copy (a, b) into the cache                 for a, b:
+                 compute from the cache                         if t + 1 < T: start copies of t + 1; wait for all but 1
+                                                                else: wait for all
+                                                                compute from slot t % 2
+
+A cache that is filled once has one slot: its copies are waited for by the conv that uses them.
+
+Rings. The read of the input runs ahead by itself (`hexconv.schedule.roll`), one group a slab: a step waits until no
+more are under way than the slabs that have been read ahead of its stripe.
+
+Copies out. The output cache has two slots if it is written more than once. Before a step computes into its slot, no
+more than the copies of the step before are under way; the function ends with a wait for all.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.lower import queues
+from hexconv.lower.copies import Copy, Ring, copies_of, inside, part_of
+from hexconv.lower.rings import slab_of
+from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
+from hexconv.schedule.copies import BUFFERING
+from hexconv.schedule.roll import AHEAD
+
+Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
+
+
+def overlap(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Let copies run while a function computes, if its plan says so (no blocks, rings folded, buffers not yet flat)."""
+    attributes = func.attrs or {}
+    if BUFFERING not in attributes:
+        return func.without_attr(AHEAD)
+    rings = {str(name): Ring(*map(int, slabs)) for name, slabs in attributes.get(AHEAD, {}).items()}
+    found = copies_of(func, rings)
+    body = with_slots(func.body, [copy for copy in found.values() if copy.has_slots])
+    return func.with_body(_Overlap(found).whole(body)).without_attr(AHEAD).without_attr(BUFFERING)
+
+
+class _Overlap:
+    """A function whose copies become groups; what has to stand in front of all loops is collected on the way."""
+
+    def __init__(self, copies: dict[str, Copy]) -> None:
+        self._copies = copies
+        self._first: list[tirx.Stmt] = []
+
+    def whole(self, body: tirx.Stmt) -> tirx.Stmt:
+        """The body of the function."""
+        done: list[tirx.Stmt] = []
+        for statement in inside(body):
+            rewritten = list(self._rewritten(statement))
+            done += [*self._first, *rewritten]
+            self._first = []
+        out = next(copy for copy in self._copies.values() if not copy.is_in)
+        return tirx.SeqStmt([*done, queues.wait(out.queue, 0)])
+
+    def _rewritten(self, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
+        """What a statement becomes."""
+        part = part_of(statement)
+        if part in self._copies:
+            yield from self._started(self._copies[part], statement)
+        elif user := self._user(part):
+            yield from (*self._before(user), statement)
+        elif isinstance(statement, tirx.SeqStmt):
+            yield from self._sequence(statement)
+        elif isinstance(statement, tirx.For):
+            yield _around(statement, self._rewritten(statement.body))
+        else:
+            yield statement
+
+    def _sequence(self, sequence: tirx.SeqStmt) -> Iterator[tirx.Stmt]:
+        """A sequence; a conv that is several statements waits before the first of them."""
+        waited: set[str] = set()
+        for statement in sequence.seq:
+            user = self._user(part_of(statement))
+            yield from (statement,) if user in waited else self._rewritten(statement)
+            waited |= {user} if user else set()
+
+    def _user(self, part: str | None) -> str | None:
+        """The conv that a part belongs to: the whole of it, or one of its blocks."""
+        users = (copy.user for copy in self._copies.values())
+        return next((user for user in users if part is not None and f"{part} ".startswith(f"{user} ")), None)
+
+    def _before(self, user: str) -> Iterator[tirx.Stmt]:
+        """What a conv waits for: copies in without a slot to spare, and the last but one copy out."""
+        for copy in self._copies.values():
+            if copy.user == user and copy.is_in and not copy.has_slots and not _runs_ahead(copy):
+                yield queues.wait(copy.queue, 0)
+            if copy.user == user and not copy.is_in and copy.has_slots:
+                yield queues.wait(copy.queue, 1)
+
+    def _started(self, copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
+        """The copies themselves."""
+        if _runs_ahead(copy):
+            yield from _ring_groups(copy, statement)
+        elif copy.is_in and copy.has_slots:
+            zeros = [tirx.const(0, "int32")] * len(copy.loops)
+            self._first.append(_group(copy, _at(copy, statement, zeros, tirx.const(0, "int32"))))
+            yield _next_group(copy, statement)
+        else:
+            yield _group(copy, statement)
+
+
+def _next_group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
+    """Start what the next step copies in, if there is one, and wait for what this step needs."""
+    following = step_number(copy.loops) + 1
+    started = _group(copy, _at(copy, statement, next_step(copy.loops), slot_of(following)))
+    last = queues.wait(copy.queue, 0)
+    return tirx.IfThenElse(following < copy.times, tirx.SeqStmt([started, queues.wait(copy.queue, 1)]), last)
+
+
+def _at(copy: Copy, statement: tirx.Stmt, values: Sequence[tirx.Expr], slot: tirx.Expr) -> tirx.Stmt:
+    """The copies of another step, in its slot."""
+
+    def move(store: tirx.BufferStore) -> tirx.BufferStore:
+        return tirx.BufferStore(store.buffer, store.value, [slot, *store.indices[1:]])
+
+    # Slots last: they are said in the variables of this step.
+    return tvm_ffi.structural_map(_substituted(statement, copy.loops, values), (tirx.BufferStore, move))
+
+
+def _substituted(node: Node, loops: Sequence[tirx.For], values: Sequence[tirx.Expr]) -> Node:
+    """A statement or an expression at other values of loop variables."""
+
+    def value(variable: tirx.Var) -> tirx.Expr:
+        found = (new for loop, new in zip(loops, values, strict=True) if loop.loop_var.same_as(variable))
+        return next(found, variable)
+
+    return tvm_ffi.structural_map(node, (tirx.Var, value))
+
+
+def _runs_ahead(copy: Copy) -> bool:
+    """Whether a copy fills a ring ahead of its stripe."""
+    return copy.ring is not None and copy.ring.ahead_slabs > 0
+
+
+def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
+    """One group a slab, and a wait for all but those that are read ahead of the stripe."""
+    assert isinstance(statement, tirx.For), "slabs are read in a loop"
+    assert copy.ring, "a ring that is read ahead"
+    yield _around(statement, [_group_inside(copy, statement.body)])
+    ahead, stripe = copy.ring.ahead_slabs, int(statement.extent) - copy.ring.ahead_slabs
+    start = _substituted(slab_of(statement), [statement], [tirx.const(0, "int32")])
+    beyond = copy.ring.all_slabs - stripe - start
+    yield queues.wait(copy.queue, tirx.max(tirx.min(beyond, ahead), 0))
+
+
+def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
+    """A group of what a guard lets through."""
+    if isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
+        return tirx.IfThenElse(statement.condition, _group_inside(copy, statement.then_case), None)
+    return _group(copy, statement)
+
+
+def _group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
+    """All copies of a statement as one group."""
+    return tirx.SeqStmt([queues.start_group(copy.queue), statement, queues.end_group(copy.queue)])
+
+
+def _around(loop: tirx.For, body: Iterator[tirx.Stmt] | Sequence[tirx.Stmt]) -> tirx.For:
+    """The same loop around other statements."""
+    steps = list(body)
+    inner = tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)

@@ -1,0 +1,59 @@
+"""TVM's builtins for asynchronous copies, and who uses which queue.
+
+A queue holds groups of copies, which end in the order in which they start. `dma_wait(queue, k)` returns once no more
+than k groups, the youngest, are under way. TVM's Hexagon runtime maps the queues to those of its user DMA.
+"""
+
+from typing import Any
+
+from tvm import tirx
+from tvm.ir import Call, Op
+
+COPY, WAIT, START, END = (Op.get(f"tirx.dma_{name}") for name in ("copy", "wait", "start_group", "end_group"))
+INPUT = 0
+"""The queue of the input's copies; that of filter i is i, and the output's follows."""
+
+
+def start_group(queue: int) -> tirx.Stmt:
+    """Copies from here to the end of the group belong together."""
+    return _call(START, [_int32(queue)])
+
+
+def end_group(queue: int) -> tirx.Stmt:
+    """The group is whole."""
+    return _call(END, [_int32(queue)])
+
+
+def wait(queue: int, in_flight: tirx.Expr | int) -> tirx.Stmt:
+    """Go on when no more than `in_flight` groups of a queue are under way."""
+    return _call(WAIT, [_int32(queue), _int32(in_flight) if isinstance(in_flight, int) else in_flight])
+
+
+def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr) -> tirx.Stmt:
+    """Copy bytes that lie side by side from one address to another, through the data cache as the program does."""
+    return _call(COPY, [_int32(queue), target, source, size_bytes, tirx.IntImm("bool", 0)])
+
+
+def queue_of(statement: Any, op: Op) -> int | None:
+    """The queue that a statement calls `op` for, if it does."""
+    if not isinstance(statement, tirx.Evaluate) or not isinstance(statement.value, Call):
+        return None
+    call: Any = statement.value
+    return int(call.args[0]) if call.op.same_as(op) else None
+
+
+def tensor_of(queue: int, convs: int) -> str:
+    """The tensor whose copies a queue has.
+
+    >>> [tensor_of(queue, 2) for queue in range(4)]
+    ['input', 'filter1', 'filter2', 'output']
+    """
+    return "input" if queue == INPUT else f"filter{queue}" if queue <= convs else "output"
+
+
+def _call(op: Op, arguments: list[tirx.Expr]) -> tirx.Stmt:
+    return tirx.Evaluate(Call(op, arguments, ret_ty="int32"))
+
+
+def _int32(value: int) -> tirx.IntImm:
+    return tirx.IntImm("int32", value)

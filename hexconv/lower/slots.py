@@ -1,0 +1,78 @@
+"""Caches of two slots: one that is computed on while the other is copied to or from."""
+
+from collections.abc import Iterable, Sequence
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Range, TensorLoad
+from tvm.sym import Analyzer
+
+from hexconv.lower.copies import Copy
+
+SLOTS = 2
+
+
+def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
+    """Which iteration of some loops it is, counted from 0."""
+    number: tirx.Expr = tirx.const(0, "int32")
+    for loop in loops:
+        number = number * loop.extent + loop.loop_var
+    return _with_ranges(loops).simplify(number)
+
+
+def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
+    """The loop variables one iteration later, carried over from each loop to the one around it."""
+    analyzer, following, times = _with_ranges(loops), step_number(loops) + 1, 1
+    values: list[tirx.Expr] = []
+    for loop in reversed(loops):
+        outermost = loop is loops[0]
+        value = following // times if outermost else following // times % loop.extent
+        values.insert(0, analyzer.simplify(value))
+        times *= int(loop.extent)
+    return values
+
+
+def slot_of(step: tirx.Expr) -> tirx.Expr:
+    """The slot that a step uses."""
+    return Analyzer().simplify(step % SLOTS)
+
+
+def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
+    """Give caches two slots, allocated outside of all loops.
+
+    before:  for t: cache = alloc(n); cache[i] = ...        after:  cache = alloc(2, n)
+                                                                    for t: cache[t % 2, i] = ...
+    """
+    slots = {copy.cache: (_doubled(copy.cache), slot_of(step_number(copy.loops))) for copy in copies}
+    annotations: dict[tirx.Var, object] = {}
+
+    def load(node: TensorLoad) -> TensorLoad:
+        home = slots.get(node.source)
+        return tirx.BufferLoad(home[0], [home[1], *node.indices]) if home else node
+
+    def store(node: tirx.BufferStore) -> tirx.BufferStore:
+        home = slots.get(node.buffer)
+        return tirx.BufferStore(home[0], node.value, [home[1], *node.indices]) if home else node
+
+    def without_inner(sequence: tirx.SeqStmt) -> tirx.Stmt:
+        kept = [step for step in sequence.seq if not (isinstance(step, tirx.AllocBuffer) and step.buffer in slots)]
+        return sequence if len(kept) == len(sequence.seq) else tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
+
+    tvm_ffi.structural_walk(body, (tirx.AllocBuffer, lambda node: annotations.update({node.buffer: node.annotations})))
+    allocated = [tirx.AllocBuffer(new, annotations[cache]) for cache, (new, _slot) in slots.items()]
+    body = tvm_ffi.structural_map(body, (tirx.SeqStmt, without_inner))
+    body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
+    return tirx.SeqStmt([*allocated, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+
+
+def _doubled(cache: tirx.Var) -> tirx.Var:
+    """A buffer of two slots under the name of one."""
+    return tirx.decl_buffer((SLOTS, *cache.shape), cache.dtype, cache.name, scope=cache.scope())
+
+
+def _with_ranges(loops: Sequence[tirx.For]) -> Analyzer:
+    """What is known of the loop variables."""
+    analyzer = Analyzer()
+    for loop in loops:
+        analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return analyzer

@@ -1,0 +1,87 @@
+"""Asynchronous copies of a run: when the engine performs them, and what it found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+from hexconv.errors import RunFailed
+from hexconv.run.simulator.structures import MAX_QUEUES
+
+Moment = Literal["early", "late", "random"]
+MOMENTS: tuple[Moment, ...] = ("early", "late", "random")  # in the order of harness/copies.h
+
+
+@dataclass(frozen=True)
+class Copies:
+    """When each copy is performed, between its start and the wait for it.
+
+    Attributes:
+        moment: as early as possible, as late as possible, or at random.
+        seed: of the random moments.
+    """
+
+    moment: Moment = "random"
+    seed: int = 0
+
+    def ask(self, copies: Any) -> None:
+        """Fill in what the engine is to do."""
+        copies["moment"], copies["seed"] = MOMENTS.index(self.moment), self.seed % 2**32
+
+
+ANY_MOMENT = Copies()
+
+
+@dataclass(frozen=True)
+class CopyCounts:
+    """What the engine did.
+
+    Attributes:
+        moved_bytes: by queue.
+        most_in_flight: groups of copies that were under way, by queue.
+    """
+
+    moved_bytes: tuple[int, ...]
+    most_in_flight: tuple[int, ...]
+
+
+class Fault(IntEnum):
+    """What a kernel can do wrong with its copies; the order is that of harness/copies.h."""
+
+    FINE = 0
+    NEVER_WAITED_FOR = 1
+    SOURCE_CHANGED = 2
+    TARGET_CHANGED = 3
+    TOO_MANY = 4
+    UNKNOWN_QUEUE = 5
+
+
+def counts_of(copies: Any) -> CopyCounts:
+    """What the engine did in a run that broke no promise.
+
+    Raises:
+        RunFailed: which promise the kernel broke, and in which copy.
+    """
+    queue, group, size = int(copies["queue"]), int(copies["group"]), int(copies["bytes"])
+    what = f"copy {group} of queue {queue}"
+    match Fault(int(copies["fault"])):
+        case Fault.NEVER_WAITED_FOR:
+            raise RunFailed(
+                f"the kernel ended while {size} copies of queue {queue} were under way, from copy {group} on"
+            )
+        case Fault.SOURCE_CHANGED:
+            raise RunFailed(f"the source of {what} changed while it was under way, within {size} bytes")
+        case Fault.TARGET_CHANGED:
+            raise RunFailed(f"something else wrote to the target of {what} while it was under way, within {size} bytes")
+        case Fault.TOO_MANY:
+            raise RunFailed(f"{what} is one piece more under way than the copy engine keeps; use smaller steps")
+        case Fault.UNKNOWN_QUEUE:
+            raise RunFailed(f"the kernel copies through queue {queue}; there are 0 to {MAX_QUEUES - 1}")
+    return CopyCounts(_used(copies["moved_bytes"]), _used(copies["most_in_flight"]))
+
+
+def _used(counts: Sequence[int]) -> tuple[int, ...]:
+    """Counts up to the last queue that did something."""
+    values = [int(count) for count in counts]
+    last = max((queue for queue, count in enumerate(values) if count), default=-1)
+    return tuple(values[: last + 1])

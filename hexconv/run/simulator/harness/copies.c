@@ -1,0 +1,192 @@
+/* The copy engine: every copy happens between its start and the wait for it, at a moment of the engine's choosing.
+ *
+ * As early as possible, as late as possible, or at random: at its start or at any later call of the engine. Until then the
+ * target is poison, so that a kernel that reads too early reads poison. The source must not change before the wait, and
+ * nothing else may write the target: both are compared with what they have to be when the copy is performed, and again
+ * when it is waited for. The host builds this file too, for runs on the machine itself.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "copies.h"
+#include "counters.h"
+
+enum { POISON_EVEN = 0xCC, POISON_ODD = 0xFF }; /* as in image.h */
+enum { MAX_PIECES = 1 << 17, NONE = -1 };
+enum { CHANCES = 4 }; /* at random: one in four at each opportunity */
+
+struct piece {
+    uint8_t *target;
+    const uint8_t *source;
+    uint64_t content; /* a hash of the source when the copy started */
+    uint32_t bytes, group;
+    int32_t next;
+    bool performed;
+};
+
+struct queue {
+    int32_t first, last;        /* pieces under way, the oldest first */
+    uint32_t started, finished; /* groups */
+    bool open;
+};
+
+static struct copies *copies;
+static struct piece pieces[MAX_PIECES];
+static struct queue queues[MAX_QUEUES];
+static int32_t unused;   /* pieces that were in use and are free again */
+static int32_t untouched; /* pieces from here on never were in use */
+static uint64_t random_state;
+
+static void complain(enum copy_fault fault, int32_t queue, uint32_t group, uint32_t bytes) {
+    if (copies->fault != COPIES_FINE) return;
+    copies->fault = fault;
+    copies->queue = (uint32_t)queue;
+    copies->group = group;
+    copies->bytes = bytes;
+}
+
+/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled". */
+static bool chance(void) {
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (random_state * 0x2545F4914F6CDD1Dull >> 32) % CHANCES == 0;
+}
+
+/* FNV-1a. */
+static uint64_t hash(const uint8_t *data, uint32_t bytes) {
+    uint64_t value = 0xcbf29ce484222325ull;
+    for (uint32_t i = 0; i < bytes; i++) value = (value ^ data[i]) * 0x100000001b3ull;
+    return value;
+}
+
+static uint8_t poison_at(const uint8_t *place) { return (uintptr_t)place & 1 ? POISON_ODD : POISON_EVEN; }
+
+static bool is_poison(const uint8_t *data, uint32_t bytes) {
+    for (uint32_t i = 0; i < bytes; i++)
+        if (data[i] != poison_at(data + i)) return false;
+    return true;
+}
+
+static void perform(struct piece *piece, int32_t queue) {
+    if (piece->performed) return;
+    if (!is_poison(piece->target, piece->bytes))
+        complain(COPIES_TARGET_CHANGED, queue, piece->group, piece->bytes);
+    if (hash(piece->source, piece->bytes) != piece->content)
+        complain(COPIES_SOURCE_CHANGED, queue, piece->group, piece->bytes);
+    for (uint32_t i = 0; i < piece->bytes; i++) piece->target[i] = piece->source[i];
+    piece->performed = true;
+}
+
+static void perform_some(void) {
+    if (copies->moment != COPIES_RANDOM) return;
+    for (int32_t queue = 0; queue < MAX_QUEUES; queue++)
+        for (int32_t i = queues[queue].first; i != NONE; i = pieces[i].next)
+            if (!pieces[i].performed && chance()) perform(&pieces[i], queue);
+}
+
+/* The oldest piece of a queue, waited for. */
+static void finish(int32_t number) {
+    struct queue *queue = &queues[number];
+    const int32_t index = queue->first;
+    struct piece *piece = &pieces[index];
+    perform(piece, number);
+    if (hash(piece->source, piece->bytes) != piece->content)
+        complain(COPIES_SOURCE_CHANGED, number, piece->group, piece->bytes);
+    else if (hash(piece->target, piece->bytes) != piece->content)
+        complain(COPIES_TARGET_CHANGED, number, piece->group, piece->bytes);
+    queue->first = piece->next;
+    if (queue->first == NONE) queue->last = NONE;
+    piece->next = unused;
+    unused = index;
+}
+
+static struct piece *append(int32_t number) {
+    if (unused == NONE && untouched == MAX_PIECES) return NULL;
+    const int32_t index = unused != NONE ? unused : untouched++;
+    if (unused != NONE) unused = pieces[index].next;
+    struct queue *queue = &queues[number];
+    if (queue->last == NONE) queue->first = index;
+    else pieces[queue->last].next = index;
+    queue->last = index;
+    pieces[index].next = NONE;
+    return &pieces[index];
+}
+
+static bool knows(int32_t queue) {
+    if (queue >= 0 && queue < MAX_QUEUES) return true;
+    complain(COPIES_UNKNOWN_QUEUE, queue, 0, 0);
+    return false;
+}
+
+static void start_piece(int32_t queue, uint8_t *target, const uint8_t *source, uint32_t bytes) {
+    struct piece *piece = append(queue);
+    if (piece == NULL) return complain(COPIES_TOO_MANY, queue, queues[queue].started, bytes);
+    *piece = (struct piece){target, source, hash(source, bytes), bytes, queues[queue].started, NONE, false};
+    for (uint32_t i = 0; i < bytes; i++) target[i] = poison_at(target + i);
+    copies->moved_bytes[queue] += bytes;
+    if (copies->moment == COPIES_EARLY || (copies->moment == COPIES_RANDOM && chance())) perform(piece, queue);
+}
+
+static void start_group(int32_t number) {
+    struct queue *queue = &queues[number];
+    const uint32_t in_flight = ++queue->started - queue->finished;
+    queue->open = true;
+    if (in_flight > copies->most_in_flight[number]) copies->most_in_flight[number] = in_flight;
+}
+
+int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t bytes) {
+    counters_pause();
+    if (knows(queue)) {
+        const bool alone = !queues[queue].open;
+        if (alone) start_group(queue);
+        start_piece(queue, target, source, (uint32_t)bytes);
+        if (alone) queues[queue].open = false;
+    }
+    counters_resume();
+    return 0;
+}
+
+int32_t hexconv_start_group(int32_t queue) {
+    counters_pause();
+    perform_some();
+    if (knows(queue)) start_group(queue);
+    counters_resume();
+    return 0;
+}
+
+int32_t hexconv_end_group(int32_t queue) {
+    counters_pause();
+    if (knows(queue)) queues[queue].open = false;
+    counters_resume();
+    return 0;
+}
+
+int32_t hexconv_wait(int32_t number, int32_t in_flight) {
+    counters_pause();
+    perform_some();
+    if (knows(number)) {
+        struct queue *queue = &queues[number];
+        while (queue->started - queue->finished > (uint32_t)in_flight) {
+            queue->finished++;
+            while (queue->first != NONE && pieces[queue->first].group == queue->finished) finish(number);
+        }
+    }
+    counters_resume();
+    return 0;
+}
+
+void copies_open(struct copies *asked) {
+    copies = asked;
+    random_state = 0x9E3779B97F4A7C15ull ^ asked->seed;
+    unused = NONE;
+    untouched = 0;
+    for (int32_t i = 0; i < MAX_QUEUES; i++) queues[i] = (struct queue){NONE, NONE, 0, 0, false};
+}
+
+void copies_close(void) {
+    for (int32_t i = 0; i < MAX_QUEUES; i++)
+        if (queues[i].started != queues[i].finished)
+            complain(COPIES_NEVER_WAITED_FOR, i, queues[i].finished + 1, queues[i].started - queues[i].finished);
+}
