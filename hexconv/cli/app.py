@@ -13,6 +13,9 @@ app = App(
     result_action="return_value",
     default_parameter=None,
 )
+app.register_install_completion_command(
+    help="Install completion of commands and options for this shell (bash, zsh or fish)."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

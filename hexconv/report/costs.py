@@ -86,7 +86,7 @@ def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
     outputs = tensor_extents(case.chain)[1:]
     h_splits = splits(max(output.row_blocks for output in outputs), case.plan.h_split, most)
     k_splits = splits(max(output.channel_blocks for output in outputs), case.plan.k_split, most)
-    if kernel_of(case.chain, case.plan) == "hvx":
+    if kernel_of(case.chain, case.plan) != "plain":
         k_splits = (case.plan.k_split,)
     return Space(words, np.array(h_splits), np.array(k_splits))
 

@@ -16,6 +16,9 @@ from hexconv.run.simulator.needs import available_memory_bytes
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
 from hexconv.spec import Case, Chain, kernel_of
 
+HOMES = {"hvx": "hexagon", "host": "llvm"}
+"""Where a kernel runs that doesn't run everywhere."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -49,16 +52,12 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
         save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`.., `output`.
 
     Raises:
-        Unsupported: HVX kernels were asked to run on another machine.
+        Unsupported: a kernel was asked to run on a machine that it isn't for.
         RunFailed: the run gave no answer.
         Overran: there is not enough memory for it.
         ToolMissing: what the runner needs isn't there.
     """
-    if runner.target != "hexagon" and kernel_of(case.chain, case.plan) == "hvx":
-        raise Unsupported(
-            f"its plan has kernel = hvx, Hexagon's own instructions, which --target {runner.target} doesn't have; "
-            'run it with --target hexagon, or with kernel = "plain"'
-        )
+    _check_target(case, runner.target)
     chain = case.chain
     _check_memory(chain)
     tensors = random_tensors(chain, seed)
@@ -70,6 +69,16 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
     return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
+
+
+def _check_target(case: Case, target: str) -> None:
+    """The plain kernel runs anywhere; the others use what one machine has."""
+    kernel = kernel_of(case.chain, case.plan)
+    if (home := HOMES.get(kernel, target)) != target:
+        raise Unsupported(
+            f"its plan has kernel = {kernel}, which is for --target {home}, not for {target}; run it there, or with "
+            'kernel = "plain"'
+        )
 
 
 def _check_memory(chain: Chain) -> None:

@@ -12,11 +12,10 @@ from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 
-SUM_BYTES = 8
-"""The reference sums in float64 and int64."""
-
 RELU6_SPREAD = 8.0
 """Then a tenth of the sums is above 6."""
+SUM_BYTES = 8
+"""The reference sums in float64 and int64."""
 
 
 @dataclass(frozen=True)
