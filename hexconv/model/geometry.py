@@ -62,8 +62,9 @@ def check_bias(graph: Graph, tensor: str, channels: int) -> None:
 def _constant_shape(graph: Graph, tensor: str) -> Shape:
     """As shape inference knows it, or as it is."""
     shape = graph.type_of(tensor).shape
-    unknown = shape is None or any(isinstance(size, str) for size in shape)
-    return graph.value(tensor).shape if unknown else shape
+    if shape is None or any(isinstance(size, str) for size in shape):
+        return graph.value(tensor).shape
+    return shape
 
 
 def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
