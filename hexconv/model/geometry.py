@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hexconv.model.graph import Graph, Node
+from hexconv.model.graph import Graph, Node, Shape
 from hexconv.model.refused import Refused
 from hexconv.spec import Padding
 
@@ -38,15 +38,33 @@ def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
     Raises:
         Refused: it is computed from the model's inputs, or its shape is not known.
     """
-    shape = graph.type_of(tensor).shape
     if not graph.is_constant(tensor):
         raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
-    if shape is None or any(isinstance(size, str) for size in shape):
-        shape = graph.value(tensor).shape
+    shape = _constant_shape(graph, tensor)
     if len(shape) != 4:
         raise Refused(f"a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
     o, i, h, w = (int(size) for size in shape)
     return o, i, h, w
+
+
+def check_bias(graph: Graph, tensor: str, channels: int) -> None:
+    """A bias, if there is one, has a number for every output channel.
+
+    Raises:
+        Refused: it is computed from the model's inputs, or has another shape.
+    """
+    if tensor and not graph.is_constant(tensor):
+        raise Refused(f"its bias {tensor} depends on the model's input")
+    if tensor and (shape := _constant_shape(graph, tensor)) != (channels,):
+        raise Refused(f"a bias of {_shown(shape)} for {channels} output channels, each of which has one")
+
+
+def _constant_shape(graph: Graph, tensor: str) -> Shape:
+    """As shape inference knows it, or as it is."""
+    shape = graph.type_of(tensor).shape
+    if shape is None or any(isinstance(size, str) for size in shape):
+        return graph.value(tensor).shape
+    return shape
 
 
 def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
