@@ -56,7 +56,7 @@ def _read(path: Path) -> list[Row]:
         raise InputError(str(path), f"a table that can't be read ({error})", "what 'hexconv sweep' wrote") from None
     if missing := [name for name in NEEDED if name not in frame.columns]:
         raise InputError(str(path), f"no column {missing[0]}", "what 'hexconv sweep' wrote")
-    return json.loads(frame.to_json(orient="records"))
+    return json.loads(str(frame.to_json(orient="records")))
 
 
 def measured_splits(case: Case, sweeps: Sequence[Row]) -> BySplits:
