@@ -8,6 +8,8 @@ import difflib
 from collections.abc import Iterable
 
 LONGEST_COMPARED = 60
+LONGEST_PART = 400
+"""Characters of an error that a file or a command line has given; a longer text is shown by its ends."""
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -43,6 +45,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
+def _short(text: str) -> str:
+    """Both ends of a text that is too long for a line."""
+    return text if len(text) <= LONGEST_PART else f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 2 :]}"
+
+
 class InputError(HexconvError):
     """A file, an option or a value that can't be used.
 
@@ -58,7 +65,7 @@ class InputError(HexconvError):
     """
 
     def __init__(self, where: str, given: str, allowed: str) -> None:
-        super().__init__(f"{where}: got {given}, allowed: {allowed}")
+        super().__init__(f"{_short(where)}: got {_short(given)}, allowed: {allowed}")
         self.where, self.given, self.allowed = where, given, allowed
 
     @classmethod

@@ -6,9 +6,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.hvx import hvx_footprints
 from hexconv.analyze.liveness import lifetimes
 from hexconv.analyze.nest import Leaf, Node, chain_nest
+from hexconv.analyze.predicted import predicted_caches
 from hexconv.spec import Chain, Plan, kernel_of
 
 
@@ -55,8 +55,8 @@ def timeline_of(chain: Chain, plan: Plan) -> Timeline:
     >>> timeline.alive(5)
     ('intermediate1', 'filter2_cache', 'output_cache')
     """
-    if kernel_of(chain, plan) == "hvx":
-        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in hvx_footprints(chain, plan)))
+    if kernel_of(chain, plan) != "plain":
+        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in predicted_caches(chain, plan)))
     nest = chain_nest(chain, plan)
     leaves = list(_leaves(nest))
     lives = [Life(name, life.first, life.last) for name, life in lifetimes(chain, plan).items()]

@@ -11,7 +11,7 @@ from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.floating import float_unit
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
-from hexconv.model.network import NotTaken
+from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
 from hexconv.spec import Chain

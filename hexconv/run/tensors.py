@@ -1,6 +1,7 @@
 """What goes into a run: seeded random tensors, logical, and the packed arguments made of them."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod, sqrt
 
 import numpy as np
@@ -13,6 +14,8 @@ from hexconv.spec.chain import INTEGER_RANGE
 
 RELU6_SPREAD = 8.0
 """Then a tenth of the sums is above 6."""
+SUM_BYTES = 8
+"""The reference sums in float64 and int64."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,22 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
         ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
     )
+
+
+def run_bytes(chain: Chain) -> int:
+    """What a run and its reference hold in memory at least, in bytes: tensors logical and packed, sums in 8 bytes.
+
+    >>> from hexconv.spec import Conv2d
+    >>> run_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)))
+    13376
+    """
+    item_bytes = np.dtype(chain.dtype).itemsize
+    sources = zip(chain.conv, chain.shapes, strict=False)
+    filters = sum(conv.out_channels * shape[3] * prod(conv.kernel) for conv, shape in sources)
+    drawn = (prod(chain.input) + filters) * item_bytes
+    packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
+    sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
+    return 2 * drawn + packed_output + sums
 
 
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:

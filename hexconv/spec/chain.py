@@ -14,6 +14,8 @@ from hexconv.spec.requantize import ZeroPoint
 Dtype = Literal["float32", "float16", "int8", "uint8"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 MOST_CONVS = 16
+MOST_TAPS = 2**24
+"""Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -27,7 +29,8 @@ class Chain:
         conv: the convs in order.
 
     Raises:
-        InputError: a conv's kernel does not fit its padded input, or a field does not go with the dtype.
+        InputError: a conv's kernel does not fit its padded input or is far too large, or a field does not go with the
+            dtype.
     """
 
     input: tuple[Size, Size, Size, Size]
@@ -39,6 +42,7 @@ class Chain:
         """Refuse what no field can refuse alone."""
         for index, conv in enumerate(self.conv):
             _check_kernel_fits(index, conv, self.shapes[index])
+            _check_taps(index, conv, self.shapes[index + 1])
             _check_dtype(index, conv, self)
         _check_zero_point("chain.zero_point", self.zero_point, self.dtype)
 
@@ -103,6 +107,17 @@ def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int
                 f"chain.conv[{index}].kernel",
                 f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
                 f"at most the {p} {axis} of its padded input; a smaller kernel, or {reach - p} more padding",
+            )
+
+
+def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> None:
+    """A kernel as large as a large image is a slip, and nothing of it could be counted in any time."""
+    for axis, taps, outputs in zip(("rows", "columns"), conv.kernel, output[1:3], strict=True):
+        if taps * outputs > MOST_TAPS:
+            raise InputError(
+                f"chain.conv[{index}].kernel",
+                f"{taps} {axis} for each of {outputs} {axis} of output, {taps * outputs} in all",
+                f"up to {MOST_TAPS}; a smaller kernel, or a smaller image",
             )
 
 

@@ -12,6 +12,8 @@ else:
     import tomli as tomllib
 
 LARGEST_FILE_BYTES = 1 << 20
+MOST_DOTS = 1000
+"""The time that a dotted key takes grows with the square of its length."""
 DEEPEST_NESTING = 16
 """No file of hexconv nests tables and lists deeper than 5; a library that recurses over them needs some end."""
 
@@ -44,8 +46,10 @@ def parse_table(text: str, where: str) -> dict[str, Any]:
     """TOML text as a table; `where` names its source in errors.
 
     Raises:
-        InputError: it is no TOML, or nested deeper than `DEEPEST_NESTING`.
+        InputError: it is no TOML, or its keys are too long, or nested deeper than `DEEPEST_NESTING`.
     """
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise InputError(where, f"a line of more than {MOST_DOTS} dots", "the keys of a case file")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also: a number of thousands of digits

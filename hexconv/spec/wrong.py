@@ -24,7 +24,19 @@ KNOWN_KEYS = {
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),
-    "plan": ("k_split", "h_split", "order", "halo", "filters", "kernel", "storage", "arch"),
+    "plan": (
+        "k_split",
+        "h_split",
+        "order",
+        "halo",
+        "filters",
+        "buffering",
+        "kernel",
+        "threads",
+        "simd",
+        "storage",
+        "arch",
+    ),
 }
 
 
