@@ -1,7 +1,8 @@
 """`hexconv run`: build, run, compare with numpy."""
 
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
 from hexconv.report import run_csv
+from hexconv.run.copies import Copies, Moment
 from hexconv.run.host import Host
 from hexconv.run.measure import Run, run_case
 from hexconv.run.runner import Runner
@@ -29,6 +31,8 @@ def run(
     *cases: Path,
     target: Literal["llvm", "hexagon"] = "llvm",
     seed: int = 0,
+    seeds: int = 1,
+    copies: Moment = "random",
     save: Path | None = None,
     csv: Path | None = None,
     seconds: float = DEFAULT_SECONDS,
@@ -42,7 +46,10 @@ def run(
     Args:
         cases: case files (TOML).
         target: where: this machine through LLVM, or the Hexagon simulator.
-        seed: of the random tensors.
+        seed: of the random tensors, and of the moments of asynchronous copies.
+        seeds: how many runs, each with the next seed.
+        copies: when asynchronous copies are performed between their start and the wait for them: as early as possible,
+            as late as possible, or at random.
         save: keep what went in and came out, logical, in this .npz file (for one case).
         csv: also write what was counted there: the same in every run.
         seconds: the time that one run on the simulator has.
@@ -51,9 +58,16 @@ def run(
     loaded = load_cases(cases)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
+    if seeds < 1:
+        raise InputError("--seeds", str(seeds), "1 or more")
     if not seconds > 0:
         raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
-    rows = [_row(case, _runner(case, target, seconds), seed, save) for case in loaded]
+    if save and seeds > 1:
+        raise InputError("--save", f"{seeds} seeds", "one seed at a time, since one file holds one run")
+    drawn = range(seed, seed + seeds)
+    rows = [
+        row for case in loaded for row in _rows(case, [_run_of(case, target, seconds, copies, s) for s in drawn], save)
+    ]
     if csv:
         write_text(csv, run_csv(rows))
     if json:
@@ -65,23 +79,38 @@ def run(
     return 0 if all(row["passed"] for row in rows) else 1
 
 
-def _runner(case: Case, target: str, seconds: float) -> Runner:
+@dataclass(frozen=True)
+class _Drawn:
+    """One run: where, and the seed of all that is random in it."""
+
+    runner: Runner
+    seed: int
+
+
+def _run_of(case: Case, target: str, seconds: float, copies: Moment, seed: int) -> _Drawn:
     """Where a case runs: the simulator has the VTCM of the case's architecture."""
-    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
+    moments = Copies(copies, seed)
+    if target == "llvm":
+        return _Drawn(Host(moments), seed)
+    return _Drawn(Simulator(arch=case.plan.arch, seconds=seconds, copies=moments), seed)
 
 
-def _row(case: Case, runner: Runner, seed: int, save: Path | None) -> Row:
-    """One case's result; a case that gives no answer says why and leaves the others alone."""
-    refused: Row = {"case": case.name, "target": runner.target, "passed": False}
+def _rows(case: Case, runs: Sequence[_Drawn], save: Path | None) -> Iterator[Row]:
+    """One case's results; a case that gives no answer says why and leaves the others alone."""
+    refused: Row = {"case": case.name, "target": runs[0].runner.target, "passed": False}
     try:
         fit = vtcm_fit(case.chain, case.plan) if case.plan.storage == "vtcm" else None
         if fit and not fit.fits:
             print(f"hexconv: {case.name}: {fit}", file=sys.stderr)
-            return {**refused, "vtcm": _as_result(fit)}
-        return _as_row(run_case(case, lower_case(case), runner, seed, save), needed_macs(case.chain))
+            yield {**refused, "vtcm": _as_result(fit)}
+            return
+        lowered = lower_case(case)
+        for run in runs:
+            row = _as_row(run_case(case, lowered, run.runner, run.seed, save), needed_macs(case.chain))
+            yield {**row, "seed": run.seed} if len(runs) > 1 else row
     except HexconvError as error:
         print(f"hexconv: {case.name}: {error}", file=sys.stderr)
-        return {**refused, "error": str(error)}
+        yield {**refused, "error": str(error)}
 
 
 def _as_result(fit: Fit) -> Row:
