@@ -16,7 +16,7 @@ tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.cs
 	$(BIN)/hexconv cache $(CASES) --csv reports/cache_usage.csv
 
 test: .venv/installed ## run the tests, in parallel
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles --ignore=tests/browser
 
 lint: .venv/installed ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -7,3 +7,10 @@ sweep-deep: .venv/installed ## check 2000 random cases for each of three seeds (
 		echo "seed $$seed"; \
 		$(BIN)/hexconv sweep --random $(SWEEP_CASES) --seed $$seed || exit 1; \
 	done
+
+KILLED_ROWS ?= 1000
+KILLS ?= 10
+
+.PHONY: sweep-killed
+sweep-killed: .venv/installed ## sweep 1000 rows, killed ten times at random: the table of an undisturbed sweep (KILLED_ROWS, KILLS)
+	$(BIN)/python -m tests.sweep.killed --rows $(KILLED_ROWS) --kills $(KILLS)

@@ -1,15 +1,6 @@
 """How large every cache of the HVX kernels is, from the shapes and the plan alone: the closed form.
 
-A stripe is h_split block rows of the output. Each conv computes the rows that the next one reads in the stripe and that
-no stripe before has computed, and its cache holds all rows that the stripe reads, padding included.
-
-Rows. Let a stripe of some tensor be its new rows b .. e-1. They read, in the coordinates of the conv's input,
-
-    first = b * stride - padding.top        one past the last = (e - 1) * stride + reach - padding.top
-
-and the cache of that input holds as many rows as the widest of these over all stripes. The input's own new rows end at
-the lesser of its height and that last row; they begin where those of the stripe before ended, or at `first` where a
-stride steps over rows.
+Rows are those of `hexconv.analyze.rolling`, of the whole output.
 
 Intermediates. 128 channels of a pixel lie together, as many times as there are; of what is left, 32. Each such plane
 has rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
@@ -28,6 +19,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.rolling import rolled_rows
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
@@ -52,7 +44,7 @@ def hvx_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> [(cache.name, cache.bytes) for cache in hvx_footprints(chain, Plan())]
     [('intermediate1', 81920), ('filter1_cache', 147456), ('filter2_cache', 147456)]
     """
-    rows, new_rows = _rows(chain, plan)
+    rows, new_rows = rolled_rows(chain, plan.h_split * ROW_BLOCK, 0, chain.shapes[-1][1])
     sources = [_source(chain, index, rows[index]) for index in range(len(chain.conv))]
     caches = [source.cache for source in sources if source.cache]
     for index, source in enumerate(sources):
@@ -60,26 +52,6 @@ def hvx_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     for index, source in enumerate(sources):
         caches += _window_caches(chain, index, source, new_rows[index + 1])
     return tuple(caches)
-
-
-def _rows(chain: Chain, plan: Plan) -> tuple[list[int], list[int]]:
-    """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
-    height, step = chain.shapes[-1][1], plan.h_split * ROW_BLOCK
-    held = [0] * len(chain.shapes)
-    new = [0] * len(chain.shapes)
-    ended = [0] * len(chain.shapes)
-    for start in range(0, height, step):
-        begin, end = start, min(start + step, height)
-        new[-1] = max(new[-1], end - begin)
-        for tensor in range(len(chain.conv) - 1, -1, -1):
-            conv = chain.conv[tensor]
-            first = begin * conv.stride[0] - conv.padding.top
-            last = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
-            held[tensor] = max(held[tensor], last - first, 1)
-            begin, end = max(ended[tensor], first), max(min(last, chain.shapes[tensor][1]), 0)
-            new[tensor] = max(new[tensor], end - begin)
-            ended[tensor] = end
-    return held, new
 
 
 def _source(chain: Chain, index: int, rows: int) -> _Source:

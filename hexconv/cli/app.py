@@ -4,7 +4,7 @@ import sys
 
 from cyclopts import App, CycloptsError
 
-from hexconv.errors import HexconvError
+from hexconv.errors import HexconvError, one_line
 
 app = App(
     name="hexconv",
@@ -12,6 +12,9 @@ app = App(
     help_format="markdown",
     result_action="return_value",
     default_parameter=None,
+)
+app.register_install_completion_command(
+    help="Install completion of commands and options for this shell (bash, zsh or fish)."
 )
 
 
@@ -25,14 +28,16 @@ def exit_code(arguments: list[str]) -> int:
     try:
         return app(arguments, exit_on_error=False, print_error=False) or 0
     except CycloptsError as error:
-        return _refuse(str(error), 2)
+        return refused(str(error), 2)
     except HexconvError as error:
-        return _refuse(str(error), error.exit_code)
+        return refused(str(error), error.exit_code)
+    except MemoryError:
+        return refused("out of memory: this machine has less than the command asks for; use a smaller case", 2)
     except KeyboardInterrupt:
-        return _refuse("interrupted", 130)
+        return refused("interrupted", 130)
 
 
-def _refuse(message: str, code: int) -> int:
+def refused(message: str, code: int) -> int:
     """Print one line and hand the exit code back."""
-    print(f"hexconv: {' '.join(message.split())}", file=sys.stderr)
+    print(f"hexconv: {one_line(message)}", file=sys.stderr)
     return code

@@ -44,8 +44,17 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputError: it can't be written there.
     """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, its folder made if need be.
+
+    Raises:
+        InputError: it can't be written there.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None

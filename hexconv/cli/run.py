@@ -1,26 +1,24 @@
 """`hexconv run`: build, run, compare with numpy."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 
-from hexconv.analyze import Fit, needed_macs, vtcm_fit
+from hexconv.analyze import Fit, vtcm_fit
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
-from hexconv.report import run_csv
+from hexconv.report import run_csv, run_row
 from hexconv.run.copies import Copies, Moment
-from hexconv.run.host import Host
-from hexconv.run.measure import Run, run_case
+from hexconv.run.measure import Target, run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS
-from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
 Row = dict[str, Any]
@@ -29,7 +27,7 @@ Row = dict[str, Any]
 @app.command
 def run(
     *cases: Path,
-    target: Literal["llvm", "hexagon"] = "llvm",
+    target: Target = "llvm",
     seed: int = 0,
     seeds: int = 1,
     copies: Moment = "random",
@@ -58,15 +56,17 @@ def run(
     loaded = load_cases(cases)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
+    if save and seeds > 1:
+        raise InputError("--save", f"{seeds} seeds", "one seed at a time, since one file holds one run")
     if seeds < 1:
         raise InputError("--seeds", str(seeds), "1 or more")
     if not seconds > 0:
         raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
-    if save and seeds > 1:
-        raise InputError("--save", f"{seeds} seeds", "one seed at a time, since one file holds one run")
     drawn = range(seed, seed + seeds)
     rows = [
-        row for case in loaded for row in _rows(case, [_run_of(case, target, seconds, copies, s) for s in drawn], save)
+        row
+        for case in loaded
+        for row in _rows(case, {s: runner_of(case, target, seconds, Copies(copies, s)) for s in drawn}, save)
     ]
     if csv:
         write_text(csv, run_csv(rows))
@@ -79,25 +79,9 @@ def run(
     return 0 if all(row["passed"] for row in rows) else 1
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """One run: where, and the seed of all that is random in it."""
-
-    runner: Runner
-    seed: int
-
-
-def _run_of(case: Case, target: str, seconds: float, copies: Moment, seed: int) -> _Drawn:
-    """Where a case runs: the simulator has the VTCM of the case's architecture."""
-    moments = Copies(copies, seed)
-    if target == "llvm":
-        return _Drawn(Host(moments), seed)
-    return _Drawn(Simulator(arch=case.plan.arch, seconds=seconds, copies=moments), seed)
-
-
-def _rows(case: Case, runs: Sequence[_Drawn], save: Path | None) -> Iterator[Row]:
-    """One case's results; a case that gives no answer says why and leaves the others alone."""
-    refused: Row = {"case": case.name, "target": runs[0].runner.target, "passed": False}
+def _rows(case: Case, runners: dict[int, Runner], save: Path | None) -> Iterator[Row]:
+    """One case's results by seed; a case that gives no answer says why and leaves the others alone."""
+    refused: Row = {"case": case.name, "target": next(iter(runners.values())).target, "passed": False}
     try:
         fit = vtcm_fit(case.chain, case.plan) if case.plan.storage == "vtcm" else None
         if fit and not fit.fits:
@@ -105,9 +89,9 @@ def _rows(case: Case, runs: Sequence[_Drawn], save: Path | None) -> Iterator[Row
             yield {**refused, "vtcm": _as_result(fit)}
             return
         lowered = lower_case(case)
-        for run in runs:
-            row = _as_row(run_case(case, lowered, run.runner, run.seed, save), needed_macs(case.chain))
-            yield {**row, "seed": run.seed} if len(runs) > 1 else row
+        for seed, runner in runners.items():
+            row = run_row(case, run_case(case, lowered, runner, seed, save))
+            yield {**row, "seed": seed} if len(runners) > 1 else row
     except HexconvError as error:
         print(f"hexconv: {case.name}: {error}", file=sys.stderr)
         yield {**refused, "error": str(error)}
@@ -116,16 +100,6 @@ def _rows(case: Case, runs: Sequence[_Drawn], save: Path | None) -> Iterator[Row
 def _as_result(fit: Fit) -> Row:
     """A plan that does not fit, in full."""
     return {**asdict(fit), "gap_bytes": fit.gap_bytes}
-
-
-def _as_row(result: Run, macs: int) -> Row:
-    """A result in the words of the contract."""
-    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
-    if result.counts is None:
-        return row
-    rate = {"needed_macs": macs, "macs_per_packet": macs / result.counts.packets}
-    vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **vtcm}
 
 
 def _table(rows: list[Row]) -> Table:

@@ -1,54 +1,70 @@
-"""`hexconv sweep`: many cases, checked in parallel."""
+"""`hexconv sweep`: many cases, checked in parallel: those of a grid, or random ones."""
 
 import os
-from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
-from rich.progress import track
 
+from hexconv.apart import Limits
 from hexconv.cli.app import app
-from hexconv.cli.cases import print_json
-from hexconv.sweep import Sweep, Verdict, case_file, judge_all, random_case
+from hexconv.cli.memory import memory_bytes
+from hexconv.cli.sweep_grid import sweep_grid
+from hexconv.cli.sweep_random import sweep_random
+from hexconv.errors import InputError
+from hexconv.sweep.survey import Settings
 
 Count = Annotated[int, Parameter(validator=Number(gte=1))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
+Seconds = Annotated[float, Parameter(validator=Number(gt=0))]
 
 
 @app.command
-def sweep(*, random: Count, seed: Seed = 0, workers: Count | None = None, json: bool = False) -> int:
-    """Check random cases over the whole scope: cache sizes and sharing against TVM, results against numpy.
+def sweep(
+    grid: Path | None = None,
+    *,
+    out: Path | None = None,
+    scheduler: str | None = None,
+    seconds: Seconds = 1800,
+    memory: str = "4GiB",
+    fresh: bool = False,
+    random: Count | None = None,
+    seed: Seed = 0,
+    workers: Count | None = None,
+    json: bool = False,
+) -> int:
+    """Check every case of a grid and write one table, or check random cases over the whole scope.
 
-    Each case that disagrees is printed as a case file. Exits 1 if there is one.
+    A grid file is a case file in which any field of [plan] may be a list of values, and a table [grid] lists
+    alternatives: for input, dtype and zero_point of the chain, and for fields of a conv, which then hold for all convs
+    at once; [[grid.conv]] tables vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to do with every
+    case; cache is the default. All combinations are rows; those that make no case, or don't fit, have the reason.
+
+    Rows are kept as they finish, in a journal beside the table: after an interruption, a crash or a full disk the same
+    command goes on where it stopped. Exits 1 if a row differs, failed, crashed, overran its time or its memory.
 
     Args:
-        random: how many cases to draw.
-        seed: of the draw; case i of a seed is the same whatever the number of cases.
+        grid: a grid file (TOML).
+        out: the table to write, .csv or .parquet.
+        scheduler: of dask.distributed, tcp://host:8786; its workers do the rows instead of this machine.
+        seconds: the time that one row has.
+        memory: what one row may take, 4GiB.
+        fresh: do all rows again, those of earlier runs too.
+        random: instead of a grid, how many cases to draw: cache sizes and sharing against TVM, results against numpy.
+            Each case that disagrees is printed as a case file.
+        seed: of the tensors of a grid's cases, or of the draw, whose case i is the same whatever the number of cases.
         workers: processes at a time; by default one per CPU.
         json: print JSON instead.
     """
-    cases = [random_case(seed, index) for index in range(random)]
-    verdicts = judge_all(cases, workers or os.cpu_count() or 1)
-    shown = _with_progress(verdicts, len(cases))
-    result = Sweep.of(shown if json else _printed(shown))
-    if json:
-        print_json(result)
-    else:
-        print(f"{result.checked} checked, {result.disagree} disagree")
-    return 1 if result.disagree else 0
-
-
-def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterable[Verdict]:
-    """A bar on standard error while somebody looks."""
-    console = Console(stderr=True)
-    return track(verdicts, "checking", total, console=console, disable=not console.is_terminal)
-
-
-def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
-    """Each case that does not agree, printed as soon as it is known."""
-    for verdict in verdicts:
-        if verdict.outcome != "agrees":
-            print(f"# {verdict.outcome}", case_file(verdict), sep="\n", flush=True)
-        yield verdict
+    processes = workers or os.cpu_count() or 1
+    if random is not None:
+        if grid or out or scheduler:
+            raise InputError("sweep", "--random with a grid", "one of the two; --random writes no table")
+        return sweep_random(random, seed, processes, json)
+    if grid is None:
+        raise InputError("sweep", "nothing", "a grid file, or --random N")
+    if out is None:
+        raise InputError("--out", "nothing", "the table to write, such as reports/sweep.csv")
+    limits = Limits(seconds, memory_bytes(memory, "--memory"))
+    return sweep_grid(grid, out, Settings(limits, seed, processes, scheduler, fresh), json)

@@ -36,11 +36,19 @@ def epilogue(
         at = Position.of(layout, (n, ho, wo, ko, hi, wi, ki))
         value = sums[n, ho, wo, ko, hi, wi, ki]
         value = value + bias[at.channel] if bias is not None else value
-        value = te.max(value, tirx.const(0, sums.dtype)) if conv.activation == "relu" else value
+        value = activated(value, conv.activation, sums.dtype)
         value = requantized(value, conv.requantize, dtype) if conv.requantize else value.astype(dtype)
         return at.where_logical(output, value, tirx.const(fringe, dtype))
 
     return te.compute(layout.physical_shape, element, name=name)
+
+
+def activated(value: tirx.Expr, activation: str, dtype: str) -> tirx.Expr:
+    """A float behind its activation (numpy's twin is `reference.activated`)."""
+    if activation == "none":
+        return value
+    positive = te.max(value, tirx.const(0, dtype))
+    return te.min(positive, tirx.const(6, dtype)) if activation == "relu6" else positive
 
 
 def requantized(value: tirx.Expr, by: Requantize, dtype: str) -> tirx.Expr:

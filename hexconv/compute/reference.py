@@ -40,7 +40,7 @@ def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequ
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
     """`out[n, y, x, k] = sum of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c] * filter[k, c, rh, rw]`.
 
-    Zero points are subtracted first; what lies outside of the image is zero.
+    Zero points are subtracted first; what lies outside of the image is zero. With groups, k and c count within one.
     """
     exact = np.int64 if np.issubdtype(image.dtype, np.integer) else np.float64
     pad = conv.padding
@@ -51,9 +51,18 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
         for size, reach, stride in zip(padded.shape[1:3], conv.reach, conv.stride, strict=True)
     )
     total = np.zeros((image.shape[0], rows, columns, conv.out_channels), exact)
-    for rh, rw in np.ndindex(conv.kernel):
-        total += _seen_by_tap(conv, padded, rh, rw, rows, columns) @ taps[:, :, rh, rw].T
+    for group in range(conv.groups):
+        outputs = _part(conv.out_channels, conv.groups, group)
+        seen = padded[..., _part(image.shape[3], conv.groups, group)]
+        for rh, rw in np.ndindex(conv.kernel):
+            total[..., outputs] += _seen_by_tap(conv, seen, rh, rw, rows, columns) @ taps[outputs, :, rh, rw].T
     return total
+
+
+def _part(channels: int, groups: int, group: int) -> slice:
+    """The channels of one group."""
+    size = channels // groups
+    return slice(group * size, (group + 1) * size)
 
 
 def requantized(sums: Array, by: Requantize, dtype: str) -> Array:
@@ -64,6 +73,11 @@ def requantized(sums: Array, by: Requantize, dtype: str) -> Array:
     half = (1 << bits) >> 1
     nudge = half - (high < 0) if by.rounding == "away" and bits else half
     return np.clip(((high + nudge) >> bits) + by.zero_point, *INTEGER_RANGE[dtype]).astype(dtype)
+
+
+def activated(sums: Array, activation: str) -> Array:
+    """Sums behind their activation."""
+    return sums if activation == "none" else np.clip(sums, 0, 6 if activation == "relu6" else None)
 
 
 def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, columns: int) -> Array:
@@ -77,5 +91,5 @@ def _stored(conv: Conv2d, sums: Array, dtype: str, is_last: bool) -> Array:
     """The sums as the next conv finds them."""
     if conv.requantize:
         return requantized(sums, conv.requantize, dtype)
-    activated = np.maximum(sums, 0) if conv.activation == "relu" else sums
-    return activated if is_last and dtype.startswith("float") else activated.astype(dtype)
+    result = activated(sums, conv.activation)
+    return result if is_last and dtype.startswith("float") else result.astype(dtype)

@@ -4,21 +4,22 @@ from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
 from hexconv.lower.function import lower_function
 from hexconv.lower.lowered import Lowered, lower
-from hexconv.schedule import hvx, stripe
+from hexconv.schedule import host, hvx, stripe
 from hexconv.spec import Case, kernel_of
 
 
 def lower_case(case: Case) -> Lowered:
     """Compute -> schedule -> lower.
 
-    A plan with `kernel = "hvx"` gets the plain kernel where HVX's doesn't serve the chain (`kernel_of`).
+    A plan that asks for another kernel than the plain one gets it where it serves the chain (`kernel_of`).
 
     Raises:
         Unsupported: what TVM or the scheme can't do, by name.
     """
     check_supported(case.chain)
-    if kernel_of(case.chain, case.plan) == "hvx":
-        return lower_function(hvx.chain_function(case.chain, case.plan))
+    if (kernel := kernel_of(case.chain, case.plan)) != "plain":
+        strategies = {"hvx": hvx.chain_function, "host": host.chain_function}
+        return lower_function(strategies[kernel](case.chain, case.plan))
     module = chain_module(case.chain)
     schedule = stripe(module, case.chain, case.plan)
     return lower(schedule)

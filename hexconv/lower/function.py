@@ -8,7 +8,7 @@ from tvm import tirx
 
 from hexconv.lower.lowered import Allocation, Cache, Lowered
 from hexconv.lower.names import drop_annotations
-from hexconv.schedule.hvx.block import REGISTER
+from hexconv.schedule.block import REGISTER
 
 
 def lower_function(function: tirx.PrimFunc) -> Lowered:

@@ -14,9 +14,9 @@ import tvm
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case, hvx_refusal
+from hexconv.spec import Case, refusal
 
-LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.serial\((.+?), annotations=\{(.*)\}\)):$")
+LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
 VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
 RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
@@ -50,8 +50,8 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     if case.plan.kernel != "plain":
-        refusal = hvx_refusal(case.chain)
-        yield f"# kernel: plain, since {refusal}" if refusal else f"# kernel: {case.plan.kernel}"
+        why = refusal(case.chain, case.plan.kernel)
+        yield f"# kernel: plain, since {why}" if why else f"# kernel: {case.plan.kernel}"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -89,11 +89,12 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation], convs
         if queued := QUEUED.match(line.text):
             yield from _queued(queued, line.depth, convs)
             continue
-        if (loop := LOOP.match(line.text)) and loop[3]:
-            if part := re.search(rf'"{PART}": "([^"]*)"', loop[4]):
+        if (loop := LOOP.match(line.text)) and loop[4]:
+            if part := re.search(rf'"{PART}": "([^"]*)"', loop[5]):
                 yield Line(line.depth, f"# {part[1]}")
-            assert LOOP_NAME in loop[4], "only this project annotates loops"
-            yield Line(line.depth, f"for {loop[1]} in range({loop[3]}):")
+            assert LOOP_NAME in loop[5], "only this project annotates loops"
+            trips = f"range({loop[4]})" if loop[3] == "serial" else f"T.parallel({loop[4]})"
+            yield Line(line.depth, f"for {loop[1]} in {trips}:")
             continue
         if comment := _memory_comment(line.text, memories):
             yield Line(line.depth, comment)

@@ -74,10 +74,9 @@ def _source_steps(conv: Conv2d, index: int, stripes: Stripes, steps: _Steps) -> 
     first = steps.start[origin] * conv.stride[0]
     start = first + part * size[setting]
     rolls = setting >= len(stripes.h_splits)
-    stripe_end = np.where(rolls, _made_before(conv, steps.end[origin]), first + slabs[setting])
-    end = np.minimum(np.minimum(start + size[setting], stripe_end), stripes.extents[index].row_blocks)
-    left = _made_before(conv, steps.there[origin])
-    there = np.maximum(left, np.where(part > 0, start, 0))
+    read = np.where(rolls, _made_before(conv, steps.end[origin]), first + slabs[setting])
+    end = np.minimum(np.minimum(start + size[setting], read), stripes.extents[index].row_blocks)
+    there = np.maximum(_made_before(conv, steps.there[origin]), np.where(part > 0, start, 0))
     return _Steps(setting, start, np.where(rolls, there, 0), end, steps.times[origin])
 
 
@@ -113,12 +112,12 @@ def _repeated(times: Integers) -> tuple[Integers, Integers]:
 
 
 def _merged(steps: _Steps) -> _Steps:
-    """The same with equal steps as one; only what decides about their sources is compared."""
+    """The same with equal steps as one."""
     if len(steps.start) < MERGED_FROM:
         return steps
-    ends = np.maximum(steps.end, 0)
-    key = (steps.setting * (steps.start.max() + 1) + steps.start) * (steps.there.max() + 1) + steps.there
-    key = key * (ends.max() + 1) + ends
+    key = steps.setting
+    for part in (steps.start, steps.there, steps.end):
+        key = key * (part.max() + 1) + np.maximum(part, 0)
     _, chosen, where = np.unique(key, return_index=True, return_inverse=True)
     times = np.zeros(len(chosen), steps.times.dtype)
     np.add.at(times, where, steps.times)

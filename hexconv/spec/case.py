@@ -1,7 +1,6 @@
 """A case: a chain with a plan, read from and written to TOML."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,15 @@ from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
-from hexconv.spec.extents import tensor_extents
+from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-LARGEST_FILE_BYTES = 1 << 20
+MOST_STEPS = 2**19
+"""A million rows, three each of which meet a slab, make about as many."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -37,7 +33,8 @@ class Case:
     """A chain with a plan, under the name of its file.
 
     Raises:
-        InputError: a split larger than the number of blocks that any conv of the chain has.
+        InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
+            looked at one by one.
     """
 
     name: str
@@ -55,6 +52,7 @@ class Case:
             )
         if self.plan.h_split > most_h:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
+        _check_steps(self.chain, self.plan)
 
     @classmethod
     def load(cls, path: Path) -> "Case":
@@ -63,16 +61,12 @@ class Case:
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.
         """
-        return cls.parse(_read_text(path), name=path.stem, where=str(path))
+        return cls.parse(read_text(path), name=path.stem, where=str(path))
 
     @classmethod
     def parse(cls, text: str, name: str, where: str = "case") -> "Case":
         """Read a case from TOML text; `where` names its source in errors."""
-        try:
-            table = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InputError(where, f"text that is not TOML ({error})", "a TOML case file") from None
-        return cls.of(table, name, where)
+        return cls.of(parse_table(text, where), name, where)
 
     @classmethod
     def of(cls, table: dict[str, Any], name: str, where: str = "case") -> "Case":
@@ -81,7 +75,7 @@ class Case:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
             return cls(name, file.chain, file.plan)
         except ValidationError as error:
-            raise first_complaint(error, where) from None
+            raise first_complaint(error).within(where) from None
         except InputError as error:
             raise error.within(where) from None
 
@@ -90,15 +84,13 @@ class Case:
         return to_toml(self.chain, self.plan)
 
 
-def _read_text(path: Path) -> str:
-    """A case file's text; errors say what the path is instead."""
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(str(path), "no such file", "an existing TOML case file") from None
-    except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
-    except (UnicodeDecodeError, ValueError):
-        raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
+def _check_steps(chain: Chain, plan: Plan) -> None:
+    """Every closed form walks over the stripes of every conv, and over the stripes that each of them reads."""
+    extents, slabs, steps = tensor_extents(chain), plan.h_split, 0
+    for conv, output in zip(reversed(chain.conv), reversed(extents[1:]), strict=True):
+        slabs = min(slabs, output.row_blocks)
+        slabs = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
+        steps += output.row_blocks * blocks(slabs, plan.h_split)
+    if steps > MOST_STEPS:
+        allowed = f"up to {MOST_STEPS} steps; a larger h_split, smaller kernels, or a smaller image"
+        raise InputError("plan.h_split", f"{plan.h_split}, which makes {steps} steps over rows", allowed)

@@ -8,6 +8,8 @@ from pydantic.dataclasses import dataclass
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
 from hexconv.spec.requantize import Requantize, ZeroPoint
 
+Activation = Literal["none", "relu", "relu6"]
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Padding:
@@ -42,8 +44,10 @@ class Conv2d:
         stride: (rows, columns) between two outputs.
         dilation: (rows, columns) between two taps of the filter.
         padding: around this conv's input, per side.
+        groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
+            As many groups as input channels are a depthwise conv.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
-        activation: `"relu"` after the bias, for float chains.
+        activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains.
         filter_zero_point: what is subtracted from each filter element, for integer chains.
         requantize: how an integer chain returns to 8 bits; the last conv may leave it out and stay int32.
     """
@@ -53,8 +57,9 @@ class Conv2d:
     stride: Pair = (1, 1)
     dilation: Pair = (1, 1)
     padding: Annotated[Padding, BeforeValidator(_padding)] = Padding()
+    groups: Size = 1
     bias: bool = False
-    activation: Literal["none", "relu"] = "none"
+    activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
     requantize: Requantize | None = None
 
@@ -81,5 +86,6 @@ class Conv2d:
             f"s{self.stride[0]}x{self.stride[1]}" if self.stride != (1, 1) else "",
             f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
             "p" + "_".join(map(str, pad)) if any(pad) else "",
+            f"g{self.groups}" if self.groups != 1 else "",
         ]
         return "".join(parts)

@@ -12,7 +12,9 @@ Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
 Filters = Literal["per_tile", "resident"]
 Buffering = Literal["single", "double"]
-Kernel = Literal["plain", "hvx"]
+Kernel = Literal["plain", "hvx", "host"]
+Simd = Literal["auto", "avx512", "avx2"]
+MOST_THREADS = 256
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -32,12 +34,16 @@ class Plan:
             `"double"`, the next stripe of the input and the next filter tile are copied in, and the last output tile is
             copied out, while a step computes.
         kernel: `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains (`hexconv.schedule.hvx`),
-            which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them.
+            which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them;
+            `"host"`, AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise.
+        threads: of the host kernel: bands of the output's rows that are computed side by side, each with caches of its
+            own. Rows of intermediates at the seams of bands are computed twice.
+        simd: of the host kernel: the vector registers that its tiles are made for; `"auto"`, those of this machine.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.
 
     Raises:
-        InputError: rings for a halo, but the stripes are not outermost.
+        InputError: rings for a halo, but the stripes are not outermost; or the host kernel, but caches in VTCM.
     """
 
     k_split: Size = 1
@@ -47,6 +53,8 @@ class Plan:
     filters: Filters = "per_tile"
     buffering: Buffering = "single"
     kernel: Kernel = "plain"
+    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)] = 1
+    simd: Simd = "auto"
     storage: Literal["global", "vtcm"] = "global"
     arch: Annotated[str, Field(pattern=r"^v\d+$")] = "v68"
 
@@ -55,6 +63,8 @@ class Plan:
         if self.halo == "roll" and self.order != "h_outer":
             allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
             raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
+        if self.kernel == "host" and self.storage == "vtcm":
+            raise InputError("plan.storage", '"vtcm" with kernel = "host"', '"global": VTCM is Hexagon\'s')
 
     @property
     def scope(self) -> str:
@@ -74,4 +84,6 @@ class Plan:
         knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
         place = f"-vtcm-{self.arch}" if self.storage == "vtcm" else ""
         kernel = f"-{self.kernel}" if self.kernel != "plain" else ""
-        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}{kernel}"
+        threads = f"-t{self.threads}" if self.threads > 1 else ""
+        simd = f"-{self.simd}" if self.simd != "auto" else ""
+        return f"ks{self.k_split}-hs{self.h_split}{knobs}{place}{kernel}{threads}{simd}"

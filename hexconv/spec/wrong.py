@@ -1,12 +1,14 @@
 """A validation error as one line: the field's path in the file, what was given, what is allowed."""
 
-import difflib
+import re
+from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, did_you_mean
 
+LONGEST_SHOWN = 60
 KNOWN_KEYS = {
     "": ("chain", "plan"),
     "chain": ("input", "dtype", "zero_point", "conv"),
@@ -16,52 +18,83 @@ KNOWN_KEYS = {
         "stride",
         "dilation",
         "padding",
+        "groups",
         "bias",
         "activation",
         "filter_zero_point",
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),
-    "plan": ("k_split", "h_split", "order", "halo", "filters", "kernel", "storage", "arch"),
+    "plan": (
+        "k_split",
+        "h_split",
+        "order",
+        "halo",
+        "filters",
+        "buffering",
+        "kernel",
+        "threads",
+        "simd",
+        "storage",
+        "arch",
+    ),
 }
 
 
-def first_complaint(error: ValidationError, where: str) -> InputError:
+def first_complaint(error: ValidationError) -> InputError:
     """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first."""
     details = error.errors()
     detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
     path = _path(detail["loc"])
     if detail["type"] == "unexpected_keyword_argument":
-        return InputError(f"{where}: {path}", "an unknown key", _nearest(detail["loc"]))
+        table = ".".join(part for part in detail["loc"][:-1] if isinstance(part, str))
+        return _unknown_key(path, detail["loc"][-1], KNOWN_KEYS.get(table, ()))
     if detail["type"] in ("missing", "missing_argument"):
-        return InputError(f"{where}: {path}", "nothing", "a value; this key is required")
-    return InputError(f"{where}: {path}", _shown(detail["input"]), _allowed(detail))
+        return InputError(path, "nothing", "a value; this key is required")
+    return InputError(path, _shown(detail["input"]), _allowed(detail))
+
+
+def check_keys(table: Mapping[str, object], path: str, known: Sequence[str]) -> None:
+    """Refuse a key that a table doesn't have.
+
+    Args:
+        table: as the file has it.
+        path: of the table, empty for the file's own keys.
+        known: the keys that it may have.
+
+    Raises:
+        InputError: the first one that is not known, and the nearest that is.
+    """
+    for key in table:
+        if key not in known:
+            raise _unknown_key(_path((path, key) if path else (key,)), key, known)
 
 
 def _path(location: tuple[int | str, ...]) -> str:
     """`chain.conv[0].kernel`, from pydantic's location."""
     text = ""
     for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+        text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}"
     return text.lstrip(".")
 
 
-def _nearest(location: tuple[int | str, ...]) -> str:
+def _unknown_key(path: str, key: object, known: Sequence[str]) -> InputError:
     """The keys of that table, the nearest first."""
-    table = ".".join(part for part in location[:-1] if isinstance(part, str))
-    known = KNOWN_KEYS.get(table, ())
-    close = difflib.get_close_matches(str(location[-1]), known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}the keys here are {', '.join(known)}"
+    return InputError(path, "an unknown key", f"{did_you_mean(str(key), known)}the keys here are {', '.join(known)}")
 
 
 def _shown(value: object) -> str:
     """What was given, short enough for a line."""
-    text = f"{value!r}"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return _short(f"{value!r}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _allowed(detail: ErrorDetails) -> str:
     """Pydantic's own words for what is allowed, as a phrase."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return message[:1].lower() + message[1:]
+    # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
+    words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
+    return did_you_mean(str(detail["input"]), words) + message[:1].lower() + message[1:]

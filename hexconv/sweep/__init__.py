@@ -1,8 +1,4 @@
-"""Many cases: drawn at random over the whole scope, each judged in a process of its own, counted."""
+"""Many cases to rows: those of a grid, or drawn at random, each in a process apart.
 
-from hexconv.sweep.parallel import judge_all
-from hexconv.sweep.random_case import random_case
-from hexconv.sweep.sweep import Sweep, case_file
-from hexconv.sweep.verdict import Verdict, judge
-
-__all__ = ["Sweep", "Verdict", "case_file", "judge", "judge_all", "random_case"]
+Nothing is imported here: what plans, writes and reads rows works without TVM, whose place is in the processes apart.
+"""

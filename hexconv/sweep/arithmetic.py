@@ -8,8 +8,10 @@ import numpy as np
 
 from hexconv.spec import Conv2d, Requantize
 from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.spec.conv import Activation
 
 Random = np.random.Generator
+ACTIVATIONS: tuple[Activation, ...] = ("none", "relu", "relu6")
 
 
 def random_zero_point(random: Random, dtype: Dtype) -> int:
@@ -31,7 +33,7 @@ def with_arithmetic(
     """
     biased = [replace(conv, bias=bool(random.integers(2))) for conv in convs]
     if dtype not in INTEGER_RANGE:
-        return tuple(replace(conv, activation="relu" if random.integers(2) else "none") for conv in biased)
+        return tuple(replace(conv, activation=ACTIVATIONS[random.integers(len(ACTIVATIONS))]) for conv in biased)
     quantised = [
         replace(
             conv,
@@ -51,7 +53,7 @@ def _requantize(random: Random, dtype: Dtype, conv: Conv2d, in_channels: int) ->
     if random.integers(8) == 0:
         multiplier, shift = int(random.integers(1, 2**31)), int(random.integers(-31, 31))
         return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
-    typical_sum = 2**13 * sqrt(in_channels * prod(conv.kernel))
+    typical_sum = 2**13 * sqrt(in_channels // conv.groups * prod(conv.kernel))
     shift = round(log2(64 / typical_sum)) + int(random.integers(0, 3))
     return Requantize(
         multiplier=int(random.integers(2**30, 2**31)), shift=shift, zero_point=zero_point, rounding=rounding

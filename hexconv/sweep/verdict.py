@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hexconv.analyze import cache_footprints, shared_allocations, work_usage
+from hexconv.analyze import WorkUsage, cache_footprints, shared_allocations, work_usage
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
@@ -41,7 +41,7 @@ def judge(case: Case, seed: int = 0) -> Verdict:
     """
     try:
         lowered = lower_case(case)
-        differences = (*_differences(case, lowered), *_miscounts(case, lowered))
+        differences = (*_differences(case, lowered), *miscounts(work_usage(case, count(lowered))))
         reasons = (*differences, *(error for host in _hosts(case, seed) for error in _run(case, lowered, host, seed)))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
@@ -58,9 +58,8 @@ def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     yield from _only_in("allocations", shared, merged)
 
 
-def _miscounts(case: Case, lowered: Lowered) -> Iterator[str]:
+def miscounts(work: WorkUsage) -> Iterator[str]:
     """Where the closed form and a count say different things of what is moved and computed."""
-    work = work_usage(case, count(lowered))
     for tensor in work.traffic:
         if tensor.bytes != tensor.predicted_bytes:
             yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
@@ -81,7 +80,7 @@ def _run(case: Case, lowered: Lowered, host: Host, seed: int) -> Iterator[str]:
     """What is wrong with a run of a case."""
     copies = f", with {host.copies.moment} copies" if case.plan.buffering == "double" else ""
     try:
-        yield from (f"{error}{copies}" for error in _errors(run_case(case, lowered, host, seed).check))
+        yield from (f"{error}{copies}" for error in errors_of(run_case(case, lowered, host, seed).check))
     except RunFailed as failure:
         yield f"the run gave no answer: {failure}{copies}"
 
@@ -92,7 +91,7 @@ def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:
         yield f"{what}: closed form {sorted(predicted - allocated)}, TVM {sorted(allocated - predicted)}"
 
 
-def _errors(check: Check) -> Iterator[str]:
+def errors_of(check: Check) -> Iterator[str]:
     """What is wrong with a run's output."""
     if not check.fringe_is_zero:
         yield "the fringe of the output is not zero"

@@ -46,7 +46,8 @@ def _checked(store: tirx.BufferStore) -> tirx.Stmt:
     accesses = [(store.buffer, store.indices), *((load.source, load.indices) for load in loads)]
     checks = [
         tirx.AssertStmt(
-            tirx.all(index >= 0, index < size),  # TVM's signature names the kind first; its constructor takes it second
+            # TVM's signature names the kind first; its constructor takes it second
+            tirx.all(_first(index) >= 0, _last(index) < size),
             tvm.ir.StringImm("IndexError"),
             [tvm.ir.StringImm(f"{buffer.name} axis {axis}")],
         )
@@ -54,3 +55,13 @@ def _checked(store: tirx.BufferStore) -> tirx.Stmt:
         for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True))
     ]
     return tirx.SeqStmt([*checks, store])
+
+
+def _first(index: tirx.Expr) -> tirx.Expr:
+    """The least element that a vector's index names (its lanes go up), or the index."""
+    return index.base if isinstance(index, tirx.Ramp) else index
+
+
+def _last(index: tirx.Expr) -> tirx.Expr:
+    """The greatest element."""
+    return index.base + (index.lanes - 1) * index.stride if isinstance(index, tirx.Ramp) else index

@@ -10,7 +10,7 @@ from hexconv.lower import poison as lower_poison
 from hexconv.run.count import count
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case
-from hexconv.sweep import judge
+from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import checked_module, with_checks
 from tests.any_chain.running import output_of
 from tests.strategies import cases

@@ -7,7 +7,7 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.spec import Case
-from hexconv.sweep import judge
+from hexconv.sweep.verdict import judge
 
 # One logical row and column: the index of the accumulator lost its constant terms, the index of the output kept them,
 # and TVM saw no element-wise copy that may run in place.

@@ -5,7 +5,7 @@ import pytest
 from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
 from hexconv.spec import Case
-from hexconv.sweep import judge
+from hexconv.sweep.verdict import judge
 from tests.any_chain.grids import ancestor, case_of, sibling, square, unique, wide_chains, wide_single
 
 KNOWN = unique(ancestor(), sibling())

@@ -6,7 +6,8 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.spec import Case
-from hexconv.sweep import Verdict, random_case
+from hexconv.sweep.random_case import random_case
+from hexconv.sweep.verdict import Verdict
 
 
 def test_a_small_sweep_agrees(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,7 +27,7 @@ def outcome_by_index(cases: list[Case], workers: int) -> list[Verdict]:
 
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import hexconv.cli.sweep as command
+    import hexconv.cli.sweep_random as command
 
     monkeypatch.setattr(command, "judge_all", outcome_by_index)
 

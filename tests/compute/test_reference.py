@@ -24,8 +24,12 @@ def by_scipy(conv: Conv2d, image: np.ndarray, filter: np.ndarray, zero_point: in
     dilated = np.zeros((*filter.shape[:2], *conv.reach))
     dilated[:, :, ::dh, ::dw] = filter.astype(np.float64) - conv.filter_zero_point
     turned = dilated[:, :, ::-1, ::-1]  # a convolution turns the filter round; a conv2d doesn't
+    inputs, per_group = turned.shape[1], len(turned) // conv.groups
     outputs = [
-        [sum(convolve2d(p, t, "valid") for p, t in zip(planes, taps, strict=True)) for taps in turned]
+        [
+            sum(convolve2d(planes[k // per_group * inputs + c], taps[c], "valid") for c in range(inputs))
+            for k, taps in enumerate(turned)
+        ]
         for planes in images
     ]
     return np.moveaxis(np.array(outputs), 1, 3)[:, ::sh, ::sw]
@@ -49,7 +53,8 @@ def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
     for index, conv in enumerate(chain.conv):
         bias = tensors.biases[index]
         sums = by_scipy(conv, expected, tensors.filters[index], 0) + (0 if bias is None else bias)
-        expected = (np.maximum(sums, 0) if conv.activation == "relu" else sums).astype(np.float32)
+        ceiling = 6 if conv.activation == "relu6" else np.inf
+        expected = (sums if conv.activation == "none" else np.maximum(sums, 0)).clip(max=ceiling).astype(np.float32)
     found = reference(chain, tensors.image, tensors.filters, tensors.biases)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -94,3 +99,13 @@ def test_ties_go_where_the_rounding_says() -> None:
     for rounding, expected in halves.items():
         by = Requantize(multiplier=2**30, shift=-1, rounding=rounding)
         assert requantized(sums, by, "int8").tolist() == expected
+
+
+def test_relu6_is_what_is_between_0_and_6_and_random_tensors_meet_both_ends() -> None:
+    chain = Chain(input=(1, 16, 16, 32), conv=(Conv2d(out_channels=32, activation="relu6"),))
+    tensors = random_tensors(chain)
+    found = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    sums = by_scipy(chain.conv[0], tensors.image, tensors.filters[0], 0)
+    np.testing.assert_allclose(found, np.minimum(np.maximum(sums, 0), 6), rtol=1e-9)
+    assert 0.02 < np.mean(found == 6) < 0.4
+    assert 0.2 < np.mean(found == 0) < 0.8

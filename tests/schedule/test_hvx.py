@@ -10,7 +10,7 @@ from hexconv.analyze import cache_usage, needed_macs
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, hvx_refusal, kernel_of
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, refusal
 from tests.schedule.integer_chains import hvx_cases
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
@@ -84,4 +84,4 @@ def test_a_listing_parses_back(case: Case) -> None:
 def test_what_hvx_does_not_serve_gets_the_plain_kernel_and_the_listing_says_why(chain: Chain) -> None:
     case = Case("plain", chain, Plan(kernel="hvx"))
     assert kernel_of(chain, case.plan) == "plain"
-    assert f"# kernel: plain, since {hvx_refusal(chain)}" in annotated_tir(case, lower_case(case), "")
+    assert f"# kernel: plain, since {refusal(chain, 'hvx')}" in annotated_tir(case, lower_case(case), "")

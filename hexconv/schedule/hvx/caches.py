@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32
 from hexconv.schedule.hvx.conv import Address
-from hexconv.schedule.hvx.rows import Rows, larger
 from hexconv.schedule.hvx.stage import Group, Plane, Stage
+from hexconv.schedule.rows import Rows, larger
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32
 from hexconv.schedule.hvx.caches import Cache, clear, roll, zero_fringe
 from hexconv.schedule.hvx.conv import Address, Conv
 from hexconv.schedule.hvx.convolve import convolve
 from hexconv.schedule.hvx.filters import Filter, cache_bytes, stage_filter
 from hexconv.schedule.hvx.input import fill_input, fills_by_vectors, input_plane, reads_in_place, whole_input
 from hexconv.schedule.hvx.offsets import stage_offsets
-from hexconv.schedule.hvx.rows import Rows
 from hexconv.schedule.hvx.stage import (
     CHANNELS,
     Group,
@@ -32,6 +31,7 @@ from hexconv.schedule.hvx.stage import (
     stages_of,
 )
 from hexconv.schedule.hvx.windows import Windows, column_words, row_words, served, slack_bytes
+from hexconv.schedule.rows import Rows
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 

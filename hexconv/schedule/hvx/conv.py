@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.schedule.hvx.block import Block, Number, int32
+from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx.filters import steps
 from hexconv.schedule.hvx.stage import Group, Plane, Stage
 from hexconv.schedule.hvx.windows import Windows

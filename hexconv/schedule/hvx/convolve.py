@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32
 from hexconv.schedule.hvx.conv import Conv, Tiles, tile_pixels, tile_rows
 from hexconv.schedule.hvx.filters import first_byte
 from hexconv.schedule.hvx.narrowing import FixedPoint

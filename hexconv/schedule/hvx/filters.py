@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32
 from hexconv.schedule.hvx.stage import CHANNELS, Group, Plane, Stage
 
 BLOCK_BYTES = 8 * CHANNELS * 4  # 32 by 32 channels of one tap

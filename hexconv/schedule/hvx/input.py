@@ -5,11 +5,11 @@ It is needed where the conv can't read the input in place: padding, channels tha
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number
 from hexconv.schedule.hvx.caches import Cache
-from hexconv.schedule.hvx.rows import Rows
 from hexconv.schedule.hvx.stage import Plane, Stage
+from hexconv.schedule.rows import Rows
 
 
 def reads_in_place(stage: Stage) -> bool:

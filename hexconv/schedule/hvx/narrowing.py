@@ -47,7 +47,7 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
     """The sequence for one requantisation, and what has to be added to every sum before it.
 
     Args:
-        how: as the user states it; its shift is 0 or less (`hexconv.spec.hvx_refusal`).
+        how: as the user states it; its shift is 0 or less (`hexconv.spec.refusal`).
         zero_point: of the uint8 output.
 
     A rounding shift by `first` and another by `second` are floors of floors, so they are one floor:

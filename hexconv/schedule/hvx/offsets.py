@@ -7,8 +7,8 @@
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, int32, vector_register
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, int32, vector_register
 from hexconv.schedule.hvx.filters import Filter, dealt, first_byte, steps
 from hexconv.schedule.hvx.stage import CHANNELS, Group
 

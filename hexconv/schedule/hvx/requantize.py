@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block
 from hexconv.schedule.hvx.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts
 
 

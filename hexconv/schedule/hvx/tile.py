@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx.offsets import ONES
 from hexconv.schedule.hvx.stage import Plane, Stage
 

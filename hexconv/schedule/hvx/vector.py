@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tvm import tirx
 
-from hexconv.schedule.hvx.block import int32
+from hexconv.schedule.block import int32
 
 VECTOR = "int32x32"
 BYTES = 128

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block, int32
 from hexconv.schedule.hvx.offsets import ONES
 from hexconv.schedule.hvx.stage import Plane, Stage
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
+from hexconv.schedule.block import Block
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.block import Block
 from hexconv.schedule.hvx.conv import Tiles
 from hexconv.schedule.hvx.requantize import deal_pixels, narrow
 from hexconv.schedule.hvx.stage import CHANNELS

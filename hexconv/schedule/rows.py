@@ -1,15 +1,16 @@
 """Which rows of every tensor a stripe computes, as closed forms of the stripe's number.
 
-All work for Python integers (sizes) and for TIR expressions (loop bounds). A stripe is `stripe_rows` rows of
-the chain's output.
+All work for Python integers (sizes) and for TIR expressions (loop bounds). A stripe is `stripe_rows` rows of the
+chain's output; the stripes of one `Rows` go over its rows `first .. last - 1`, and roll: no row is computed twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from tvm import tirx
 
-from hexconv.schedule.hvx.block import Number
-from hexconv.schedule.hvx.stage import Stage
+from hexconv.schedule.block import Number
 
 
 def smaller(one: Number, other: Number) -> Number:
@@ -22,17 +23,50 @@ def larger(one: Number, other: Number) -> Number:
     return max(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Max(one, other)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of the tensors of a chain; tensor 0 is the input, tensor i what conv i makes."""
+class Geometry(Protocol):
+    """What rows need to know of a conv, each (rows, columns); padding is top, left, bottom, right."""
 
-    stages: tuple[Stage, ...]
+    @property
+    def in_size(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def out_size(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def kernel(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def stride(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def dilation(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def padding(self) -> tuple[int, int, int, int]: ...  # noqa: D102
+
+
+Conv = TypeVar("Conv", bound=Geometry)
+
+
+@dataclass(frozen=True)
+class Rows(Generic[Conv]):
+    """Rows of the tensors of a chain; tensor 0 is the input, tensor i what conv i makes.
+
+    Attributes:
+        stages: the convs.
+        stripe_rows: rows of the output in a stripe.
+        first: the first row of the output.
+        last: one past the last row of the output; None for all rows.
+    """
+
+    stages: Sequence[Conv]
     stripe_rows: int
+    first: int = 0
+    last: int | None = None
 
     @property
     def stripes(self) -> int:
-        """In an image."""
-        return -(-self.height(len(self.stages)) // self.stripe_rows)
+        """In all."""
+        return (self._last - self.first + self.stripe_rows - 1) // self.stripe_rows
+
+    @property
+    def _last(self) -> int:
+        return self.height(len(self.stages)) if self.last is None else self.last
 
     def height(self, tensor: int) -> int:
         """Logical rows of a tensor."""
@@ -40,23 +74,26 @@ class Rows:
 
     def end(self, tensor: int, stripe: Number) -> Number:
         """One past the last row that exists after `stripe`."""
+        if tensor == len(self.stages):
+            return larger(smaller(self.wanted_end(tensor, stripe), self._last), 0)
         return larger(smaller(self.wanted_end(tensor, stripe), self.height(tensor)), 0)
 
     def begin(self, tensor: int, stripe: Number) -> Number:
         """The first row that `stripe` itself computes: what the stripe before has ended with, or what is read first.
 
-        The two differ where a stride steps over rows; those are never computed.
+        The two differ where a stride steps over rows, which are never computed, and in the first stripe.
         """
+        start = self.first if tensor == len(self.stages) else 0
         if isinstance(stripe, int):
-            ended = self.end(tensor, stripe - 1) if stripe else 0
+            ended = self.end(tensor, stripe - 1) if stripe else start
         else:
-            ended = tirx.Select(stripe > 0, self.end(tensor, stripe - 1), tirx.IntImm("int32", 0))
+            ended = tirx.Select(stripe > 0, self.end(tensor, stripe - 1), tirx.IntImm("int32", start))
         return ended if tensor == len(self.stages) else larger(ended, self.base(tensor, stripe))
 
     def wanted_end(self, tensor: int, stripe: Number) -> Number:
         """One past the last row that the next conv reads in `stripe`, bottom padding included."""
         if tensor == len(self.stages):
-            return (stripe + 1) * self.stripe_rows
+            return (stripe + 1) * self.stripe_rows + self.first
         reader = self.stages[tensor]
         reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
         return (self.end(tensor + 1, stripe) - 1) * reader.stride[0] + (reach - reader.padding[0])

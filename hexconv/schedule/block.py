@@ -60,10 +60,17 @@ class Block:
         """`buffer[index] = value`."""
         self._statements.append(tirx.BufferStore(buffer, value, [index]))
 
-    def loop(self, name: str, extent: Number, body: Callable[["Block", tirx.Expr], None], part: str = "") -> None:
+    def loop(
+        self,
+        name: str,
+        extent: Number,
+        body: Callable[["Block", tirx.Expr], None],
+        part: str = "",
+        kind: tirx.ForKind = tirx.ForKind.SERIAL,
+    ) -> None:
         """`for name in range(extent): body`; a loop of one trip is its body; one of none, or of nothing, is nothing.
 
-        `part` says which part of the chain the loop is.
+        `part` says which part of the chain the loop is, `kind` whether its trips are taken one after the other.
         """
         if isinstance(extent, int) and extent <= 1:
             if extent == 1:
@@ -76,9 +83,7 @@ class Block:
         body(inner, variable)
         notes = {PART: part, LOOP_NAME: name} if part else None
         if inner._statements:
-            self._statements.append(
-                tirx.For(variable, 0, extent, tirx.ForKind.SERIAL, inner.statement(), annotations=notes)
-            )
+            self._statements.append(tirx.For(variable, 0, extent, kind, inner.statement(), annotations=notes))
 
     def when(self, condition: tirx.Expr, body: Callable[["Block"], None]) -> None:
         """`if condition: body`."""

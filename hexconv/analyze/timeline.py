@@ -1,0 +1,93 @@
+"""Which cache lives when, in words: the statements of one walk through the loop nest, and the lives of the caches.
+
+`hexconv.analyze.liveness` has the rule. The caches of HVX kernels are all allocated for the whole run: one statement.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hexconv.analyze.liveness import lifetimes
+from hexconv.analyze.nest import Leaf, Node, chain_nest
+from hexconv.analyze.predicted import predicted_caches
+from hexconv.spec import Chain, Plan, kernel_of
+
+
+@dataclass(frozen=True)
+class Life:
+    """When one cache lives.
+
+    Attributes:
+        cache: its name.
+        first: index of the first statement of its life.
+        last: index of the last one, included.
+    """
+
+    cache: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One walk through the loop nest, every loop body once.
+
+    Attributes:
+        statements: what happens, in program order: `read input`, `read filter 1`, `conv 1`, ..., `write output`.
+        lives: of every cache, in the order of their starts.
+    """
+
+    statements: tuple[str, ...]
+    lives: tuple[Life, ...]
+
+    def alive(self, statement: int) -> tuple[str, ...]:
+        """Names of the caches that live at a statement."""
+        return tuple(life.cache for life in self.lives if life.first <= statement <= life.last)
+
+
+def timeline_of(chain: Chain, plan: Plan) -> Timeline:
+    """The statements of a plan's loop nest and the lives of its caches.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128)
+    >>> timeline = timeline_of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> timeline.statements[:4]
+    ('read input', 'read filter 1', 'conv 1 init', 'conv 1')
+    >>> timeline.alive(5)
+    ('intermediate1', 'filter2_cache', 'output_cache')
+    """
+    if kernel_of(chain, plan) != "plain":
+        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in predicted_caches(chain, plan)))
+    nest = chain_nest(chain, plan)
+    leaves = list(_leaves(nest))
+    lives = [Life(name, life.first, life.last) for name, life in lifetimes(chain, plan).items()]
+    lives.sort(key=lambda life: (life.first, life.last))
+    return Timeline(tuple(_names(leaves)), tuple(lives))
+
+
+def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:
+    """All statements, in program order."""
+    for node in nodes:
+        if isinstance(node, Leaf):
+            yield node
+        else:
+            yield from _leaves(node.body)
+
+
+def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
+    """What each statement does."""
+    computing = 0
+    for index, leaf in enumerate(leaves):
+        first = leaf.touches[0]
+        if leaf.elementwise:
+            yield f"conv {computing} epilogue"
+        elif len(leaf.touches) > 1:
+            yield f"conv {computing}"
+        elif first == "input_cache":
+            yield "read input"
+        elif first.startswith("filter"):
+            yield f"read filter {first.removeprefix('filter').removesuffix('_cache')}"
+        elif index == len(leaves) - 1:
+            yield "write output"
+        else:
+            computing += 1
+            yield f"conv {computing} init"

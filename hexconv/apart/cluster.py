@@ -1,0 +1,60 @@
+"""An executor on other machines: workers of dask.distributed, each of which has processes apart of its own."""
+
+import contextlib
+import importlib
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from hexconv.apart.parallel import close_all
+from hexconv.errors import InputError, ToolMissing
+
+CONNECT_SECONDS = 5
+INSTALL = 'pip install "hexconv[cluster]"'
+
+
+@contextmanager
+def cluster(address: str, code: Callable[[], str]) -> Iterator[Executor]:
+    """An executor for the workers of a scheduler that runs already.
+
+    Args:
+        address: of the scheduler, `tcp://host:8786`.
+        code: which code a machine has; the same on all of them.
+
+    Raises:
+        ToolMissing: dask.distributed is not installed.
+        InputError: no scheduler answers, it has no workers, or one of them has other code.
+    """
+    client = _client(address)
+    try:
+        _check(client, address, code)
+        yield client.get_executor(pure=False)
+    finally:
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.run(close_all)
+        client.close(timeout=CONNECT_SECONDS)
+
+
+def _client(address: str) -> Any:
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise ToolMissing(f"--scheduler needs dask.distributed, which is not installed: {INSTALL}") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        given = f"no scheduler that answers there ({error})"
+        raise InputError("--scheduler", address, f"the address of a running one, tcp://host:8786; {given}") from None
+
+
+def _check(client: Any, address: str, code: Callable[[], str]) -> None:
+    """Rows of other code are no rows of this sweep."""
+    answers: dict[str, str] = client.run(code)
+    if not answers:
+        raise InputError("--scheduler", f"{address}, which has no workers", f"some: dask worker {address}")
+    others = [worker for worker, answer in answers.items() if answer != code()]
+    if others:
+        raise InputError("--scheduler", f"other code on {', '.join(others)}", "the same hexconv and TVM everywhere")

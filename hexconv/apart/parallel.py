@@ -1,0 +1,87 @@
+"""Jobs in parallel, each in a process apart: on the cores of this machine, or wherever an executor runs them."""
+
+from asyncio import CancelledError
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import SimpleQueue
+from threading import local
+
+from hexconv.apart.process import TRIES, Apart, Ending, Limits, Task
+from hexconv.errors import HexconvError, RunFailed
+
+_here = local()
+_all: list[Apart] = []
+
+
+def do_apart(job: str, limits: Limits, task: Task) -> Ending:
+    """Do a job in the process that belongs to this thread; what every executor runs.
+
+    Raises:
+        RunFailed: no process can be started.
+    """
+    mine: Apart | None = getattr(_here, "apart", None)
+    if mine is None or mine not in _all or (mine.job, mine.limits) != (job, limits):
+        if mine in _all:
+            mine.close()
+        mine = _here.apart = Apart(job, limits)
+        _all.append(mine)
+    return mine.do(task)
+
+
+def close_all() -> None:
+    """End the processes of all threads, and what they are doing."""
+    while _all:
+        _all.pop().close()
+
+
+@contextmanager
+def cores(workers: int) -> Iterator[Executor]:
+    """An executor for this machine: each of its threads waits for a process of its own."""
+    executor = ThreadPoolExecutor(workers)
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        close_all()
+        executor.shutdown()
+
+
+def do_all(job: str, limits: Limits, tasks: Sequence[Task], executor: Executor) -> Iterator[tuple[int, Ending]]:
+    """Do the job for every task; yields the task's place and its ending, in the order in which they end.
+
+    Where the executor itself gives no answer (a machine of a cluster is gone), the task is handed in again.
+
+    Raises:
+        RunFailed: it gave none several times over.
+    """
+    ended: SimpleQueue[tuple[int, Future[Ending]]] = SimpleQueue()
+    tries = [0] * len(tasks)
+
+    def hand_in(place: int) -> None:
+        tries[place] += 1
+        future = executor.submit(do_apart, job, limits, tasks[place])
+        future.add_done_callback(lambda done: ended.put((place, done)))
+
+    for place in range(len(tasks)):
+        hand_in(place)
+    left = len(tasks)
+    while left:
+        place, future = ended.get()
+        if (ending := _ending(future, tries[place])) is None:
+            hand_in(place)
+            continue
+        left -= 1
+        yield place, ending
+
+
+def _ending(future: Future[Ending], tries: int) -> Ending | None:
+    """A future's ending; None where its task has to be handed in again."""
+    try:
+        return future.result()
+    except HexconvError:
+        raise
+    except (Exception, CancelledError) as error:  # whatever happens to machines of a cluster
+        if tries < TRIES:
+            return None
+        raise RunFailed(f"the cluster gave no answer {tries} times: {type(error).__name__}: {error}") from None

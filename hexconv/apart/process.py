@@ -1,0 +1,223 @@
+"""A process apart: it does one job after another, and whatever a job does to it happens to that job alone.
+
+A job may crash it, never come back, or eat the machine's memory; the process is watched from here, ended when it
+overruns a limit, and replaced. A process that is killed from outside (SIGKILL: an operator, or a system short of
+memory) says nothing of its job, which is done again by the next one.
+
+Plain pipes and JSON, no pool of a library: those of multiprocessing and pebble give the whole pool up when an idle
+process is killed, can't be had inside of a dask worker (whose process may have no children of that kind), and don't
+know what memory a job takes.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from hexconv.errors import RunFailed
+
+LOOK_SECONDS = 0.05
+START_SECONDS = 300.0
+TRIES = 3
+JOBS_PER_PROCESS = 200
+"""Then a fresh one takes over: every compiled case leaves its code in its process."""
+
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")}
+"""Processes share the cores among each other; threads of each would only stand in the way."""
+PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from hexconv.apart.child import main
+main(sys.argv[2], int(sys.argv[3]))
+"""
+
+Task = dict[str, Any]
+How = Literal["answered", "failed", "crashed", "overran", "out_of_memory", "killed", "stopped"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one job may take.
+
+    Attributes:
+        seconds: wall time.
+        memory_bytes: resident memory of its process.
+    """
+
+    seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a job ended.
+
+    Attributes:
+        how: `answered`; `failed`, it raised; `crashed`, its process ended; `overran` its time; `out_of_memory`;
+            `killed` from outside; `stopped`, nobody waits for it any more.
+        answer: what it returned.
+        reason: why there is no answer, in one line.
+        seconds: wall time.
+    """
+
+    how: How
+    answer: Task = field(default_factory=dict)
+    reason: str = ""
+    seconds: float = 0.0
+
+
+class Apart:
+    """One process for one job after another; for one thread at a time.
+
+    Args (of the constructor):
+        job: what it does, `module:function`; the function takes a dictionary and returns one, both fit for JSON.
+        limits: of every single job.
+    """
+
+    def __init__(self, job: str, limits: Limits) -> None:
+        self.job, self.limits = job, limits
+        self._process: _Process | None = None
+        self._closed = False
+        self._busy = Lock()
+
+    def do(self, task: Task) -> Ending:
+        """Do the job once.
+
+        Raises:
+            RunFailed: no process can be started; the text has its last words.
+        """
+        for _ in range(TRIES):
+            started = time.monotonic()
+            with self._busy:
+                ending = self._attempt(task)
+            if ending.how != "killed":
+                return Ending(ending.how, ending.answer, ending.reason, time.monotonic() - started)
+        return Ending("crashed", reason=f"its process was killed {TRIES} times, as a system short of memory does")
+
+    def close(self) -> None:
+        """End the process, and what it is doing; any thread may."""
+        self._closed = True
+        if process := self._process:
+            process.kill()
+        with self._busy:
+            self._replace()
+
+    def _attempt(self, task: Task) -> Ending:
+        if self._process is None or self._process.jobs >= JOBS_PER_PROCESS:
+            self._replace()
+            self._process = _Process.started(self.job)
+        if self._closed:
+            return Ending("stopped")
+        ending = self._process.do(task, self.limits)
+        if ending.how not in ("answered", "failed"):
+            self._replace()
+        return Ending("stopped") if self._closed else ending
+
+    def _replace(self) -> None:
+        process, self._process = self._process, None
+        if process:
+            process.end()
+
+
+class _Process:
+    """The child of `Apart`, seen from here."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], said: Any) -> None:
+        self.popen, self.said, self.jobs = popen, said, 0
+        assert popen.stdin
+        assert popen.stdout
+        self.stdin, self.stdout = popen.stdin, popen.stdout
+
+    @classmethod
+    def started(cls, job: str) -> "_Process":
+        said = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
+        popen = subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path), job, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env={**os.environ, **ONE_THREAD},
+            start_new_session=True,  # Ctrl-C is for this process, and what the child starts ends with it
+        )
+        process = cls(popen, said)
+        if process._answers(START_SECONDS) and process.stdout.readline() == b"ready\n":
+            return process
+        process.kill()
+        status = popen.wait()
+        if status == -signal.SIGKILL:
+            return process  # its job will find it dead, and be done by another one
+        words = process._last_words(0)
+        process.end()
+        raise RunFailed(f"a process for {job} can't be started (status {status}): {words}")
+
+    def do(self, task: Task, limits: Limits) -> Ending:
+        """Do a job, or see how it fails."""
+        self.jobs += 1
+        heard, until = self._said_bytes(), time.monotonic() + limits.seconds
+        try:
+            self.stdin.write(json.dumps(task).encode() + b"\n")
+            self.stdin.flush()
+            while not self._answers(LOOK_SECONDS):
+                if time.monotonic() > until:
+                    return Ending("overran", reason=f"it took longer than {limits.seconds:g} s")
+                if self._memory_bytes() > limits.memory_bytes:
+                    return Ending("out_of_memory", reason=f"it took more than {limits.memory_bytes} bytes of memory")
+            line = self.stdout.readline()
+        except (OSError, ValueError):  # a closed pipe: the process is gone
+            line = b""
+        return Ending(**json.loads(line)) if line.endswith(b"\n") else self._death(heard)
+
+    def kill(self) -> None:
+        """End the process and all that it started in its session."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """The same, and keep nothing of it."""
+        self.kill()
+        self.popen.wait()
+        for pipe in (self.stdin, self.stdout, self.said):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _death(self, heard: int) -> Ending:
+        """What became of a process that gave no answer."""
+        status = self.popen.wait()
+        if status == -signal.SIGKILL:
+            return Ending("killed")
+        if status != -signal.SIGABRT:
+            name = signal.Signals(-status).name if status < 0 else f"exit code {status}"
+            return Ending("crashed", reason=f"its process ended with {name}")
+        words = self._last_words(heard)
+        how = "out_of_memory" if "bad_alloc" in words or "out of memory" in words else "crashed"
+        return Ending(how, reason=f"its process ended with SIGABRT: {words}")
+
+    def _answers(self, seconds: float) -> bool:
+        """Whether there is something to read, or nothing more to come."""
+        return bool(select.select([self.stdout], [], [], seconds)[0])
+
+    def _memory_bytes(self) -> int:
+        """Resident memory, where the system tells it."""
+        try:
+            resident_pages = int(Path(f"/proc/{self.popen.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return 0
+        return resident_pages * os.sysconf("SC_PAGE_SIZE")
+
+    def _said_bytes(self) -> int:
+        return os.fstat(self.said.fileno()).st_size
+
+    def _last_words(self, heard: int) -> str:
+        """The last line that the process has printed since."""
+        start = max(heard, self._said_bytes() - 2000)
+        words = os.pread(self.said.fileno(), 2000, start).decode(errors="replace").split("\n")
+        return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")

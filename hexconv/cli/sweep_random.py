@@ -1,0 +1,49 @@
+"""`hexconv sweep --random N`: cases drawn over the whole scope."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.progress import track
+
+from hexconv.cli.cases import print_json
+from hexconv.sweep.judging import judge_all
+from hexconv.sweep.random_case import random_case
+from hexconv.sweep.sweep import Sweep, case_file
+from hexconv.sweep.verdict import Verdict
+
+
+def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
+    """Check random cases: cache sizes and sharing against TVM, results against numpy.
+
+    Args:
+        count: how many cases to draw.
+        seed: of the draw.
+        workers: processes at a time.
+        json: print JSON instead.
+
+    Returns:
+        1 if a case disagrees, else 0.
+    """
+    cases = [random_case(seed, index) for index in range(count)]
+    verdicts = judge_all(cases, workers)
+    shown = _with_progress(verdicts, len(cases))
+    result = Sweep.of(shown if json else _printed(shown))
+    if json:
+        print_json(result)
+    else:
+        print(f"{result.checked} checked, {result.disagree} disagree")
+    return 1 if result.disagree else 0
+
+
+def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterable[Verdict]:
+    """A bar on standard error while somebody looks."""
+    console = Console(stderr=True)
+    return track(verdicts, "checking", total, console=console, disable=not console.is_terminal)
+
+
+def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+    """Each case that does not agree, printed as soon as it is known."""
+    for verdict in verdicts:
+        if verdict.outcome != "agrees":
+            print(f"# {verdict.outcome}", case_file(verdict), sep="\n", flush=True)
+        yield verdict

@@ -1,0 +1,58 @@
+"""Relu and Clip as the range that they leave a value, one after the other."""
+
+from dataclasses import dataclass
+from math import inf
+
+from hexconv.model.graph import Graph, Node
+from hexconv.model.refused import Refused
+from hexconv.spec.conv import Activation
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """`min(max(value, low), high)`."""
+
+    low: float = -inf
+    high: float = inf
+
+    def then(self, other: "Clamp") -> "Clamp":
+        """Both, this one first, where their ranges meet; else all values become one, and no conv needs that.
+
+        >>> Clamp(0).then(Clamp(-1, 6))
+        Clamp(low=0, high=6)
+        """
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        if not low <= high:
+            raise Refused(f"clamps that leave nothing between {low:g} and {high:g}")
+        return Clamp(low, high)
+
+    @property
+    def activation(self) -> Activation | None:
+        """The name that a case has for it; none if it has none."""
+        names: dict[tuple[float, float], Activation] = {(-inf, inf): "none", (0, inf): "relu", (0, 6): "relu6"}
+        return names.get((self.low, self.high))
+
+
+def clamp_of(graph: Graph, node: Node) -> Clamp | None:
+    """The range that a node leaves its first input; none if it does anything else."""
+    if node.op == "Relu":
+        return Clamp(0.0)
+    if node.op != "Clip":
+        return None
+    try:
+        return Clamp(_bound(graph, node, 1, "min", -inf), _bound(graph, node, 2, "max", inf))
+    except Refused:
+        return None
+
+
+def _bound(graph: Graph, node: Node, index: int, attribute: str, default: float) -> float:
+    """A bound of Clip: an input since opset 11, an attribute before."""
+    name = node.input(index)
+    if not name:
+        return float(node.attributes.get(attribute, default))
+    if not graph.is_constant(name):
+        raise Refused(f"the bound {name} depends on the model's input")
+    value = graph.value(name)
+    if value.size != 1:
+        raise Refused(f"{value.size} bounds")
+    return float(value.reshape(()))

@@ -1,0 +1,103 @@
+"""The constants of a model, folded by ONNX's own reference evaluator, each only when its value is asked for."""
+
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from hexconv.model.refused import Refused
+
+LARGEST_FOLDED = 2**28
+"""Elements of a folded tensor: no filter is larger, and a file of a few bytes can ask for any number."""
+NEVER_FOLDED = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+SUBGRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+
+Array = NDArray[Any]
+
+
+class Constants:
+    """Which tensors of a graph don't depend on its inputs, and what they hold."""
+
+    def __init__(self, model: onnx.ModelProto, folder: Path, sizes: Mapping[str, int | None]) -> None:
+        """Find them; nothing is read or computed yet.
+
+        Args:
+            model: with shapes inferred.
+            folder: where external data lies.
+            sizes: elements per tensor, None where not known.
+        """
+        self._opsets, self._folder, self._sizes = model.opset_import, folder, sizes
+        self._stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self._made: dict[str, onnx.NodeProto] = {}
+        self._values: dict[str, Array] = {}
+        for node in model.graph.node:
+            if _folds(node) and all(name in self for name in node.input if name):
+                self._made.update(dict.fromkeys(node.output, node))
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a tensor is a constant."""
+        return name in self._stored or name in self._made
+
+    def value(self, name: str) -> Array:
+        """What a constant holds.
+
+        Raises:
+            Refused: its data can't be read, or ONNX's evaluator can't fold it.
+        """
+        # Deepest first, without recursion: a chain of constants may be longer than Python's stack.
+        waiting = [name]
+        while waiting:
+            missing = [source for source in self._inputs(waiting[-1]) if source not in self._values]
+            if missing:
+                waiting += missing
+            else:
+                self._evaluate(waiting.pop())
+        return self._values[name]
+
+    def _inputs(self, name: str) -> list[str]:
+        return [] if name in self._stored else [source for source in self._made[name].input if source]
+
+    def _evaluate(self, name: str) -> None:
+        """One tensor, all of whose inputs are there."""
+        if name in self._values:
+            return
+        try:
+            if name in self._stored:
+                self._values[name] = numpy_helper.to_array(self._stored[name], base_dir=str(self._folder))
+            else:
+                self._values.update(self._folded(self._made[name]))
+        except Refused:
+            raise
+        except Exception as error:  # whatever is wrong with data or attributes, the rest of the model goes on
+            raise Refused(f"the constant {name} can't be computed: {' '.join(str(error).split())[:200]}") from None
+
+    def _folded(self, node: onnx.NodeProto) -> dict[str, Array]:
+        """All outputs of a node of constants."""
+        sizes = [self._sizes.get(name) for name in node.output if name]
+        if any(size is None or size > LARGEST_FOLDED for size in sizes):
+            raise Refused(f"the constant {node.output[0]} is too large to fold, or of unknown size")
+        values = [onnx.ValueInfoProto(name=name) for name in (*node.input, *node.output) if name]
+        inputs, outputs = values[: len([name for name in node.input if name])], values[-len(sizes) :]
+        model = helper.make_model(helper.make_graph([node], "constant", inputs, outputs), opset_imports=self._opsets)
+        feeds = {name: self._values[name] for name in node.input if name}
+        results = ReferenceEvaluator(model).run(None, feeds)
+        return {value.name: np.asarray(result) for value, result in zip(outputs, results, strict=True)}
+
+
+def elements(shape: tuple[int | str, ...] | None) -> int | None:
+    """How many elements a shape has, if all of it is known."""
+    if shape is None or any(isinstance(size, str) for size in shape):
+        return None
+    return prod(size for size in shape if isinstance(size, int))
+
+
+def _folds(node: onnx.NodeProto) -> bool:
+    """Whether a node of constants makes a constant that ONNX itself can compute."""
+    standard = node.domain in ("", "ai.onnx") and node.op_type not in NEVER_FOLDED
+    return standard and not any(attribute.type in SUBGRAPHS for attribute in node.attribute)

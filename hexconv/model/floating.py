@@ -1,0 +1,122 @@
+"""A float Conv with the Pad before it and the BatchNormalization, Add, Mul, Relu or Clip behind it."""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from hexconv.model.affine import Affine, affine_of
+from hexconv.model.clamp import Clamp, clamp_of
+from hexconv.model.entry import float_entry
+from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape
+from hexconv.model.graph import Graph, Node
+from hexconv.model.passing import passes
+from hexconv.model.refused import Refused
+from hexconv.model.unit import Folded, Unit
+from hexconv.spec import Conv2d, Padding
+from hexconv.spec.chain import Dtype
+from hexconv.spec.conv import Activation
+
+FLOATS = ("float32", "float16")
+
+
+@dataclass(frozen=True)
+class FloatWeights:
+    """Filter and bias of a float conv, and what is folded into them, in order."""
+
+    filter: str
+    bias: str
+    affine: tuple[Affine, ...]
+    dtype: Dtype
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether anything is added to the sums."""
+        return bool(self.bias) or any(affine.node.op != "Mul" for affine in self.affine)
+
+    def folded(self, graph: Graph) -> Folded:
+        """Worked out in float64, rounded once."""
+        filter = graph.value(self.filter).astype(np.float64)
+        channels = filter.shape[0]
+        bias = graph.value(self.bias).astype(np.float64) if self.bias else np.zeros(channels)
+        for affine in self.affine:
+            scale, shift = affine.values(graph, channels)
+            filter, bias = filter * scale[:, None, None, None], bias * scale + shift
+        return Folded(filter.astype(self.dtype), bias.astype(np.float32) if self.has_bias else None)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """What folds into a conv behind it, up to `result`."""
+
+    result: str
+    affine: tuple[Affine, ...]
+    activation: Activation
+
+
+def float_unit(graph: Graph, node: Node) -> Unit:
+    """A float conv as a chain has it.
+
+    Raises:
+        Refused: no chain can have it.
+    """
+    entry, filter, bias = float_entry(graph, node), node.input(1), node.input(2)
+    dtype, filter_dtype = (graph.type_of(name).dtype for name in (entry.source, filter))
+    if dtype not in FLOATS or dtype != filter_dtype:
+        raise Refused(f"{dtype or 'unknown'} values and a {filter_dtype or 'unknown'} filter; chains have {FLOATS}")
+    image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter)
+    check_bias(graph, bias, taps[0])
+    fields = geometry(node, image, taps)
+    fields["padding"] = _with(fields["padding"], entry.padding)
+    tail = _tail(graph, node.outputs[0], taps[0])
+    weights = FloatWeights(filter, bias, tail.affine, cast("Dtype", dtype))
+    return Unit(
+        node=node,
+        entry=entry.nodes,
+        source=entry.source,
+        result=tail.result,
+        shape=image_shape(graph, entry.source),
+        dtype=weights.dtype,
+        zero_point=0,
+        conv=Conv2d(**fields, bias=weights.has_bias, activation=tail.activation),
+        weights=weights,
+    )
+
+
+def _with(padding: Padding, more: Sides) -> Padding:
+    """A conv's own padding and that of the Pad before it."""
+    top, left, bottom, right = more
+    return replace(
+        padding,
+        top=padding.top + top,
+        left=padding.left + left,
+        bottom=padding.bottom + bottom,
+        right=padding.right + right,
+    )
+
+
+def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
+    """Follow a conv's result as long as only one node reads it and that folds."""
+    affine: list[Affine] = []
+    clamp = Clamp()
+    while node := graph.only_reader(tensor):
+        found = affine_of(graph, node, tensor, channels) if clamp == Clamp() else None
+        narrower = _narrower(graph, node, clamp) if node.inputs[0] == tensor else None
+        if found:
+            affine.append(found)
+        elif narrower:
+            clamp = narrower
+        elif node.inputs[0] != tensor or not passes(graph, node):
+            break
+        tensor = node.outputs[0]
+    return _Tail(tensor, tuple(affine), clamp.activation or "none")
+
+
+def _narrower(graph: Graph, node: Node, clamp: Clamp) -> Clamp | None:
+    """Both clamps in one, if a node is one and a case has a name for the two together."""
+    own = clamp_of(graph, node)
+    try:
+        both = clamp.then(own) if own else None
+    except Refused:
+        return None
+    return both if both and both.activation else None

@@ -1,0 +1,132 @@
+"""What an ONNX conv asks of its axes, in the words of a case: kernel, stride, dilation, padding per side."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hexconv.model.graph import Graph, Node, Shape
+from hexconv.model.refused import Refused
+from hexconv.spec import Padding
+
+Sides = tuple[int, int, int, int]
+"""top, left, bottom, right, which is ONNX's order of `pads` too."""
+
+NO_SIDES = (0, 0, 0, 0)
+SPATIAL_AXES = {3: "1-D", 5: "3-D"}
+
+
+def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
+    """Logical NHWC of what a conv reads (ONNX has NCHW).
+
+    Raises:
+        Refused: not four axes, or one of them without a size.
+    """
+    shape = graph.type_of(tensor).shape
+    if shape is None:
+        raise Refused(f"the shape of its input {tensor} is not known, even to ONNX's shape inference")
+    if len(shape) != 4:
+        kind = SPATIAL_AXES.get(len(shape), "other")
+        raise Refused(f"a {kind} conv, over {_shown(shape)}; chains are of 2-D convs")
+    n, c, h, w = (size for size in shape)
+    if not (isinstance(n, int) and isinstance(c, int) and isinstance(h, int) and isinstance(w, int)):
+        raise Refused(f"its input is {_shown(shape)}, of open size; say --shape INPUT=N,C,H,W for the model's input")
+    return n, h, w, c
+
+
+def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
+    """OIHW of a constant filter.
+
+    Raises:
+        Refused: it is computed from the model's inputs, or its shape is not known.
+    """
+    if not graph.is_constant(tensor):
+        raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
+    shape = _constant_shape(graph, tensor)
+    if len(shape) != 4:
+        raise Refused(f"a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
+    o, i, h, w = (int(size) for size in shape)
+    return o, i, h, w
+
+
+def check_bias(graph: Graph, tensor: str, channels: int) -> None:
+    """A bias, if there is one, has a number for every output channel.
+
+    Raises:
+        Refused: it is computed from the model's inputs, or has another shape.
+    """
+    if tensor and not graph.is_constant(tensor):
+        raise Refused(f"its bias {tensor} depends on the model's input")
+    if tensor and (shape := _constant_shape(graph, tensor)) != (channels,):
+        raise Refused(f"a bias of {_shown(shape)} for {channels} output channels, each of which has one")
+
+
+def _constant_shape(graph: Graph, tensor: str) -> Shape:
+    """As shape inference knows it, or as it is."""
+    shape = graph.type_of(tensor).shape
+    if shape is None or any(isinstance(size, str) for size in shape):
+        return graph.value(tensor).shape
+    return shape
+
+
+def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
+    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
+
+    Args:
+        node: Conv, QLinearConv or ConvInteger.
+        image: NHWC of what it reads.
+        taps: OIHW of its filter.
+
+    Raises:
+        Refused: what it says of itself doesn't fit its filter and its input.
+    """
+    out_channels, in_channels, *kernel = taps
+    attributes = node.attributes
+    groups = attributes.get("group", 1)
+    if in_channels * groups != image[3]:
+        raise Refused(f"{groups} groups of {in_channels} channels over an input of {image[3]}")
+    stated = attributes.get("kernel_shape", kernel)
+    strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
+    if list(stated) != kernel or len(strides) != 2 or len(dilations) != 2:
+        raise Refused(f"kernel {list(stated)}, strides {list(strides)}, dilations {list(dilations)}, filter {kernel}")
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    return {
+        "out_channels": out_channels,
+        "kernel": tuple(kernel),
+        "stride": tuple(strides),
+        "dilation": tuple(dilations),
+        "groups": groups,
+        "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), _sides(node, image, reach), strict=True))),
+    }
+
+
+def _sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
+    """Padding, from `pads` or from `auto_pad`."""
+    auto_pad = node.attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
+    if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise Refused(f"auto_pad = {auto_pad}")
+    if auto_pad == "VALID":
+        return NO_SIDES
+    if auto_pad == "NOTSET":
+        sides = tuple(node.attributes.get("pads", NO_SIDES))
+        if len(sides) != 4 or min(sides) < 0:
+            raise Refused(f"padding of {list(sides)}; four numbers of at least 0 are taken")
+        return sides
+    strides = node.attributes.get("strides", [1, 1])
+    axes = [_same(size, step, r) for size, step, r in zip(image[1:3], strides, reach, strict=True)]
+    # The odd one of an uneven number goes to the end, or with SAME_LOWER to the beginning.
+    small, large = [total // 2 for total in axes], [total - total // 2 for total in axes]
+    first, last = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
+    return first[0], first[1], last[0], last[1]
+
+
+def _same(size: int, stride: int, reach: int) -> int:
+    """Padding along one axis that gives ceil(size / stride) outputs.
+
+    >>> _same(224, 2, 3), _same(5, 1, 4)
+    (1, 3)
+    """
+    return max((-(-size // stride) - 1) * stride + reach - size, 0)
+
+
+def _shown(shape: Sequence[int | str]) -> str:
+    """`[1, N, 8]`."""
+    return "[" + ", ".join(map(str, shape)) + "]"

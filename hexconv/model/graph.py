@@ -1,0 +1,167 @@
+"""A model's graph as the search for chains sees it: who makes and reads a tensor, its type, its value if constant."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from hexconv.model.constants import SUBGRAPHS, Array, Constants, elements
+
+Shape = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What shape inference knows of a tensor.
+
+    Attributes:
+        dtype: numpy's name, `float32`; empty where unknown.
+        shape: sizes; an open one is its symbol, or `?`. None where not even the number of axes is known.
+    """
+
+    dtype: str = ""
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One node; two nodes are equal if they are the same.
+
+    Attributes:
+        name: its own, or that of its first output.
+        op: with the domain before it, where that isn't ONNX's own.
+        inputs: names of tensors, empty where an optional one is left out.
+        outputs: likewise.
+        captured: what the bodies of an If or a Loop read from outside, beside its inputs.
+        attributes: by name, as Python values.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    captured: tuple[str, ...]
+    attributes: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(cls, proto: onnx.NodeProto) -> "Node":
+        """From ONNX's own form."""
+        op = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
+        name = proto.name or next((name for name in proto.output if name), op)
+        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.attribute}
+        captured = tuple(dict.fromkeys(_read_inside(proto)))
+        return cls(name, op, tuple(proto.input), tuple(proto.output), captured, attributes)
+
+    def input(self, index: int) -> str:
+        """The name of an input, empty where it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph of a loaded model.
+
+    Attributes:
+        nodes: in an order in which they can run.
+        types: of tensors, by name.
+        constants: what doesn't depend on the model's inputs.
+        outputs: names of the tensors that the model gives back.
+    """
+
+    nodes: tuple[Node, ...]
+    types: dict[str, TensorType] = field(repr=False)
+    constants: Constants = field(repr=False)
+    outputs: frozenset[str]
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto, folder: Path) -> "Graph":
+        """From a model whose shapes are inferred; external data lies in `folder`."""
+        types = _types(model.graph)
+        sizes = {name: elements(tensor.shape) for name, tensor in types.items()}
+        nodes = tuple(Node.of(node) for node in model.graph.node)
+        outputs = frozenset(tensor.name for tensor in model.graph.output)
+        return cls(nodes, types, Constants(model, folder, sizes), outputs)
+
+    @cached_property
+    def _makers(self) -> dict[str, Node]:
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    @cached_property
+    def _readers(self) -> dict[str, list[Node]]:
+        readers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys((*node.inputs, *node.captured)):
+                readers.setdefault(name, []).append(node)
+        return readers
+
+    def type_of(self, tensor: str) -> TensorType:
+        """What is known of a tensor."""
+        return self.types.get(tensor, TensorType())
+
+    def maker(self, tensor: str) -> Node | None:
+        """The node that makes a tensor; none for inputs and initialisers."""
+        return self._makers.get(tensor)
+
+    def readers(self, tensor: str) -> list[Node]:
+        """All nodes that read a tensor, each once."""
+        return self._readers.get(tensor, [])
+
+    def only_reader(self, tensor: str) -> Node | None:
+        """The one node that reads a tensor, if it is one and the tensor isn't given back by the model too."""
+        readers = self.readers(tensor)
+        return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def is_constant(self, tensor: str) -> bool:
+        """Whether a tensor doesn't depend on the model's inputs."""
+        return tensor in self.constants
+
+    def value(self, tensor: str) -> Array:
+        """What a constant holds.
+
+        Raises:
+            Refused: it can't be read or folded.
+        """
+        return self.constants.value(tensor)
+
+
+def _types(graph: onnx.GraphProto) -> dict[str, TensorType]:
+    """Types of all tensors that shape inference, or the file, says something of."""
+    values = (*graph.value_info, *graph.input, *graph.output)
+    types = {value.name: _type(value.type.tensor_type) for value in values}
+    stored = {tensor.name: TensorType(_dtype(tensor.data_type), tuple(tensor.dims)) for tensor in graph.initializer}
+    return {**types, **stored}
+
+
+def _type(proto: onnx.TypeProto.Tensor) -> TensorType:
+    shape = tuple(_size(dim) for dim in proto.shape.dim) if proto.HasField("shape") else None
+    return TensorType(_dtype(proto.elem_type), shape)
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
+    return dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?"
+
+
+def _dtype(data_type: int) -> str:
+    """Numpy's name of an ONNX type; the number where this version of onnx has none."""
+    try:
+        return helper.tensor_dtype_to_np_dtype(data_type).name if data_type else ""
+    except (KeyError, ValueError):
+        return f"type {data_type}"
+
+
+def _read_inside(proto: onnx.NodeProto) -> Iterator[str]:
+    """All names that the bodies of a node read; those that they make themselves do no harm."""
+    waiting = [proto]
+    while waiting:
+        node = waiting.pop()
+        for attribute in node.attribute:
+            if attribute.type in SUBGRAPHS:
+                for body in (attribute.g, *attribute.graphs):
+                    for inner in body.node:
+                        yield from inner.input
+                        waiting.append(inner)
+                    yield from (output.name for output in body.output)

@@ -1,0 +1,111 @@
+"""A model as cases: one per chain, with the manifest that says what became of every conv."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.errors import InputError
+from hexconv.model.chains import Run, find_runs
+from hexconv.model.constants import Array
+from hexconv.model.graph import Graph
+from hexconv.model.integer import IntegerWeights
+from hexconv.model.load import Shapes, load_model
+from hexconv.model.manifest import ChainEntry, Manifest
+from hexconv.model.refused import Refused
+from hexconv.model.requantize import ROUNDING
+from hexconv.model.units import convs_inside, convs_of
+from hexconv.spec import Case, Plan
+
+NAME_LENGTH = 48
+FLOAT_BIAS = "float biases of integer convs are rounded to whole units of their sums"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was found in a model.
+
+    Attributes:
+        network: the manifest.
+        cases: of its chains, in the same order, each with the default plan.
+        runs: these chains as parts of the graph.
+        graph: of the model.
+    """
+
+    network: Manifest
+    cases: tuple[Case, ...]
+    runs: tuple[Run, ...] = field(repr=False)
+    graph: Graph = field(repr=False)
+
+    def weights(self, index: int) -> dict[str, Array]:
+        """Weights of a chain as a run names them: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
+
+        Raises:
+            InputError: the model's data can't be read.
+        """
+        arrays: dict[str, Array] = {}
+        for number, unit in enumerate(self.runs[index].units, 1):
+            try:
+                folded = unit.weights.folded(self.graph)
+            except Refused as refusal:
+                raise InputError(f"{self.network.model}: {unit.node.name}", str(refusal), "readable weights") from None
+            arrays[f"filter{number}"] = np.ascontiguousarray(folded.filter)
+            if folded.bias is not None:
+                arrays[f"bias{number}"] = folded.bias
+        return arrays
+
+
+def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
+    """Find the chains of an ONNX model.
+
+    Args:
+        path: of the `.onnx` file; external data lies beside it.
+        shapes: sizes of the model's inputs, by name, where it leaves them open.
+
+    Raises:
+        InputError: the file can't be used.
+    """
+    model = load_model(path, shapes)
+    graph = Graph.of(model, path.parent)
+    convs = convs_of(graph)
+    runs = find_runs(graph, convs)
+    digits = max(2, len(str(len(runs))))
+    names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
+    network = Manifest(
+        model=path.name,
+        notes=_notes(runs),
+        chain=tuple(_entry(name, run) for name, run in zip(names, runs, strict=True)),
+        not_taken=(*convs.not_taken, *convs_inside(model)),
+    )
+    cases = tuple(Case(name, run.chain, Plan()) for name, run in zip(names, runs, strict=True))
+    return Imported(network, cases, runs, graph)
+
+
+def slug(name: str) -> str:
+    r"""A name of a node as a part of a file's name: letters, digits, `_` and `-`.
+
+    >>> slug("/layer1/layer1.0/conv1/Conv"), slug("../../etc/passwd"), slug("\n")
+    ('layer1-layer1-0-conv1-Conv', 'etc-passwd', 'conv')
+    """
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:NAME_LENGTH].strip("-") or "conv"
+
+
+def _entry(name: str, run: Run) -> ChainEntry:
+    """A chain in the manifest."""
+    return ChainEntry(
+        case=name,
+        convs=tuple(unit.node.name for unit in run.units),
+        input=run.units[0].source,
+        output=run.units[-1].result,
+        ended_by=run.ending.op,
+        reason=run.ending.reason,
+    )
+
+
+def _notes(runs: tuple[Run, ...]) -> tuple[str, ...]:
+    """What chains do differently from the model."""
+    units = [unit for run in runs for unit in run.units]
+    rounds = any(unit.conv.requantize for unit in units)
+    biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scale for unit in units)
+    return (*([ROUNDING] if rounds else []), *([FLOAT_BIAS] if biased else []))

@@ -1,0 +1,123 @@
+"""An ONNX file, as far as shapes go: checked, functions inlined, shapes inferred, external weights left alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+from hexconv.errors import InputError
+from hexconv.model.functions import inlined
+
+LARGEST_FILE_BYTES = 2**31 - 1
+"""Of protobuf; larger models keep their weights in files of their own (external data)."""
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
+    """Read a model; external data is checked for and not read.
+
+    Args:
+        path: of the `.onnx` file.
+        shapes: sizes for inputs of the model, by name, where the file leaves them open.
+
+    Raises:
+        InputError: the file is missing, too large, no valid ONNX model, its external data is missing or outside of its
+            folder, or an input of `shapes` isn't one of the model's.
+    """
+    _check_size(path)
+    try:
+        onnx.checker.check_model(str(path))
+        model = onnx.load(path, load_external_data=False)
+        model.SerializeToString()
+        _check_external(model.graph, path.parent)
+        model = inlined(model)
+        _check_names(model.graph)
+        # Stated shapes may be those of another batch: once an input is given, inference says all others anew.
+        if shapes:
+            _fix_inputs(model, shapes, str(path))
+            del model.graph.value_info[:]
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except OSError as error:
+        raise InputError(str(path), error.strerror or "an unreadable file", "a readable ONNX model") from None
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, DecodeError) as error:
+        raise InputError(str(path), _first_line(error), "a valid ONNX model with all its data") from None
+    except (ValueError, RuntimeError) as error:  # what is said above, and what onnx's C++ throws at bad functions
+        raise InputError(str(path), _first_line(error), "a valid ONNX model") from None
+
+
+def _check_size(path: Path) -> None:
+    """A file that is there, and no larger than a model can be."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(str(path), error.strerror or "an unreadable file", "an existing ONNX model") from None
+    if not path.is_file():
+        raise InputError(str(path), "no regular file", "an ONNX model")
+    if size > LARGEST_FILE_BYTES:
+        allowed = f"at most {LARGEST_FILE_BYTES}; save the weights as external data"
+        raise InputError(str(path), f"{size} bytes", allowed)
+
+
+def _check_names(graph: onnx.GraphProto) -> None:
+    """Every name is text; where it isn't UTF-8, protobuf hands out bytes."""
+    for name in _names(graph):
+        if not isinstance(name, str):
+            raise ValueError(f"the name {name!r}, which is no UTF-8")
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str]:
+    """All names of a graph and of the bodies in it."""
+    waiting = [graph]
+    while waiting:
+        body = waiting.pop()
+        for tensor in (*body.input, *body.output, *body.value_info):
+            yield tensor.name
+            yield from (dim.dim_param for dim in tensor.type.tensor_type.shape.dim)
+        yield from (tensor.name for tensor in body.initializer)
+        for node in body.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            for attribute in node.attribute:
+                yield attribute.name
+                waiting += [inner for inner in (attribute.g, *attribute.graphs) if inner.node]
+
+
+def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
+    """External files are as long as their tensors say; onnx's checker has seen that they are there, and where."""
+    for tensor in graph.initializer:
+        if uses_external_data(tensor):
+            info = ExternalDataInfo(tensor)
+            size, end = (folder / info.location).stat().st_size, (info.offset or 0) + (info.length or 0)
+            if end > size:
+                raise ValueError(f"{info.location} of {size} bytes, where {tensor.name} ends at {end}")
+
+
+def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, where: str) -> None:
+    """Give inputs of the model the shapes that were asked for."""
+    inputs = {tensor.name: tensor for tensor in model.graph.input}
+    for name, sizes in shapes.items():
+        if name not in inputs:
+            raise InputError(f"{where}: --shape", name, f"an input of the model: {', '.join(inputs) or 'it has none'}")
+        dims = inputs[name].type.tensor_type.shape.dim
+        _check_agrees(f"{where}: --shape {name}", dims, sizes)
+        for dim, size in zip(dims, sizes, strict=True):
+            dim.dim_value = size
+    for tensor in model.graph.output:
+        tensor.type.tensor_type.ClearField("shape")
+
+
+def _check_agrees(where: str, dims: Sequence[onnx.TensorShapeProto.Dimension], sizes: Sequence[int]) -> None:
+    """A fixed size stays as it is, an open one takes any."""
+    stated = [dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?" for dim in dims]
+    fits = len(stated) == len(sizes) and all(
+        s == size for s, size in zip(stated, sizes, strict=True) if isinstance(s, int)
+    )
+    if not fits:
+        raise InputError(where, str(list(sizes)), f"sizes for the open ones of {stated}".replace("'", ""))
+
+
+def _first_line(error: Exception) -> str:
+    """What went wrong, without onnx's context lines."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

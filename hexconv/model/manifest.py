@@ -1,0 +1,103 @@
+"""`network.toml`: what became of a model, beside the case files of its chains."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import tomli_w
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from hexconv.spec import Case
+from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.fields import STRICT
+from hexconv.spec.wrong import first_complaint
+
+MANIFEST = "network.toml"
+CaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$")]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ChainEntry:
+    """One chain of a model.
+
+    Attributes:
+        case: its case file is `CASE.toml` in the same folder; its weights, where they were asked for, `CASE.npz`.
+        convs: names of the model's convs, in order.
+        input: the model's tensor that the chain reads.
+        output: the one that it writes.
+        ended_by: the op that reads the output and no chain goes on with; `output` where the model gives it back,
+            `branch` where more than one node reads it, `limit` where the chain has as many convs as a case may have.
+        reason: why the chain ends there, in words.
+    """
+
+    case: CaseName
+    convs: tuple[str, ...]
+    input: str
+    output: str
+    ended_by: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class NotTaken:
+    """A conv that is in no chain, and why."""
+
+    node: str
+    op: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Manifest:
+    """The chains of a model, in the order of its graph.
+
+    Attributes:
+        model: name of the file that it was read from.
+        notes: what the chains do differently from the model, and by how much.
+        chain: its chains.
+        not_taken: its other convs.
+    """
+
+    model: str
+    notes: tuple[str, ...] = ()
+    chain: tuple[ChainEntry, ...] = ()
+    not_taken: tuple[NotTaken, ...] = ()
+
+    @property
+    def taken(self) -> int:
+        """Convs in chains."""
+        return sum(len(chain.convs) for chain in self.chain)
+
+    def to_toml(self) -> str:
+        """The text of `network.toml`."""
+        return tomli_w.dumps(_plain(asdict(self)))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Manifest":
+        """Read the manifest of a folder.
+
+        Raises:
+            InputError: there is none, or it can't be used.
+        """
+        path = folder / MANIFEST
+        table = parse_table(read_text(path), str(path))
+        try:
+            return TypeAdapter(cls).validate_json(json.dumps(table, default=str))
+        except ValidationError as error:
+            raise first_complaint(error).within(str(path)) from None
+
+    def cases(self, folder: Path) -> list[Case]:
+        """The case of every chain, in order.
+
+        Raises:
+            InputError: a case file is missing or can't be used.
+        """
+        return [Case.load(folder / f"{chain.case}.toml") for chain in self.chain]
+
+
+def _plain(value: object) -> dict[str, object]:
+    """Tuples as lists, which TOML has; empty ones left out."""
+    table = json.loads(json.dumps(value))
+    return {key: entry for key, entry in table.items() if entry != []}

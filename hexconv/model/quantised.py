@@ -1,0 +1,50 @@
+"""A quantised tensor of a model: 8 bits, one scale and one zero point."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hexconv.model.graph import Graph
+from hexconv.model.refused import Refused
+from hexconv.spec.chain import INTEGER_RANGE
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """`(element - zero_point) * scale`.
+
+    Attributes:
+        tensor: its name.
+        dtype: int8 or uint8.
+        scale: 1 where nobody asks.
+        zero_point: of the dtype.
+    """
+
+    tensor: str
+    dtype: str
+    scale: float
+    zero_point: int
+
+
+def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantised:
+    """A tensor with constants for scale and zero point, by name; an empty name is left out in the model.
+
+    Raises:
+        Refused: more than 8 bits, a scale per channel, or one that depends on the model's input.
+    """
+    dtype = graph.type_of(tensor).dtype
+    if dtype not in INTEGER_RANGE:
+        raise Refused(f"{tensor} is {dtype or 'of unknown type'}; integer chains are int8 or uint8")
+    return Quantised(tensor, dtype, _one(graph, scale, "scale", 1.0), int(_one(graph, zero_point, "zero point", 0)))
+
+
+def _one(graph: Graph, name: str, what: str, default: float) -> float:
+    """The value of a constant that is the same for all channels."""
+    if not name:
+        return default
+    if not graph.is_constant(name):
+        raise Refused(f"its {what} {name} depends on the model's input")
+    values = np.unique(graph.value(name))
+    if values.size != 1:
+        raise Refused(f"{values.size} {what}s, one per channel or block; requantize has one per conv")
+    return float(values[0])

@@ -1,0 +1,83 @@
+"""Every conv of a model: as a chain can have it, or the reason why none can."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+from pydantic import ValidationError
+
+from hexconv.errors import InputError
+from hexconv.model.constants import SUBGRAPHS
+from hexconv.model.floating import float_unit
+from hexconv.model.graph import Graph, Node
+from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
+from hexconv.model.manifest import NotTaken
+from hexconv.model.refused import Refused
+from hexconv.model.unit import Unit
+from hexconv.spec import Chain
+from hexconv.spec.wrong import first_complaint
+
+
+@dataclass(frozen=True)
+class Convs:
+    """The convs of a graph, in order: each is a unit or not taken."""
+
+    units: tuple[Unit, ...]
+    not_taken: tuple[NotTaken, ...]
+
+
+def convs_of(graph: Graph) -> Convs:
+    """Look at every conv of a graph."""
+    units, not_taken = [], []
+    for node in graph.nodes:
+        if not is_conv(node):
+            continue
+        try:
+            units.append(_checked(_unit(graph, node)))
+        except Refused as refusal:
+            not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
+    return Convs(tuple(units), tuple(not_taken))
+
+
+def is_conv(node: Node) -> bool:
+    """Whether a node is a convolution of any kind: ConvTranspose, DeformConv and those of other domains are too."""
+    return "Conv" in node.op.rpartition(".")[2]
+
+
+def convs_inside(model: onnx.ModelProto) -> Iterator[NotTaken]:
+    """Convs in the bodies of If, Loop and Scan."""
+    waiting = [(node, "") for node in model.graph.node]
+    while waiting:
+        proto, outside = waiting.pop()
+        node = Node.of(proto)
+        if outside and is_conv(node):
+            yield NotTaken(node=node.name, op=node.op, reason=f"inside of {outside}; chains are of the graph itself")
+        bodies = [a for a in proto.attribute if a.type in SUBGRAPHS]
+        for attribute in bodies:
+            for body in (attribute.g, *attribute.graphs):
+                waiting += [(inner, f"{node.op} {node.name}") for inner in body.node]
+
+
+def _unit(graph: Graph, node: Node) -> Unit:
+    """A conv by its kind."""
+    try:
+        if node.op == "Conv":
+            return qdq_unit(graph, node) if is_qdq(graph, node) else float_unit(graph, node)
+        if node.op == "QLinearConv":
+            return qlinear_unit(graph, node)
+        if node.op == "ConvInteger":
+            return integer_unit(graph, node)
+    except ValidationError as error:
+        raise Refused(str(first_complaint(error).within("its case"))) from None
+    raise Refused(f"{node.op} is no conv2d that a chain can have: Conv, QLinearConv and ConvInteger are")
+
+
+def _checked(unit: Unit) -> Unit:
+    """A unit that makes a chain of its own."""
+    try:
+        Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
+    except ValidationError as error:
+        raise Refused(str(first_complaint(error).within("its case"))) from None
+    except InputError as error:
+        raise Refused(str(error)) from None
+    return unit

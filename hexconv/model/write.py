@@ -1,0 +1,49 @@
+"""An imported model as files: `network.toml`, a case file per chain, and its weights where they are wanted."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.errors import InputError
+from hexconv.model.imported import Imported
+from hexconv.model.manifest import MANIFEST, Manifest
+
+
+def write_network(imported: Imported, folder: Path, weights: bool = False) -> list[Path]:
+    """Write all files into `folder`, which is made if need be, and say which.
+
+    Files of an earlier import that this one doesn't have are removed: the old manifest says which these are. Nothing
+    else in the folder is touched, and nothing outside of it.
+
+    Args:
+        imported: what to write.
+        folder: where.
+        weights: whether to write `CASE.npz` too.
+
+    Raises:
+        InputError: the folder can't be written to, or weights can't be read.
+    """
+    texts = {f"{case.name}.toml": case.to_toml() for case in imported.cases}
+    texts[MANIFEST] = imported.network.to_toml()
+    arrays = {f"{case.name}.npz": index for index, case in enumerate(imported.cases)} if weights else {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stale = _earlier(folder) - texts.keys() - arrays.keys()
+        for name, index in arrays.items():
+            np.savez(folder / name, allow_pickle=False, **imported.weights(index))
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        for name in stale:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        given = error.strerror or "an unwritable place"
+        raise InputError(str(folder), given, "a folder that can be written") from None
+    return [folder / name for name in (*texts, *arrays)]
+
+
+def _earlier(folder: Path) -> set[str]:
+    """Files that an earlier import wrote there."""
+    if not (folder / MANIFEST).exists():
+        return set()
+    cases = [chain.case for chain in Manifest.load(folder).chain]
+    return {f"{case}.{ending}" for case in cases for ending in ("toml", "npz")}

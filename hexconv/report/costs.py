@@ -1,0 +1,112 @@
+"""The plans that the page compares: other splits of a case's plan, and the front of all plans of its chain.
+
+Where a tensor has many blocks, the splits are thinned out to powers of two, the case's own and the largest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hexconv.analyze import needed_macs
+from hexconv.analyze.predicted import predicted_allocations
+from hexconv.lower.vtcm import capacity_bytes, granules_bytes
+from hexconv.search import Figures, Space, evaluate
+from hexconv.search.machine import rates
+from hexconv.search.pareto import front
+from hexconv.search.space import combinations
+from hexconv.spec import Case, Plan, kernel_of, tensor_extents
+
+MOST_SPLITS = 8
+"""Up to so many blocks every split has its place in a heat map."""
+
+MOST_IN_FRONT = 64
+
+
+@dataclass(frozen=True)
+class PlanCost:
+    """One plan and what it costs.
+
+    Attributes:
+        plan: the knobs.
+        footprint_bytes: of the merged allocations together, each in whole granules of VTCM.
+        traffic_bytes: copied between memory and caches; None where the kernel's copies are not counted (hvx).
+        recompute: MACs done over MACs needed.
+        fits: whether the footprint fits the VTCM of the plan's architecture.
+    """
+
+    plan: Plan
+    footprint_bytes: int
+    traffic_bytes: int | None
+    recompute: float
+    fits: bool
+
+
+def own_cost(case: Case) -> PlanCost:
+    """What a case's own plan costs.
+
+    >>> from hexconv.spec import Chain, Conv2d
+    >>> conv = Conv2d(out_channels=128)
+    >>> cost = own_cost(Case("baseline", Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
+    >>> cost.footprint_bytes, cost.fits, cost.recompute
+    (540672, True, 2.5)
+    """
+    return next(cost for cost in split_costs(case) if cost.plan == case.plan)
+
+
+def split_costs(case: Case) -> tuple[PlanCost, ...]:
+    """A case's plan under other splits, `k_split` varying fastest; of other kernels than the plain one only `h_split` varies."""
+    space = _space(case, (case.plan,), MOST_SPLITS)
+    if kernel_of(case.chain, case.plan) != "plain":
+        return _costs(case, (_of_kernel(case, space.plan(number)) for number in range(space.size)))
+    grid = evaluate(case.chain, space, rates(case.plan.arch))
+    return _costs(case, (grid.figures(number) for number in range(space.size)))
+
+
+def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
+    """All plans of a case's chain; and those that no other beats in both footprint and traffic."""
+    grid = evaluate(case.chain, _space(case, combinations(case.plan), MOST_IN_FRONT), rates(case.plan.arch))
+    every = [grid.figures(number) for number in range(grid.space.size)]
+    return _costs(case, every), _costs(case, front(grid))
+
+
+def _of_kernel(case: Case, plan: Plan) -> Figures:
+    """A plan whose kernel computes everything once and whose copies are not counted."""
+    footprint = sum(granules_bytes(memory.bytes) for memory in predicted_allocations(case.chain, plan))
+    return Figures(plan, footprint, None, needed_macs(case.chain), 0.0)
+
+
+def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
+    """Some plans, against what the chain needs and what there is."""
+    needed, capacity = needed_macs(case.chain), capacity_bytes(case.plan.arch)
+    return tuple(
+        PlanCost(
+            plan=figures.plan,
+            footprint_bytes=figures.footprint_bytes,
+            traffic_bytes=figures.traffic_bytes,
+            recompute=figures.macs / needed,
+            fits=figures.footprint_bytes <= capacity,
+        )
+        for figures in plans
+    )
+
+
+def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
+    """Plans with these words, over the splits of a case."""
+    outputs = tensor_extents(case.chain)[1:]
+    h_splits = splits(max(output.row_blocks for output in outputs), case.plan.h_split, most)
+    k_splits = splits(max(output.channel_blocks for output in outputs), case.plan.k_split, most)
+    if kernel_of(case.chain, case.plan) != "plain":
+        k_splits = (case.plan.k_split,)
+    return Space(words, np.array(h_splits), np.array(k_splits))
+
+
+def splits(blocks: int, own: int, most: int = MOST_SPLITS) -> tuple[int, ...]:
+    """The splits of `blocks` blocks to look at: all, or where there are many powers of two, the last and `own`.
+
+    >>> splits(4, 2), splits(20, 3)
+    ((1, 2, 3, 4), (1, 2, 3, 4, 8, 16, 20))
+    """
+    if blocks <= most:
+        return tuple(range(1, blocks + 1))
+    return tuple(sorted({own, blocks, *(1 << power for power in range(blocks.bit_length()))}))

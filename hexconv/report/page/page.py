@@ -1,0 +1,92 @@
+"""The page: everything in one HTML file that loads nothing, runs without a server and says the same each time."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from hexconv.report.page.case_view import HEADINGS, CaseView, case_view
+from hexconv.report.page.inline import inline_svg
+from hexconv.report.page.layouts import Drawing, drawings
+from hexconv.report.plots import Plot, packets_plot
+from hexconv.report.plots.dark import DARK
+from hexconv.report.plots.packets import OWN
+from hexconv.report.sweeps import Row, measured_splits
+from hexconv.report.tables import Rate
+from hexconv.spec import Case
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that is shown.
+
+    Attributes:
+        cases: in the order in which they were named.
+        packets: MACs per packet of all runs, if there were any.
+        layouts: drawn examples.
+    """
+
+    cases: tuple[CaseView, ...]
+    packets: Plot | None
+    layouts: tuple[Drawing, ...]
+
+    @classmethod
+    def of(cls, cases: Sequence[Case], rates: Sequence[Rate], sweeps: Sequence[Row] = ()) -> "Page":
+        """Put together what is to be shown of some cases, of what was counted, and of what sweeps measured."""
+        own = {rate.case: rate for rate in rates if rate.tool == OWN}
+        views = tuple(case_view(case, own.get(case.name), measured_splits(case, sweeps)) for case in cases)
+        return cls(views, packets_plot(rates), drawings())
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """Every plot, for those who want them as files."""
+        shared = () if self.packets is None else (self.packets,)
+        return (*shared, *(plot for case in self.cases for plot in case.plots))
+
+    def html(self) -> str:
+        """The page."""
+        environment = Environment(
+            loader=PackageLoader("hexconv.report.page"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters |= {"anchor": anchor, "draw": _draw, "draw_layout": _draw_layout}
+        script, style = (_source(environment, name) for name in ("script.js", "style.css"))
+        html = environment.get_template("index.html.j2").render(
+            page=self, headings=HEADINGS, dark=DARK, script=script, style=style, script_hash=_hash(script)
+        )
+        return html.rstrip() + "\n"
+
+
+def anchor(name: str) -> str:
+    """A name as part of an id or of a file name; no two names give the same.
+
+    >>> anchor("split-3x3"), anchor("../x y")
+    ('split-3x3', '.2e..2e..2f.x.20.y')
+    """
+    return re.sub(r"[^\w-]", lambda found: f".{ord(found[0]):x}.", name)
+
+
+def _draw(plot: Plot) -> Markup:
+    return inline_svg(plot.svg(), f"{plot.title}. {plot.words}", "plot")
+
+
+def _draw_layout(drawing: Drawing) -> Markup:
+    return inline_svg(drawing.svg, f"{drawing.asked.what} {drawing.title}", "layout")
+
+
+def _source(environment: Environment, name: str) -> Markup:
+    """A file of the package, as it is."""
+    assert environment.loader
+    return Markup(environment.loader.get_source(environment, name)[0])
+
+
+def _hash(script: str) -> str:
+    """What the content security policy lets run: this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,43 @@
+"""Chains, plans and verdicts in a line each, as people say them."""
+
+from hexconv.analyze.fit import vtcm_fit
+from hexconv.report.units import in_bytes
+from hexconv.spec import Case, Chain
+
+
+def chain_words(chain: Chain) -> str:
+    """A chain in a line.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain_words(Chain(input=(1, 64, 64, 128), conv=(Conv2d(out_channels=32, kernel=(3, 3), stride=(2, 2)),)))
+    '1×64×64×128 float32 → 3×3 conv, 32 channels, stride 2×2 → 1×31×31×32'
+    """
+    steps = []
+    for conv in chain.conv:
+        (rows, columns), stride, dilation = conv.kernel, conv.stride, conv.dilation
+        extra = f", stride {stride[0]}×{stride[1]}" if stride != (1, 1) else ""
+        extra += f", dilation {dilation[0]}×{dilation[1]}" if dilation != (1, 1) else ""
+        extra += ", padded" if conv.padding != type(conv.padding)() else ""
+        steps.append(f"{rows}×{columns} conv, {conv.out_channels} channels{extra}")
+    ends = ["×".join(map(str, chain.shapes[at])) for at in (0, -1)]
+    return " → ".join((f"{ends[0]} {chain.dtype}", *steps, ends[1]))
+
+
+def plan_words(case: Case) -> str:
+    """A plan in a line, knobs at their defaults left out but for the splits."""
+    plan = case.plan
+    words = [f"k_split = {plan.k_split}", f"h_split = {plan.h_split}"]
+    defaults = type(plan)()
+    for knob in (name for name in plan.__dataclass_fields__ if name not in ("k_split", "h_split")):
+        if getattr(plan, knob) != getattr(defaults, knob):
+            words.append(f"{knob} = {getattr(plan, knob)}")
+    return ", ".join(words)
+
+
+def fit_words(case: Case) -> str:
+    """Demand against capacity; where it is too much, what would fit."""
+    fit = vtcm_fit(case.chain, case.plan)
+    if fit.fits:
+        return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"
+    levers = " or ".join(map(str, fit.levers)) or "no split and no architecture"
+    return f"{in_bytes(fit.gap_bytes)} more than the {in_bytes(fit.capacity_bytes)} of {fit.arch}; {levers} fits"

@@ -1,0 +1,10 @@
+"""Plots: each a chart, the words that stand for it, and the numbers that it shows."""
+
+from hexconv.report.plots.front import front_plot
+from hexconv.report.plots.heat import split_plots
+from hexconv.report.plots.over_time import lifetimes_plot
+from hexconv.report.plots.over_vtcm import vtcm_plot
+from hexconv.report.plots.packets import packets_plot
+from hexconv.report.plots.plot import Format, Numbers, Plot
+
+__all__ = ["Format", "Numbers", "Plot", "front_plot", "lifetimes_plot", "packets_plot", "split_plots", "vtcm_plot"]

@@ -1,0 +1,87 @@
+"""Footprint against traffic: all plans of a chain, and those that no other beats in both."""
+
+import altair as alt
+
+from hexconv.lower.vtcm import capacity_bytes
+from hexconv.report.costs import PlanCost, chain_costs, own_cost
+from hexconv.report.plots.plot import Numbers, Plot, data
+from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, WIDTH, themed
+from hexconv.report.units import in_bytes, unit_for
+from hexconv.spec import Case
+
+
+def front_plot(case: Case) -> Plot | None:
+    """The Pareto front of a chain over splits, orders, halos and filter staging; None for HVX kernels."""
+    own = own_cost(case)
+    if own.traffic_bytes is None:
+        return None
+    costs, front = chain_costs(case)
+    best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes or 0, default=None)
+    advice = f"The least traffic that fits: {_told(best)}." if best else "No plan of the front fits."
+    words = (
+        f"{len(costs)} plans, {len(front)} of them on the front. "
+        f"This case: {in_bytes(own.footprint_bytes)} of memory, {in_bytes(own.traffic_bytes or 0)} moved. {advice}"
+    )
+    numbers = Numbers(
+        f"{case.name}: plans that no other beats in both footprint and traffic",
+        ("plan", "footprint", "traffic", "MACs done / needed", "fits VTCM"),
+        tuple(
+            (
+                _knobs(cost),
+                in_bytes(cost.footprint_bytes),
+                in_bytes(cost.traffic_bytes or 0),
+                f"{cost.recompute:.2f}",
+                "yes" if cost.fits else "no",
+            )
+            for cost in front
+        ),
+    )
+    chart = _chart(costs, front, own, capacity_bytes(case.plan.arch))
+    return Plot(f"{case.name}-front", "Footprint against traffic", words, chart, numbers)
+
+
+def _told(cost: PlanCost) -> str:
+    return f"{_knobs(cost)} with {in_bytes(cost.footprint_bytes)} and {in_bytes(cost.traffic_bytes or 0)} moved"
+
+
+def _knobs(cost: PlanCost) -> str:
+    """A plan as its knobs, those at their defaults left out."""
+    plan = cost.plan
+    stated = {"k_split": plan.k_split, "h_split": plan.h_split, "order": plan.order, "halo": plan.halo}
+    stated["filters"] = plan.filters
+    defaults = {"order": "k_outer", "halo": "recompute", "filters": "per_tile"}
+    return ", ".join(f"{knob} = {value}" for knob, value in stated.items() if defaults.get(knob) != value)
+
+
+def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCost, capacity: int) -> alt.TopLevelMixin:
+    """Points on logarithmic axes, the front as stairs, a line where VTCM ends and a ring around the case's own plan."""
+    x_unit = unit_for(min(cost.footprint_bytes for cost in costs))
+    y_unit = unit_for(min(cost.traffic_bytes or 0 for cost in costs))
+    points = sorted({(c.footprint_bytes / x_unit.bytes, (c.traffic_bytes or 0) / y_unit.bytes) for c in costs})
+    line = [(c.footprint_bytes / x_unit.bytes, (c.traffic_bytes or 0) / y_unit.bytes) for c in front]
+    mine = [(own.footprint_bytes / x_unit.bytes, (own.traffic_bytes or 0) / y_unit.bytes)]
+    x = alt.X("x:Q", title=f"footprint, {x_unit.name}", scale=_log([x for x, _ in points]), axis=_axis())
+    y = alt.Y("y:Q", title=f"traffic, {y_unit.name}", scale=_log([y for _, y in points]), axis=_axis())
+    dots = _layer(points).mark_circle(color=PEER, size=22, opacity=1).encode(x=x, y=y)
+    stairs = _layer(line).mark_line(color=BAR, interpolate="step-after", strokeWidth=2).encode(x="x:Q", y="y:Q")
+    corners = _layer(line).mark_circle(color=BAR, size=50, opacity=1, stroke=PAPER).encode(x="x:Q", y="y:Q")
+    ring = _layer(mine).mark_point(color=MARK, size=110, strokeWidth=2).encode(x="x:Q", y="y:Q")
+    name = _layer(mine).mark_text(color=INK, dy=-13, fontSize=10).encode(x="x:Q", y="y:Q", text=alt.value("this case"))
+    layers = [dots, stairs, corners, ring, name]
+    if min(points)[0] <= capacity / x_unit.bytes <= max(points)[0] * 1.2:
+        end = alt.Chart(data([{"x": capacity / x_unit.bytes}]))
+        layers.append(end.mark_rule(color=FAINT, strokeDash=[4, 3]).encode(x="x:Q"))
+    return themed(alt.layer(*layers).properties(width=WIDTH - 60, height=220))
+
+
+def _layer(points: list[tuple[float, float]]) -> alt.Chart:
+    return alt.Chart(data([{"x": x, "y": y} for x, y in points]))
+
+
+def _log(values: list[float]) -> alt.Scale:
+    """A logarithmic scale with some room at its ends."""
+    return alt.Scale(type="log", domain=[min(values) * 0.8, max(values) * 1.25], nice=False)
+
+
+def _axis() -> alt.Axis:
+    return alt.Axis(tickCount=4, format="~s", grid=True)

@@ -1,0 +1,171 @@
+"""What other splits would cost: k_split x h_split, a colour for the cost and a mark for what does not fit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from hexconv.lower.vtcm import capacity_bytes
+from hexconv.report.costs import PlanCost, split_costs
+from hexconv.report.plots.plot import Numbers, Plot, data
+from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, WIDTH, themed
+from hexconv.report.sweeps import BySplits, Measured
+from hexconv.report.units import in_bytes, unit_for
+from hexconv.spec import Case
+
+REFUSED_SIGN = "✗"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a heat map shows.
+
+    Attributes:
+        name: in the name of its file.
+        title: what it is, and its unit.
+        value: of a plan, by the closed forms.
+        short: a value as it stands in a cell.
+        told: a value with its unit.
+        measured: of what a sweep has of a plan.
+    """
+
+    name: str
+    title: str
+    value: Callable[[PlanCost], float]
+    short: Callable[[float], str]
+    told: Callable[[float], str]
+    measured: Callable[[Measured], float | None]
+
+    @property
+    def what(self) -> str:
+        """The title without the unit."""
+        return self.title.partition(",")[0]
+
+
+def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
+    """Heat maps of footprint, traffic and recompute over the splits; footprint alone for HVX kernels.
+
+    Args:
+        case: whose plan.
+        measured: what a sweep has of its plan under other splits: it stands in the tables, and MACs per packet have a
+            heat map of their own.
+    """
+    costs = split_costs(case)
+    quantities = [_footprint(costs)]
+    if all(cost.traffic_bytes is not None for cost in costs):
+        quantities += [_traffic(costs), RECOMPUTE]
+    plots = [_plot(case, costs, quantity, measured) for quantity in quantities]
+    run = {splits: one.macs_per_packet for splits, one in measured.items() if one.macs_per_packet is not None}
+    ran = [cost for cost in costs if _splits(cost) in run]
+    return (*plots, _plot(case, ran, _rate(run), measured)) if ran else tuple(plots)
+
+
+def _footprint(costs: Sequence[PlanCost]) -> Quantity:
+    unit = unit_for(max(cost.footprint_bytes for cost in costs))
+    title = f"Footprint, {unit.name}"
+    return Quantity(
+        "footprint", title, lambda cost: cost.footprint_bytes, unit.of, in_bytes, lambda one: one.footprint_bytes
+    )
+
+
+def _traffic(costs: Sequence[PlanCost]) -> Quantity:
+    unit = unit_for(max(cost.traffic_bytes or 0 for cost in costs))
+    title = f"Traffic, {unit.name}"
+    return Quantity(
+        "traffic", title, lambda cost: cost.traffic_bytes or 0, unit.of, in_bytes, lambda one: one.traffic_bytes
+    )
+
+
+RECOMPUTE = Quantity(
+    name="recompute",
+    title="Recompute, MACs done / needed",
+    value=lambda cost: cost.recompute,
+    short=lambda value: f"{value:.2f}",
+    told=lambda value: f"{value:.2f} times",
+    measured=lambda one: one.recompute,
+)
+
+
+def _rate(run: dict[tuple[int, int], float]) -> Quantity:
+    """Of plans that a sweep ran on the simulator."""
+    return Quantity(
+        name="rate",
+        title="MACs per packet, on the simulator",
+        value=lambda cost: run[_splits(cost)],
+        short=lambda value: f"{value:.3g}",
+        told=lambda value: f"{value:.4g}",
+        measured=lambda one: one.macs_per_packet,
+    )
+
+
+def _splits(cost: PlanCost) -> tuple[int, int]:
+    return cost.plan.k_split, cost.plan.h_split
+
+
+def _plot(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Plot:
+    """One heat map."""
+    rows = [_row(case, cost, quantity.value(cost), quantity.short(quantity.value(cost))) for cost in costs]
+    numbers = _numbers(case, costs, quantity, measured)
+    return Plot(f"{case.name}-{quantity.name}", quantity.title, _words(case, costs, quantity), _map(rows), numbers)
+
+
+def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
+    """How many plans fit, and where the least is."""
+    fitting = [cost for cost in costs if cost.fits]
+    least = min(fitting or costs, key=quantity.value)
+    return (
+        f"{quantity.what} over k_split and h_split. {len(fitting)} of {len(costs)} plans fit the "
+        f"{in_bytes(capacity_bytes(case.plan.arch))} of {case.plan.arch}. "
+        f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
+        f"at k_split {least.plan.k_split}, h_split {least.plan.h_split}."
+    )
+
+
+def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Numbers:
+    """A row a plan; what a sweep measured stands in a column of its own, where there is any."""
+    figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
+    has_any = any(figure is not None for figure in figures)
+    headings = ("k_split", "h_split", quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
+    rows = []
+    for cost, figure in zip(costs, figures, strict=True):
+        cells = (*map(str, _splits(cost)), quantity.told(quantity.value(cost)), "yes" if cost.fits else "no")
+        told = "" if figure is None else quantity.told(figure)
+        rows.append((*cells, told) if has_any else cells)
+    return Numbers(f"{case.name}: {quantity.what.lower()} by splits", headings, tuple(rows))
+
+
+def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
+    """One cell."""
+    plan = cost.plan
+    return {
+        "k": plan.k_split,
+        "h": plan.h_split,
+        "value": value,
+        "text": text if cost.fits else f"{REFUSED_SIGN}{text}",
+        "fits": cost.fits,
+        "own": plan == case.plan,
+    }
+
+
+def _map(rows: list[dict[str, Any]]) -> alt.TopLevelMixin:
+    """Cells, their texts, and a frame around the case's own plan."""
+    values = [row["value"] for row in rows]
+    low, high = min(values), max(values)
+    for row in rows:
+        level = int((row["value"] - low) / (high - low) * len(HEAT)) if high > low else 0
+        row["colour"] = HEAT[min(level, len(HEAT) - 1)] if row["fits"] else REFUSED
+    columns, lines = len({row["h"] for row in rows}), len({row["k"] for row in rows})
+    axis = alt.Axis(labelAngle=0, ticks=False, domain=False)
+    base = alt.Chart(data(rows)).encode(
+        x=alt.X("h:O", title="h_split", axis=axis),
+        y=alt.Y("k:O", title="k_split", axis=axis, sort="descending"),
+    )
+    cells = base.mark_rect().encode(color=alt.Color("colour:N", scale=None))
+    inner = alt.Scale(paddingInner=0.04)
+    cells = cells.encode(x=alt.X("h:O", title="h_split", axis=axis, scale=inner))
+    ink = alt.condition("datum.fits", alt.value(INK), alt.value(FAINT))
+    texts = base.mark_text(fontSize=10 if columns <= 6 else 9).encode(text="text:N", color=ink)
+    own = base.transform_filter("datum.own").mark_rect(fill=None, stroke=MARK, strokeWidth=2)
+    size = {"width": min(WIDTH - 46, 74 * columns), "height": max(28, min(30 * lines, 260))}
+    return themed((cells + texts + own).properties(**size))

@@ -1,0 +1,66 @@
+"""Caches over VTCM, to scale: apart, and merged into the allocations that they share."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from hexconv.analyze.predicted import predicted_allocations
+from hexconv.lower.vtcm import capacity_bytes
+from hexconv.report.plots.places import places
+from hexconv.report.plots.plot import Numbers, Plot, data
+from hexconv.report.plots.theme import MARK, PAPER, WIDTH, role_scale, themed
+from hexconv.report.units import in_bytes, unit_for
+from hexconv.spec import Case
+
+
+def vtcm_plot(case: Case) -> Plot:
+    """All caches side by side, and the allocations that they share, on one scale with the VTCM."""
+    capacity = capacity_bytes(case.plan.arch)
+    memories = predicted_allocations(case.chain, case.plan)
+    roles = {place.cache: place.role for place in places(case)}
+    apart = [(place.cache, place.role, place.bytes) for place in places(case)]
+    merged = [(" / ".join(memory.holds), roles[memory.holds[0]], memory.bytes) for memory in memories]
+    total, peak = sum(size for *_, size in apart), sum(size for *_, size in merged)
+    unit = unit_for(max(capacity, total))
+    rows = [*_bar("compacted", apart, unit.bytes), *_bar("merged", merged, unit.bytes)]
+    verdict = "fits" if peak <= capacity else "does not fit"
+    words = (
+        f"The caches take {in_bytes(total)} apart and {in_bytes(peak)} merged; "
+        f"{case.plan.arch} has {in_bytes(capacity)} of VTCM: it {verdict}."
+    )
+    numbers = Numbers(
+        f"{case.name}: caches apart (compacted) and allocations (merged)",
+        ("what", "kind", "bytes"),
+        tuple((row["name"], row["kind"], f"{row['bytes']:,}") for row in rows),
+    )
+    chart = _bars(rows, capacity / unit.bytes, f"{unit.name}; the line is the VTCM of {case.plan.arch}")
+    return Plot(f"{case.name}-vtcm", "Over VTCM, to scale", words, chart, numbers)
+
+
+def _bar(kind: str, parts: Sequence[tuple[str, str, int]], unit_bytes: int) -> Iterator[dict[str, Any]]:
+    """The parts of one bar, from left to right."""
+    start = 0
+    for name, role, size in parts:
+        ends = {"start": start / unit_bytes, "end": (start + size) / unit_bytes}
+        yield {"kind": kind, "name": name, "role": role, "bytes": size, **ends}
+        start += size
+
+
+def _bars(rows: list[dict[str, Any]], capacity: float, title: str) -> alt.TopLevelMixin:
+    """Two bars and the line at which VTCM ends."""
+    widest = max(capacity, *(row["end"] for row in rows)) * 1.02
+    scale = alt.Scale(domain=[0, widest], nice=False)
+    colour = alt.Color("role:N", scale=role_scale([row["role"] for row in rows]), title=None)
+    bars = (
+        alt.Chart(data(rows))
+        .mark_bar(stroke=PAPER, strokeWidth=1, height=26)
+        .encode(
+            x=alt.X("start:Q", scale=scale, title=title, axis=alt.Axis(grid=False, tickCount=5)),
+            x2="end:Q",
+            y=alt.Y("kind:N", sort=None, title=None, axis=alt.Axis(ticks=False, domain=False)),
+            color=colour,
+        )
+    )
+    end = alt.Chart(data([{"capacity": capacity}])).mark_rule(color=MARK, strokeWidth=2).encode(x="capacity:Q")
+    return themed((bars + end).properties(width=WIDTH - 70, height=76))

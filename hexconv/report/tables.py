@@ -1,0 +1,72 @@
+"""The tables that runs wrote, read again: what was counted on the simulator, by case."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexconv.errors import InputError
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What one run reached.
+
+    Attributes:
+        case: name of the case, or of the peer's job.
+        tool: `hexconv`, or the peer.
+        macs_per_packet: needed MACs over packets of the whole kernel.
+        packets: of the kernel; None where the table doesn't say.
+    """
+
+    case: str
+    tool: str
+    macs_per_packet: float
+    packets: int | None
+
+
+COUNTED, PEERS = ("simulator.csv", "hvx.csv"), "bench.csv"
+NEEDED = ("case", "macs_per_packet")
+
+
+def read_rates(folder: Path) -> tuple[Rate, ...]:
+    """The rates of all tables in a folder, the last table's where a case is in several; missing tables are none.
+
+    `simulator.csv` is what `hexconv run --target hexagon --csv` writes, `hvx.csv` the kernels' own table. `bench.csv`
+    is that of the peers, with a column `tool`; what it only timed, and did not count, is left out.
+
+    Raises:
+        InputError: a table can't be read, or lacks a column.
+    """
+    rates: dict[tuple[str, str], Rate] = {}
+    for path in (folder / name for name in (*COUNTED, PEERS)):
+        if path.exists():
+            rates |= {(rate.case, rate.tool): rate for rate in _read(path)}
+    return tuple(rates.values())
+
+
+def _read(path: Path) -> Sequence[Rate]:
+    """The rows of one table that have a rate."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file)
+            columns, rows = table.fieldnames or (), list(table)
+        missing = [name for name in NEEDED if name not in columns]
+        if missing and path.name == PEERS:
+            return ()
+        if not missing:
+            return [_rate(row) for row in rows if row["macs_per_packet"]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(str(path), f"a table that can't be read ({error})", "what 'make simulator' writes") from None
+    raise InputError(str(path), f"no column {missing[0]}", "what 'make simulator' writes")
+
+
+def _rate(row: dict[str, str]) -> Rate:
+    """One row."""
+    packets = row.get("packets")
+    return Rate(
+        case=row["case"],
+        tool=row.get("tool") or "hexconv",
+        macs_per_packet=float(row["macs_per_packet"]),
+        packets=int(float(packets)) if packets else None,
+    )

@@ -1,0 +1,42 @@
+"""Numbers as people read them: bytes in the power of two that fits, counts in groups of three."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of bytes: its name and how many bytes it is."""
+
+    name: str
+    bytes: int
+
+    def of(self, size_bytes: float) -> str:
+        """A size in this unit, three digits where it has them.
+
+        >>> Unit("KiB", 1024).of(540672), Unit("MiB", 1 << 20).of(1867776)
+        ('528', '1.78')
+        """
+        value = size_bytes / self.bytes
+        return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+UNITS = (Unit("GiB", 1 << 30), Unit("MiB", 1 << 20), Unit("KiB", 1 << 10), Unit("bytes", 1))
+
+
+def unit_for(size_bytes: float) -> Unit:
+    """The largest unit of which a size is at least one.
+
+    >>> unit_for(81920).name, unit_for(12).name, unit_for(0).name
+    ('KiB', 'bytes', 'bytes')
+    """
+    return next((unit for unit in UNITS if size_bytes >= unit.bytes), UNITS[-1])
+
+
+def in_bytes(size_bytes: float) -> str:
+    """A size with its unit.
+
+    >>> in_bytes(540672), in_bytes(1867776), in_bytes(512)
+    ('528 KiB', '1.78 MiB', '512 bytes')
+    """
+    unit = unit_for(size_bytes)
+    return f"{unit.of(size_bytes)} {unit.name}"

@@ -1,0 +1,106 @@
+"""Rows in caches: into the input cache, from the end of a stripe to the start of the next, zeros where nothing is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.schedule.host import vector
+from hexconv.schedule.host.bands import NewRows
+from hexconv.schedule.host.stage import Lines, Stage
+from hexconv.schedule.rows import larger
+
+Step = Callable[[Block, Number, int], None]
+"""(where to, first element, how many) -> what to do with these elements."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Some rows of a tensor, with the padding that its reader needs around them.
+
+    Attributes:
+        buffer: flat.
+        lines: where pixels lie.
+        reader: the conv that reads it.
+        elements: of the buffer.
+        lanes: of the vectors that move its rows.
+        has_bottom_padding: whether some stripe reads rows past the last one.
+    """
+
+    buffer: tirx.Buffer
+    lines: Lines
+    reader: Stage
+    elements: int
+    lanes: int
+    has_bottom_padding: bool
+
+
+def fill(block: Block, buffer: tirx.Buffer, first: Number, elements: Number, lanes: int) -> None:
+    """Set elements to zero."""
+    _in_vectors(
+        block, elements, lanes, lambda at, index, width: vector.store(at, buffer, index + first, _zero(width), width)
+    )
+
+
+def clear(block: Block, cache: Cache) -> None:
+    """Zero a cache that has padding before its first rows arrive; without padding nothing is read unwritten."""
+    if any(cache.reader.padding):
+        fill(block, cache.buffer, 0, cache.elements, cache.lanes)
+
+
+def roll(block: Block, rows: NewRows, cache: Cache, stripe: Number) -> None:
+    """Move the rows that this stripe reads again to the top of the cache, and zero the bottom padding."""
+
+    def move(at: Block) -> None:
+        shift = at.bind("shift", rows.base - rows.base_before)
+        kept = at.bind("kept", larger(rows.end_before - rows.base, int32(0)))
+        _copy(at, cache.buffer, shift * cache.lines.row, cache.buffer, int32(0), kept * cache.lines.row, cache.lanes)
+
+    if not isinstance(stripe, int):
+        block.when(stripe > 0, move)
+    if cache.has_bottom_padding:
+        first = block.bind("first", larger(int32(cache.reader.in_size[0]) - rows.base, int32(0)))
+        padding = block.bind("padding", larger(rows.wanted_end - rows.base - first, int32(0)))
+        fill(block, cache.buffer, first * cache.lines.row, padding * cache.lines.row, cache.lanes)
+
+
+def fill_input(block: Block, rows: NewRows, source: tirx.Buffer, cache: Cache, image: Number) -> None:
+    """Copy the new rows of an image into its cache."""
+    stage = cache.reader
+    line = stage.in_size[1] * stage.in_channels
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        row = at.bind("row", rows.begin + index)
+        target = at.bind("target", (row - rows.base) * cache.lines.row + stage.padding[1] * cache.lines.pixel)
+        _copy(at, source, (image * stage.in_size[0] + row) * line, cache.buffer, target, line, cache.lanes)
+
+    block.loop("line", rows.end - rows.begin, one, part="input cache read")
+
+
+def _copy(
+    block: Block,
+    source: tirx.Buffer,
+    first: Number,
+    target: tirx.Buffer,
+    to: Number,
+    elements: Number,
+    lanes: int,
+) -> None:
+    """Elements from one place to another, or to a lower address of the same buffer."""
+
+    def one(at: Block, index: Number, width: int) -> None:
+        vector.store(at, target, index + to, vector.load(source, index + first, width), width)
+
+    _in_vectors(block, elements, lanes, one)
+
+
+def _in_vectors(block: Block, elements: Number, lanes: int, one: Step) -> None:
+    """Whole vectors, then what is left, element by element."""
+    whole, rest = elements // lanes, elements % lanes
+    block.loop("vector", whole, lambda at, index: one(at, index * lanes, lanes))
+    block.loop("element", rest, lambda at, index: one(at, index + whole * lanes, 1))
+
+
+def _zero(lanes: int) -> tirx.Expr:
+    return vector.filled(0, lanes) if lanes > 1 else tirx.const(0, "float32")

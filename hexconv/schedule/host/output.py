@@ -1,0 +1,65 @@
+"""Where results go: rows of an intermediate, or the packed output, whose fringe is zeroed ahead."""
+
+import math
+
+from tvm import tirx
+
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.schedule.host import vector
+from hexconv.schedule.host.caches import Cache
+from hexconv.schedule.host.convolve import Address
+from hexconv.schedule.host.stage import Stage
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+
+
+def cache_address(cache: Cache, base: Number) -> Address:
+    """Elements of an intermediate whose first row is `base`."""
+
+    def address(row: Number, column: Number, number: Number) -> Number:
+        padded = column + cache.reader.padding[1]
+        return (row - base) * cache.lines.row + padded * cache.lines.pixel + number * cache.lanes
+
+    return address
+
+
+def packed_address(stage: Stage, image: Number, lanes: int) -> Address:
+    """Elements of the output, NHWC8h8w32c."""
+    down, across = -(-stage.out_size[0] // ROW_BLOCK), -(-stage.out_size[1] // COLUMN_BLOCK)
+
+    def address(row: Number, column: Number, number: Number) -> Number:
+        high, low = tirx.floordiv(row, int32(ROW_BLOCK)), tirx.floormod(row, int32(ROW_BLOCK))
+        right, inside = tirx.floordiv(column, int32(COLUMN_BLOCK)), tirx.floormod(column, int32(COLUMN_BLOCK))
+        channel = number * lanes
+        block, rest = tirx.floordiv(channel, int32(CHANNEL_BLOCK)), tirx.floormod(channel, int32(CHANNEL_BLOCK))
+        tile = ((image * down + high) * across + right) * stage.out_blocks + block
+        return (tile * (ROW_BLOCK * COLUMN_BLOCK) + low * COLUMN_BLOCK + inside) * CHANNEL_BLOCK + rest
+
+    return address
+
+
+def zero_fringe(block: Block, stage: Stage, output: tirx.Buffer, image: Number, lanes: int) -> None:
+    """Zero what no tile writes: rows below, columns to the right, vectors without a channel."""
+    address = packed_address(stage, image, lanes)
+    height, width = stage.out_size
+    rows, columns = -(-height // ROW_BLOCK) * ROW_BLOCK, -(-width // COLUMN_BLOCK) * COLUMN_BLOCK
+    written, stored = math.ceil(stage.out_channels / lanes), stage.out_blocks * CHANNEL_BLOCK // lanes
+
+    def area(first_row: int, first_column: int, first_vector: int, last_row: int, last_column: int) -> None:
+        def zero(at: Block, row: tirx.Expr, column: tirx.Expr, number: tirx.Expr) -> None:
+            element = address(row + first_row, column + first_column, number + first_vector)
+            vector.store(at, output, element, vector.filled(0, lanes), lanes)
+
+        def pixels(at: Block, row: tirx.Expr) -> None:
+            at.loop(
+                "column",
+                last_column - first_column,
+                lambda inner, column: inner.loop(
+                    "vector", stored - first_vector, lambda last, number: zero(last, row, column, number)
+                ),
+            )
+
+        block.loop("row", last_row - first_row, pixels, part="fringe of the output")
+
+    area(height, 0, 0, rows, columns)
+    area(0, width, 0, height, columns)
+    area(0, 0, written, height, width)

@@ -1,0 +1,99 @@
+"""What the host kernel of one conv is made from: its sizes, and where pixels lie in what it reads."""
+
+import math
+from dataclasses import dataclass
+
+from hexconv.spec import Chain
+from hexconv.spec.extents import CHANNEL_BLOCK
+
+CLAMPS = {"none": (None, None), "relu": (0.0, None), "relu6": (0.0, 6.0)}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One float32 conv.
+
+    Attributes:
+        in_channels: logical.
+        out_channels: logical.
+        in_size: rows and columns of its input.
+        out_size: rows and columns of its output.
+        kernel: (rows, columns), as are stride and dilation.
+        padding: rows and columns of zeros around the input: top, left, bottom, right.
+        has_bias: whether there is a bias per channel.
+        clamps: what results are held between, from below and from above; None where they aren't.
+    """
+
+    in_channels: int
+    out_channels: int
+    in_size: tuple[int, int]
+    out_size: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    has_bias: bool
+    clamps: tuple[float | None, float | None]
+
+    @property
+    def taps(self) -> int:
+        """Of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def padded_columns(self) -> int:
+        """Columns of the input with its padding."""
+        return self.padding[1] + self.in_size[1] + self.padding[3]
+
+    @property
+    def in_blocks(self) -> int:
+        """32-channel blocks of the input, the last one perhaps part full."""
+        return math.ceil(self.in_channels / CHANNEL_BLOCK)
+
+    @property
+    def out_blocks(self) -> int:
+        """32-channel blocks of the output, the last one perhaps part full."""
+        return math.ceil(self.out_channels / CHANNEL_BLOCK)
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether a first conv reads the argument itself: nothing is around its rows."""
+        return not any(self.padding)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Where the pixels of a source lie, in elements: channels of a pixel together, pixels of a row, rows."""
+
+    pixel: int
+    row: int
+
+    @classmethod
+    def of_input(cls, stage: Stage) -> "Lines":
+        """The argument, or its cache with the padding."""
+        return cls(stage.in_channels, stage.in_channels * stage.padded_columns)
+
+    @classmethod
+    def of_intermediate(cls, reader: Stage) -> "Lines":
+        """What a conv left for its reader: whole blocks of channels."""
+        pixel = reader.in_blocks * CHANNEL_BLOCK
+        return cls(pixel, pixel * reader.padded_columns)
+
+
+def stages_of(chain: Chain) -> tuple[Stage, ...]:
+    """The convs of a float32 chain as the kernel has them."""
+    return tuple(
+        Stage(
+            in_channels=source[3],
+            out_channels=conv.out_channels,
+            in_size=source[1:3],
+            out_size=target[1:3],
+            kernel=conv.kernel,
+            stride=conv.stride,
+            dilation=conv.dilation,
+            padding=(conv.padding.top, conv.padding.left, conv.padding.bottom, conv.padding.right),
+            has_bias=conv.bias,
+            clamps=CLAMPS[conv.activation],
+        )
+        for conv, source, target in zip(chain.conv, chain.shapes[:-1], chain.shapes[1:], strict=True)
+    )

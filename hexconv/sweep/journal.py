@@ -1,0 +1,116 @@
+"""The rows of a sweep on disk, each as soon as it is there: an append-only file beside the table.
+
+A row is one line of JSON, written with one call and synced. Whatever ends the program, all rows before are there; a
+line that was cut off is dropped when the file is opened again, and its row is done again.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hexconv.apart import Limits
+from hexconv.errors import InputError, NotWritten
+from hexconv.sweep.request import Row
+
+LIMITED = ("overran", "out_of_memory")
+"""A row of these says something of its limits, and nothing under others."""
+
+
+class Journal:
+    """The rows that are there.
+
+    Attributes:
+        path: of the file.
+        rows: by key.
+    """
+
+    def __init__(self, path: Path, file: int, limits: Limits) -> None:
+        self.path, self._file, self._limits = path, file, asdict(limits)
+        self.rows: dict[str, Row] = {}
+        self.read()
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, limits: Limits, is_fresh: bool = False) -> Iterator["Journal"]:
+        """Open or make a journal, for this process alone.
+
+        Args:
+            path: of the file; its folder is made if need be.
+            limits: of the rows to come.
+            is_fresh: begin again, without the rows that are there.
+
+        Raises:
+            NotWritten: it can't be opened.
+            InputError: another sweep is writing it.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise NotWritten(f"{path}: {error.strerror}; give a path that can be written") from None
+        try:
+            _lock(file, path)
+            if is_fresh:
+                os.ftruncate(file, 0)
+            yield cls(path, file, limits)
+        finally:
+            os.close(file)
+
+    def add(self, key: str, row: Row) -> None:
+        """Write a row, to stay.
+
+        Raises:
+            NotWritten: there is no room; the file is as it was before.
+        """
+        line = json.dumps({"key": key, "limits": self._limits, "row": row}).encode() + b"\n"
+        before = os.fstat(self._file).st_size
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+            os.fdatasync(self._file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)
+            kept = f"its {len(self.rows)} rows are kept; make room, and the same command goes on from there"
+            raise NotWritten(f"{self.path}: {error.strerror}; {kept}") from None
+        self.rows[key] = row
+
+    def read(self) -> None:
+        """Take the rows from the file: it alone knows what an interruption has left."""
+        self.rows = dict(self._read())
+
+    def _read(self) -> Iterator[tuple[str, Row]]:
+        """The rows of a file, without those that other limits ended; a line that was cut off is dropped."""
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            file.seek(0)
+            content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.ftruncate(self._file, whole)
+        for line in content[:whole].splitlines():
+            record = _record(line)
+            if record and (record["row"].get("status") not in LIMITED or record["limits"] == self._limits):
+                yield record["key"], record["row"]
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """One line; None where it is none of ours, as after a loss of power."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    whole = isinstance(record, dict) and record.keys() >= {"key", "limits", "row"} and isinstance(record["row"], dict)
+    return record if whole else None
+
+
+def _lock(file: int, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InputError(str(path), "a sweep that is still running", "one sweep at a time for one table") from None

@@ -1,0 +1,115 @@
+"""The columns of one row, measured: in a process apart."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from hexconv.analyze import (
+    Usage,
+    WorkUsage,
+    cache_usage,
+    needed_macs,
+    needed_work,
+    planned_work,
+    uncounted_work,
+    vtcm_fit,
+    work_usage,
+)
+from hexconv.analyze.predicted import predicted_allocations
+from hexconv.apart import Task
+from hexconv.compute.limits import check_supported
+from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
+from hexconv.lower import Lowered, lower_case
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import Run, run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, kernel_of
+from hexconv.sweep.verdict import errors_of, miscounts
+
+Row = dict[str, Any]
+
+
+def measure(task: Task) -> Row:
+    """Columns of a row, `status` and `reason` among them.
+
+    Args:
+        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has.
+    """
+    case = Case.parse(task["toml"], task["case"])
+    row: Row = {"kernel_used": kernel_of(case.chain, case.plan)}
+    try:
+        row |= _predicted(case)
+        if row.get("fits") is False:
+            return {**row, "status": "infeasible", "reason": str(vtcm_fit(case.chain, case.plan))}
+        measured, differences = _measured(case, task)
+    except (Unsupported, InputError) as refusal:
+        return {**row, "status": "refused", "reason": str(refusal)}
+    except Overran as shortage:
+        return {**row, "status": "overran", "reason": str(shortage)}
+    except RunFailed as failure:
+        return {**row, "status": "failed", "reason": str(failure)}
+    except ToolMissing as missing:  # the machine's fault, and no row
+        return {"missing": str(missing)}
+    return {**row, **measured, "status": "differs" if differences else "holds", "reason": "; ".join(differences)}
+
+
+def _predicted(case: Case) -> Row:
+    """What the closed forms say."""
+    chain, plan = case.chain, case.plan
+    check_supported(chain)
+    needed = needed_work(chain)
+    row: Row = {
+        "predicted_bytes": sum(memory.bytes for memory in predicted_allocations(chain, plan)),
+        "needed_traffic_bytes": sum(needed.traffic_bytes.values()),
+        "needed_macs": sum(needed.macs.values()),
+    }
+    if kernel_of(chain, plan) == "plain":
+        planned = planned_work(chain, plan)
+        row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
+        row["predicted_macs"] = sum(planned.macs.values())
+        row["recompute"] = row["predicted_macs"] / row["needed_macs"]
+    if plan.storage == "vtcm":
+        fit = vtcm_fit(chain, plan)
+        row |= {"demand_bytes": fit.demand_bytes, "capacity_bytes": fit.capacity_bytes, "fits": fit.fits}
+    return row
+
+
+def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
+    """What TVM and a run say, and where that differs from the closed forms and from numpy."""
+    lowered = lower_case(case)
+    usage = cache_usage(case, lowered)
+    row: Row = {"peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
+    if task["target"] == "cache":
+        work = _work(case, lowered)
+        counted = {"traffic_bytes": work.traffic_bytes, "macs": work.macs, "agrees": usage.agrees and work.agrees}
+        return {**row, **counted}, [*_other_sizes(usage), *miscounts(work)]
+    runner = Host() if task["target"] == "llvm" else Simulator(arch=case.plan.arch, seconds=task["seconds"])
+    run = run_case(case, lowered, runner, task["seed"])
+    return {**row, **_ran(run, needed_macs(case.chain))}, [*_other_sizes(usage), *errors_of(run.check)]
+
+
+def _work(case: Case, lowered: Lowered) -> WorkUsage:
+    """What is moved and computed, counted where there is something to count."""
+    is_plain = kernel_of(case.chain, case.plan) == "plain"
+    return work_usage(case, count(lowered)) if is_plain else uncounted_work(case)
+
+
+def _ran(run: Run, macs: int) -> Row:
+    """A run in the words of the contract."""
+    row = {**asdict(run.check), "seconds": run.seconds}
+    if run.counts is None:
+        return row
+    return {**row, **asdict(run.counts), "macs_per_packet": macs / run.counts.packets, "vtcm_bytes": run.vtcm_bytes}
+
+
+def _other_sizes(usage: Usage) -> Iterator[str]:
+    """Where the closed form and TVM say different things of caches and allocations."""
+    if usage.agrees:
+        return
+    found = [
+        f"{part.name}: closed form {part.predicted_elements} elements, TVM {part.elements}"
+        for part in (*usage.caches, *usage.allocations)
+        if part.predicted_elements != part.elements
+    ]
+    yield from found or ["closed form and TVM have other caches, or share their memory otherwise"]

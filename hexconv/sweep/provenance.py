@@ -1,0 +1,29 @@
+"""Which code gives the answers of a sweep: rows of other code are no rows of this sweep."""
+
+import hashlib
+import importlib.metadata
+from functools import cache
+from importlib import resources
+
+from hexconv.run.simulator.cache import content_key
+
+ROOMS = ("spec", "layout", "compute", "schedule", "lower", "analyze", "run", "sweep")
+PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
+
+
+@cache
+def provenance() -> str:
+    """A digest of hexconv's source, as far as rows hang on it, and of the versions of what it calls."""
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
+    return content_key(*versions, *(_source(room) for room in ROOMS))
+
+
+def _source(room: str) -> bytes:
+    """A digest of all files of a room."""
+    digest = hashlib.sha256()
+    root = resources.files("hexconv") / room
+    with resources.as_file(root) as folder:
+        for path in sorted(folder.rglob("*.[pchs]*")):
+            if path.suffix in (".py", ".c", ".h", ".s"):
+                digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()

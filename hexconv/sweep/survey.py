@@ -1,0 +1,83 @@
+"""A sweep from its grid to its table, or to whatever it was when it was interrupted."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexconv.apart import Executor, Limits, cores
+from hexconv.apart.cluster import cluster
+from hexconv.errors import Interrupted
+from hexconv.sweep.grid import Grid
+from hexconv.sweep.journal import Journal
+from hexconv.sweep.provenance import provenance
+from hexconv.sweep.request import Row, requests
+from hexconv.sweep.rows import MEASURE, add_rows, table_rows
+from hexconv.sweep.table import sweep_table, table_writer
+from hexconv.sweep.whole_file import write_whole
+
+Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
+"""What passes new rows on and shows them: the new rows, those that are there, and how many there will be."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a grid is swept.
+
+    Attributes:
+        limits: of every row.
+        seed: of the random tensors.
+        workers: processes at a time, on this machine.
+        scheduler: address of a cluster's; None for this machine.
+        is_fresh: whether rows of earlier runs are done again.
+        job: what is done for a row, `module:function`.
+    """
+
+    limits: Limits
+    seed: int = 0
+    workers: int = 1
+    scheduler: str | None = None
+    is_fresh: bool = False
+    job: str = MEASURE
+
+    def executor(self) -> AbstractContextManager[Executor]:
+        """Where the rows are done."""
+        return cluster(self.scheduler, provenance) if self.scheduler else cores(self.workers)
+
+
+def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]:
+    """Do the rows of a grid that are not in the journal beside the table yet, and write the table.
+
+    Args:
+        grid: what is asked for.
+        out: the table, `.csv` or `.parquet`.
+        settings: how.
+        shown: passes the new rows on.
+
+    Raises:
+        Interrupted: by Ctrl-C; the table has the rows that are done.
+        NotWritten: a disk is full; all finished rows are in the journal.
+        InputError: a name of neither kind, another sweep for the same table, no such scheduler.
+        ToolMissing: a target can't be served here.
+    """
+    as_file = table_writer(out)
+    asked = requests(grid, settings.seed)
+    with Journal.opened(out.with_name(f"{out.name}.journal"), settings.limits, settings.is_fresh) as journal:
+
+        def write() -> list[Row]:
+            rows = table_rows(asked, journal)
+            write_whole(out, as_file(sweep_table(rows)))
+            return rows
+
+        try:
+            there = table_rows(asked, journal)
+            if len(there) < len(asked):
+                with settings.executor() as executor:
+                    new = add_rows(asked, journal, settings.limits, executor, settings.job)
+                    for _ in shown(new, there, len(asked)):
+                        pass  # it is on disk
+        except KeyboardInterrupt:
+            journal.read()
+            done = f"{out} has {len(write())} of {len(asked)} rows; the same command goes on from there"
+            raise Interrupted(f"interrupted: {done}") from None
+        return write()

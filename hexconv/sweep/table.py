@@ -1,0 +1,67 @@
+"""The rows of a sweep as one tidy table, as CSV or Parquet."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hexconv.errors import InputError
+from hexconv.spec import Plan
+
+WHAT = ("case", "target", "status", "reason")
+CHAIN = ("chain", "input", "dtype", "zero_point", "convs")
+PLAN = tuple(asdict(Plan()))
+SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")
+WORK = (
+    "predicted_traffic_bytes",
+    "traffic_bytes",
+    "needed_traffic_bytes",
+    "predicted_macs",
+    "macs",
+    "needed_macs",
+    "recompute",  # MACs done over MACs needed, of the closed form
+)
+RUN = ("passed", "max_abs_error", "max_rel_error", "fringe_is_zero")
+COUNTS = ("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes")
+SECONDS = ("seconds", "elapsed_seconds")  # of the kernel; of all that was done for the row
+
+COLUMNS = (*WHAT, *CHAIN, *PLAN, "kernel_used", *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
+WHOLE = (
+    "zero_point",
+    *(knob for knob, value in asdict(Plan()).items() if isinstance(value, int)),
+    *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
+)
+FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")
+
+
+def sweep_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """One row a case and target; what a row does not have is left empty."""
+    frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS)).replace("", pd.NA)
+    dtypes = {**dict.fromkeys(COLUMNS, "string"), **dict.fromkeys(WHOLE, "Int64"), **dict.fromkeys(FLAGS, "boolean")}
+    floats = ("recompute", "max_abs_error", "max_rel_error", "macs_per_packet", *SECONDS)
+    return frame.astype({**dtypes, **dict.fromkeys(floats, "Float64")})
+
+
+def _csv(frame: pd.DataFrame) -> bytes:
+    return frame.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def table_writer(path: Path) -> Callable[[pd.DataFrame], bytes]:
+    """How a table becomes a file of that name.
+
+    Raises:
+        InputError: a suffix that is neither.
+    """
+    writers = {".csv": _csv, ".parquet": _parquet}
+    if path.suffix not in writers:
+        raise InputError("--out", str(path), "a file whose name ends in .csv or .parquet")
+    return writers[path.suffix]

@@ -1,0 +1,146 @@
+"""`hexconv sweep GRID --out FILE` as a user meets it: the rows say what `cache` and `run` say."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.sweep.grid import Grid
+from hexconv.sweep.request import requests
+
+GRID = """
+targets = ["cache", "llvm"]
+[chain]
+input = [1, 12, 10, 32]
+[[chain.conv]]
+out_channels = 40
+kernel = 3
+[plan]
+h_split = [1, 2, 3]
+storage = "vtcm"
+arch = ["v65", "v68"]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A grid that was swept to CSV."""
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "grid.toml").write_text(GRID)
+    assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv")]) == 0
+    return folder
+
+
+def test_every_combination_and_target_is_a_row(folder: Path) -> None:
+    table = pd.read_csv(folder / "new" / "table.csv")
+    assert list(zip(table["h_split"], table["arch"], table["target"], strict=True)) == [
+        (h, arch, target) for h in (1, 2, 3) for arch in ("v65", "v68") for target in ("cache", "llvm")
+    ]
+    assert set(table["status"][table["h_split"] == 3]) == {"refused"}
+    assert set(table["reason"][table["h_split"] == 3]) == {
+        "plan.h_split: got 3, allowed: 1 to 2, the blocks of 8 rows of a conv"
+    }
+    assert set(table["status"][table["h_split"] < 3]) == {"holds"}
+
+
+def test_the_rows_say_what_cache_and_run_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "case.toml").write_text(requests(Grid.parse(GRID), 0)[6].toml)
+    exit_code(["cache", str(folder / "case.toml"), "--json"])
+    (cached,) = json.loads(capsys.readouterr().out)
+    exit_code(["run", str(folder / "case.toml"), "--json"])
+    (ran,) = json.loads(capsys.readouterr().out)
+    table = pd.read_csv(folder / "new" / "table.csv").loc[6:7].reset_index(drop=True)
+    for name in ("peak_bytes", "agrees", "traffic_bytes", "needed_traffic_bytes", "macs", "needed_macs"):
+        assert table.loc[0, name] == cached[name]
+    for name in ("passed", "max_abs_error", "max_rel_error", "fringe_is_zero"):
+        assert table.loc[1, name] == ran[name]
+    for name in ("bytes", "traffic_bytes", "macs"):
+        counted = {"bytes": "peak_bytes"}.get(name, name)
+        assert table.loc[0, f"predicted_{name}"] == table.loc[0, counted]
+
+
+def test_what_is_done_is_not_done_again_and_parquet_says_the_same(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are taken from the journal: no process is started for them."""
+    (folder / "new" / "table.csv.journal").rename(folder / "table.parquet.journal")
+    monkeypatch.setattr("subprocess.Popen", None)
+    out = folder / "table.parquet"
+    assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "file": str(out),
+        "rows": 12,
+        "statuses": {"holds": 8, "refused": 4},
+    }
+    tables = (pd.read_parquet(out), pd.read_csv(folder / "new" / "table.csv"))
+    kept, written = (table.astype(object).where(table.notna(), None) for table in tables)
+    pd.testing.assert_frame_equal(kept, written)
+
+
+def test_a_plan_that_does_not_fit_is_infeasible_by_so_much(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(GRID.replace("12, 10", "64, 256").replace('["v65", "v68"]', '"v65"'))
+    assert exit_code(["sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "t.csv"), "--workers", "1"]) == 0
+    row = pd.read_csv(tmp_path / "t.csv").iloc[-1]
+    assert row["status"] == "infeasible"
+    assert f"{row['demand_bytes'] - row['capacity_bytes']:.0f} too many" in row["reason"]
+    assert not row["fits"]
+
+
+def test_a_terminal_sees_rate_estimate_and_failures(folder: Path) -> None:
+    """Rows that run out of a tiny memory limit are failures."""
+    text = GRID.replace('["v65", "v68"]', '"v68"').replace('["cache", "llvm"]', '["cache"]')
+    (folder / "slow.toml").write_text(text)
+    command = [sys.executable, "-m", "hexconv", "sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv")]
+    driver, terminal = pty.openpty()
+    with subprocess.Popen([*command, "--memory", "30MiB"], stdout=subprocess.PIPE, stderr=terminal, text=True) as sweep:
+        os.close(terminal)
+        seen = b""
+        try:
+            while part := os.read(driver, 1 << 16):
+                seen += part
+        except OSError:  # the other end of a terminal is gone
+            pass
+        assert sweep.stdout
+        said = sweep.stdout.read()
+        assert sweep.wait() == 1
+        assert said == f"{folder / 'slow.csv'}: 3 rows: 2 out_of_memory, 1 refused\n"
+    os.close(driver)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    last = text.split("\r")[-2] if text.endswith("\r\n") else text
+    assert "3/3" in text
+    assert "2 failures" in text
+    assert re.search(r"\d\.\d (rows/s|s/row)", text)
+    assert re.search(r"\d:\d\d:\d\d", last)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["{grid}"], "--out"),
+        (["{grid}", "--out", "x.xlsx"], ".csv or .parquet"),
+        (["{grid}", "--out", "x.csv", "--memory", "much"], "--memory"),
+        (["{grid}", "--out", "x.csv", "--memory", "0"], "--memory"),
+        (["{grid}", "--out", "x.csv", "--seconds", "0"], "seconds"),
+        (["{grid}", "--random", "3"], "one of the two"),
+        (["no-such-grid.toml", "--out", "x.csv"], "no such file"),
+        (["{grid}", "--out", "/proc/x/x.csv"], "can be written"),
+        (["{grid}", "--out", "x.csv", "--scheduler", "nonsense://x"], "--scheduler"),
+    ],
+)
+def test_a_bad_command_line_is_one_line(
+    arguments: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.toml").write_text(GRID)
+    assert exit_code(["sweep", *(word.format(grid="grid.toml") for word in arguments)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert part in captured.err

@@ -1,0 +1,223 @@
+"""Files that are no models, or models that lie: one line and exit code 2, and nothing written outside of the folder."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from hexconv.cli.app import exit_code
+from tests.model.builder import OPSET, Builder
+from tests.model.quantised import Quantised
+
+Capture = pytest.CaptureFixture[str]
+
+
+def small() -> onnx.ModelProto:
+    net = Builder("small", (1, 3, 8, 8))
+    x = net.node("Relu", [net.batch_norm(net.conv("image", (4, 3, 3, 3), "first"), 4)])
+    return net.model(net.conv(x, (2, 4, 3, 3), "second"))
+
+
+def refusal(path: Path, capsys: Capture, *options: str) -> str:
+    folder = path.parent / "out"
+    assert exit_code(["import", str(path), "-o", str(folder), *options]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "Traceback" not in err
+    assert not folder.exists()
+    return err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello, this is no model\n" * 9, b"\x08\x07", bytes(1000), b"\xff" * 64],
+    ids=["empty", "text", "tiny", "zeros", "ones"],
+)
+def test_what_is_no_onnx_file_is_one_line(content: bytes, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(content)
+    assert "a valid ONNX model" in refusal(path, capsys)
+
+
+def test_a_truncated_model_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    path, whole = tmp_path / "m.onnx", small().SerializeToString()
+    for size in range(1, len(whole) - 1, len(whole) // 20):
+        path.write_bytes(whole[:size])
+        refusal(path, capsys)
+
+
+def test_what_is_no_file_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    assert "No such file" in refusal(tmp_path / "none.onnx", capsys)
+    (tmp_path / "folder").mkdir()
+    assert "no regular file" in refusal(tmp_path / "folder", capsys)
+
+
+def test_a_file_beyond_protobuf_s_limit_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), 2**31)  # sparse: takes no room
+    assert "at most 2147483647; save the weights as external data" in refusal(path, capsys)
+
+
+def external(folder: Path) -> Path:
+    onnx.save(small(), folder / "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+    return folder / "m.onnx"
+
+
+def test_external_data_is_read_from_beside_the_model(tmp_path: Path) -> None:
+    assert exit_code(["import", str(external(tmp_path)), "-o", str(tmp_path / "out"), "--weights"]) == 0
+    expected = numpy_helper.to_array(small().graph.initializer[6])
+    assert np.array_equal(np.load(tmp_path / "out" / "01-first.npz")["filter2"], expected)
+
+
+def test_external_data_that_is_missing_cut_short_or_elsewhere_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    path = external(tmp_path)
+    (tmp_path / "m.bin").write_bytes(b"12")
+    assert "m.bin of 2 bytes, where " in refusal(path, capsys)
+    (tmp_path / "m.bin").unlink()
+    assert "m.bin" in refusal(path, capsys)
+    model = onnx.load(path, load_external_data=False)
+    for place in ("../../../etc/passwd", "/etc/passwd"):
+        model.graph.initializer[0].external_data[0].value = place
+        path.write_bytes(model.SerializeToString())
+        assert "passwd" in refusal(path, capsys)
+
+
+def test_names_are_no_paths_and_no_markup(tmp_path: Path, capsys: Capture) -> None:
+    net = Builder("names", (1, 2, 4, 4))
+    names = ["../../evil", "/etc/cron.d/evil", 'a"b\\n\n[x]', "\x1b[2J[bold]é", "." * 300, "network"]
+    x = "image"
+    for index, name in enumerate(names):
+        x = net.node("Sigmoid", [net.conv(x, (2, 2, 1, 1), name)], f"end{index}")
+    onnx.save(net.model(x), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "deep" / "out")]) == 0
+    out, _ = capsys.readouterr()
+    assert "\x1b[2J" not in out
+    assert sorted(path.name for path in tmp_path.rglob("*.toml")) == [
+        "01-evil.toml",
+        "02-etc-cron-d-evil.toml",
+        "03-a-b-n-x.toml",
+        "04-2J-bold.toml",
+        "05-conv.toml",
+        "06-network.toml",
+        "network.toml",
+    ]
+    assert {path.parent for path in tmp_path.rglob("*.toml")} == {tmp_path / "deep" / "out"}
+
+
+def test_constants_too_large_to_fold_are_not_folded(tmp_path: Path, capsys: Capture) -> None:
+    net = Builder("bomb", (1, 4, 8, 8))
+    ones = net.node("ConstantOfShape", [net.constant([2**20, 2**20, 2**10], "int64")])
+    mean = net.node("ReduceMean", [ones])
+    x = net.node("Clip", [net.conv("image", (4, 4, 1, 1), "conv"), mean], "clip")
+    onnx.save(net.model(x), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 0
+    assert "Clip clip leaves it a range" in capsys.readouterr().out
+
+
+def test_convs_larger_than_any_case_are_not_taken(tmp_path: Path, capsys: Capture) -> None:
+    net = Builder("huge", (1, 1, 2**30, 2**30))
+    onnx.save(net.model(net.conv("image", (1, 1, 1, 1), "conv")), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 1
+    assert "less than or equal to 1048576" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("quantised", [False, True], ids=["float", "integer"])
+@pytest.mark.parametrize("shape", [(4, 4, 1, 1), (3,), (1,), ()], ids=str)
+def test_a_bias_that_is_none_of_every_channel_is_not_taken(
+    shape: tuple[int, ...], quantised: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    net = Quantised("b", (1, 4, 6, 6), "uint8") if quantised else Builder("b", (1, 4, 6, 6))
+    if quantised:
+        model = net.model(net.quantize(net.qdq("image", (4, 4, 1, 1), 1), 6 / 255, 0))
+        name = next(node for node in model.graph.node if node.op_type == "Conv").input[2]
+        name = next(node for node in model.graph.node if list(node.output) == [name]).input[0]
+    else:
+        model = net.model(net.batch_norm(net.conv("image", (4, 4, 1, 1), "conv"), 4))
+        name = model.graph.node[0].input[2]
+    bias = next(constant for constant in model.graph.initializer if constant.name == name)
+    bias.CopyFrom(numpy_helper.from_array(np.ones(shape, numpy_helper.to_array(bias).dtype), name))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--weights"]) in (1, 2)
+    said = "".join(capsys.readouterr())
+    assert "bias" in said or "shape" in said
+
+
+def test_a_long_line_of_constants_is_no_recursion(tmp_path: Path) -> None:
+    net = Builder("deep", (1, 1, 2, 2))
+    x = net.constant([[[[2.0]]]], "float32")
+    for _ in range(1500):
+        x = net.node("Identity", [x])
+    onnx.save(net.model(net.node("Conv", ["image", x], "conv")), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--weights"]) == 0
+    assert np.load(tmp_path / "out" / "01-conv.npz")["filter1"].item() == 2.0
+
+
+@pytest.mark.parametrize("quantised", [False, True], ids=["float", "integer"])
+def test_flipped_bytes_never_end_in_a_traceback(quantised: bool, tmp_path: Path, capsys: Capture) -> None:
+    net = Quantised("q", (1, 4, 6, 6), "uint8")
+    model = net.model(net.quantize(net.relu6(net.qdq("image", (4, 4, 3, 3), 3)), 6 / 255, 0)) if quantised else small()
+    random, whole = np.random.default_rng(0), model.SerializeToString()
+    for _ in range(60):
+        content = bytearray(whole)
+        for place in random.integers(0, len(whole), 3):
+            content[place] = random.integers(256)
+        (tmp_path / "m.onnx").write_bytes(content)
+        code = exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--weights"])
+        assert code in (0, 1, 2)
+        assert capsys.readouterr().err.count("\n") == (code == 2)
+
+
+def test_an_old_network_of_the_folder_leaves_nothing_behind(tmp_path: Path) -> None:
+    out, mine = tmp_path / "out", tmp_path / "out" / "mine.toml"
+    net = Builder("two", (1, 4, 8, 8))
+    x = net.node("Sigmoid", [net.conv("image", (4, 4, 1, 1), "one")])
+    onnx.save(net.model(net.conv(x, (4, 4, 1, 1), "two")), tmp_path / "two.onnx")
+    onnx.save(small(), tmp_path / "small.onnx")
+    assert exit_code(["import", str(tmp_path / "two.onnx"), "-o", str(out), "--weights"]) == 0
+    mine.write_text("")
+    assert exit_code(["import", str(tmp_path / "small.onnx"), "-o", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["01-first.toml", "mine.toml", "network.toml"]
+
+
+def test_another_network_toml_is_not_written_over(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "network.toml").write_text("[network]\nname = 'mine'\n")
+    onnx.save(small(), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path)]) == 2
+    assert "network.toml" in capsys.readouterr().err
+    assert (tmp_path / "network.toml").read_text().endswith("'mine'\n")
+
+
+@pytest.mark.parametrize("shape", ["image", "image=", "image=1,2", "image=1,3,8,x", "image=1,3,8,0", "nobody=1,3,8,8"])
+def test_a_bad_shape_is_one_line(shape: str, tmp_path: Path, capsys: Capture) -> None:
+    onnx.save(small(), tmp_path / "m.onnx")
+    assert "--shape" in refusal(tmp_path / "m.onnx", capsys, "--shape", shape)
+
+
+def test_a_model_without_a_conv_has_no_chain_and_exits_1(tmp_path: Path, capsys: Capture) -> None:
+    net = Builder("none", (1, 3, 8, 8))
+    onnx.save(net.model(net.node("Relu", ["image"])), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().out == "m.onnx: 0 of 0 convs in 0 chains\n"
+
+
+@pytest.mark.parametrize("calls_itself", [False, True], ids=["doubling", "recursive"])
+def test_functions_that_grow_without_end_are_one_line(calls_itself: bool, tmp_path: Path, capsys: Capture) -> None:
+    versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("local", 1)]
+    functions = []
+    for level in range(40):
+        callee, domain = ("Relu", "") if level == 0 else (f"F{level - 1}", "local")
+        callee, domain = (f"F{level}", "local") if calls_itself else (callee, domain)
+        nodes = [helper.make_node(callee, [a], [b], domain=domain) for a, b in (("x", "t"), ("t", "y"))]
+        functions.append(helper.make_function("local", f"F{level}", ["x"], ["y"], nodes, versions))
+    net = Builder("bomb", (1, 4, 8, 8))
+    net.node("F39", ["image"], "call", domain="local")
+    output = helper.make_tensor_value_info("call_out", 1, [1, 4, 8, 8])
+    graph = helper.make_graph(net.nodes, "g", net.inputs, [output])
+    (tmp_path / "m.onnx").write_bytes(
+        helper.make_model(graph, opset_imports=versions, functions=functions).SerializeToString()
+    )
+    refusal(tmp_path / "m.onnx", capsys)

@@ -1,0 +1,96 @@
+"""Imported integer chains give ONNX's numbers, or their neighbours where the sum was rescaled."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hexconv.sweep.verdict import judge
+from tests.model.answers import chain_answer, integer_errors, nhwc, saved, tensors_of
+from tests.model.quantised import Quantised
+
+
+@pytest.mark.parametrize("filter_dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_qlinear_convs_are_one_chain_within_one_of_onnx(dtype: str, filter_dtype: str, tmp_path: Path) -> None:
+    net = Quantised("qlinear", (1, 8, 10, 12), dtype)
+    one, two, three = {"int8": (-3, 17, -128), "uint8": (120, 3, 0)}[dtype]
+    x = net.qlinear("image", (16, 8, 3, 3), (one, 5, two), pads=[1, 0, 1, 2], filter_dtype=filter_dtype)
+    x = net.qlinear(x, (8, 16, 3, 3), (two, 7, three), strides=[2, 1], filter_dtype=filter_dtype)
+    model = net.model(net.qlinear(x, (5, 8, 1, 1), (three, 0, one), filter_dtype=filter_dtype))
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [3]
+    assert found.cases[0].chain.dtype == dtype
+    errors = integer_errors(model, found)
+    assert max(errors) <= 1
+    assert "within 1" in found.network.notes[0]
+
+
+def test_only_few_outputs_are_a_neighbour_and_the_sums_themselves_are_exact(tmp_path: Path) -> None:
+    net = Quantised("rounding", (1, 32, 16, 16), "uint8")
+    model = net.model(net.qlinear("image", (32, 32, 3, 3), (3, 128, 120)))
+    found = saved(model, tmp_path)
+    entry = found.network.chain[0]
+    tensors = tensors_of(model, {entry.output})
+    answer = chain_answer(found, 0, nhwc(tensors["image"])).astype(int)
+    difference = Counter(np.abs(answer - nhwc(tensors[entry.output]).astype(int)).reshape(-1).tolist())
+    assert set(difference) <= {0, 1}
+    assert difference[1] < 0.01 * answer.size
+    assert len(np.unique(answer)) > 100
+
+
+def test_quantised_groups_are_within_one_of_onnx(tmp_path: Path) -> None:
+    net = Quantised("groups", (1, 8, 10, 10), "uint8")
+    x = net.qlinear("image", (16, 1, 3, 3), (120, 9, 130), group=8, filter_dtype="int8")
+    model = net.model(net.qlinear(x, (12, 8, 3, 3), (130, 0, 120), group=2, filter_dtype="int8"))
+    found = saved(model, tmp_path)
+    assert [conv.groups for conv in found.cases[0].chain.conv] == [8, 2]
+    assert max(integer_errors(model, found)) <= 1
+
+
+def test_conv_integer_is_exact(tmp_path: Path) -> None:
+    net = Quantised("sums", (1, 8, 9, 9), "uint8")
+    filter = net.constant(net.integers((4, 8, 3, 3), "int8"), "int8")
+    model = net.model(net.node("ConvInteger", ["image", filter, net.zero(7), net.zero(-3, "int8")]))
+    found = saved(model, tmp_path)
+    assert found.cases[0].chain.conv[0].requantize is None
+    assert (found.cases[0].chain.zero_point, found.cases[0].chain.conv[0].filter_zero_point) == (7, 125)
+    assert integer_errors(model, found) == [0]
+
+
+@pytest.mark.parametrize("bias", ["int32", "float32", "none"])
+def test_qdq_convs_are_one_integer_chain(bias: str, tmp_path: Path) -> None:
+    net = Quantised("qdq", (1, 8, 10, 10), "uint8")
+    x = net.quantize(net.node("Relu", [net.qdq("image", (16, 8, 3, 3), 128, bias, pads=[1, 1, 1, 1])]), 0.5, 0)
+    y = net.relu6(net.qdq(x, (8, 16, 3, 3), 0, bias))
+    model = net.model(net.quantize(y, 6 / 255, 0))  # 255 stands for 6: saturation is the clamp
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [2]
+    assert [conv.bias for conv in found.cases[0].chain.conv] == [bias != "none"] * 2
+    assert max(integer_errors(model, found)) <= 1
+    assert len(found.network.notes) == 1 + (bias == "float32")
+
+
+def test_a_clamp_inside_of_the_range_leaves_the_sums_int32(tmp_path: Path) -> None:
+    net = Quantised("clamped", (1, 8, 6, 6), "int8")
+    x = net.node("Relu", [net.qdq("image", (4, 8, 3, 3), 3)], "clamp")
+    found = saved(net.model(net.quantize(x, 0.5, 0)), tmp_path)  # zero stands in the middle of int8
+    assert found.cases[0].chain.conv[0].requantize is None
+    assert found.network.chain[0].reason.startswith("Relu clamp leaves it a range that neither")
+    assert found.network.chain[0].reason.endswith("; the sums stay int32")
+
+
+@pytest.mark.parametrize("way", ["qlinear", "qdq"])
+def test_imported_cases_run_as_numpy_says(way: str, tmp_path: Path) -> None:
+    """The whole way: imported, lowered, compiled, run, compared."""
+    net = Quantised("run", (1, 8, 10, 10), "uint8")
+    if way == "qlinear":
+        x = net.qlinear("image", (40, 8, 3, 3), (100, 9, 30), filter_dtype="int8")
+        x = net.qlinear(x, (16, 40, 1, 1), (30, 0, 0), filter_dtype="int8")
+    else:
+        x = net.quantize(net.qdq("image", (40, 8, 3, 3), 128), 0.5, 20)
+        x = net.quantize(net.qdq(x, (16, 40, 1, 1), 20), 0.5, 0)
+    case = saved(net.model(x), tmp_path).cases[0]
+    assert len(case.chain.conv) == 2
+    assert judge(case).reasons == ()

@@ -1,0 +1,73 @@
+"""What other plans cost: the same as each says of itself, and the front as the definition has it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from hexconv.analyze import needed_macs, planned_work, vtcm_fit
+from hexconv.analyze.documented import documented_elements
+from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
+from hexconv.report.page.case_view import case_view
+from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
+from tests.strategies import cases
+
+CONV = Conv2d(out_channels=128, kernel=(3, 3))
+DOCUMENTED = Chain(input=(1, 64, 64, 128), conv=(CONV, CONV))
+
+
+def test_the_documented_plan_costs_what_the_document_says() -> None:
+    plan = Plan(k_split=2, h_split=2)
+    assert own_cost(Case("split-3x3", DOCUMENTED, plan)).footprint_bytes == 4 * sum(
+        documented_elements(DOCUMENTED, plan).values()
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(cases())
+def test_every_plan_of_a_heat_map_costs_what_it_says_of_itself(case: Case) -> None:
+    costs = split_costs(case)
+    needed = needed_macs(case.chain)
+    for cost in costs:
+        fit, work = vtcm_fit(case.chain, cost.plan), planned_work(case.chain, cost.plan)
+        assert (cost.footprint_bytes, cost.fits) == (fit.demand_bytes, fit.fits)
+        assert cost.traffic_bytes == sum(work.traffic_bytes.values())
+        assert cost.recompute == sum(work.macs.values()) / needed
+        assert replace(cost.plan, k_split=case.plan.k_split, h_split=case.plan.h_split) == case.plan
+    assert own_cost(case) in costs
+    assert len({cost.plan for cost in costs}) == len(costs)
+
+
+@settings(max_examples=10, deadline=None)
+@given(cases())
+def test_no_plan_beats_one_of_the_front(case: Case) -> None:
+    costs, front = chain_costs(case)
+    points = {(cost.footprint_bytes, cost.traffic_bytes) for cost in front}
+    assert len(points) == len(front)
+    for cost in (*costs, own_cost(case)):
+        x, y = cost.footprint_bytes, cost.traffic_bytes
+        beaten = any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)
+        assert beaten != ((x, y) in points)
+
+
+@pytest.mark.parametrize(("blocks", "own"), [(1, 1), (8, 8), (9, 1), (1000, 77)])
+def test_splits_hold_the_ends_and_the_plans_own(blocks: int, own: int) -> None:
+    found = splits(blocks, own)
+    assert {1, own, blocks} <= set(found)
+    assert all(1 <= split <= blocks for split in found)
+    assert len(found) <= 12
+
+
+@pytest.mark.parametrize("kernel", ["hvx", "host"])
+def test_other_kernels_have_a_footprint_and_no_traffic(kernel: str) -> None:
+    from hexconv.report.knobs import FLOAT, INTEGER
+
+    chain = INTEGER if kernel == "hvx" else FLOAT
+    case = Case("other", chain, Plan(kernel=kernel, h_split=2))
+    assert kernel_of(case.chain, case.plan) == kernel
+    cost = own_cost(case)
+    fit = vtcm_fit(case.chain, case.plan)
+    assert (cost.footprint_bytes, cost.traffic_bytes, cost.recompute) == (fit.demand_bytes, None, 1.0)
+    assert {other.plan.k_split for other in split_costs(case)} == {1}
+    view = case_view(case, None, {})
+    assert [plot.name for plot in view.plots] == ["other-vtcm", "other-lifetimes", "other-footprint"]

@@ -1,0 +1,135 @@
+"""The host kernels: numpy's answer, no access outside of a buffer, the caches that were predicted."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import tvm
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import cache_usage
+from hexconv.errors import HexconvError, InputError, Unsupported
+from hexconv.lower import annotated_tir, lower_case
+from hexconv.run.host import TARGET, Host
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.schedule.host.registers import SETS, split_evenly, tile_shape
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
+from tests.any_chain.bounds import with_checks
+from tests.strategies import chains
+
+WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+SAME = Conv2d(out_channels=20, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+
+
+def up_to(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        phases=WITHOUT_SHRINKING,
+        suppress_health_check=SLOW,
+    )
+
+
+@st.composite
+def host_cases(draw: st.DrawFn) -> Case:
+    chain = draw(chains(("float32",), st.sampled_from((1, 3, 4, 17, 32, 40, 64, 100))))
+    threads, simd = draw(st.integers(1, 3)), draw(st.sampled_from(("avx2", "avx512")))
+    return Case("drawn", chain, Plan(kernel="host", threads=threads, simd=simd))
+
+
+@up_to(5)
+@given(host_cases())
+def test_any_float32_chain_is_numpys_and_its_fringe_zero(case: Case) -> None:
+    try:
+        lowered = lower_case(case)
+    except HexconvError:
+        return
+    check = run_case(case, lowered, Host()).check
+    assert check.passed
+    assert check.fringe_is_zero
+
+
+@pytest.mark.parametrize(("threads", "simd"), [(1, "avx512"), (2, "avx2"), (5, "avx512")])
+def test_bands_and_stripes_meet(threads: int, simd: str) -> None:
+    chain = Chain(input=(2, 37, 11, 5), conv=(SAME, Conv2d(out_channels=7, kernel=(5, 3), stride=(2, 1)), SAME))
+    case = Case("seams", chain, Plan(kernel="host", threads=threads, simd=simd))
+    assert run_case(case, lower_case(case), Host()).check.passed
+
+
+@up_to(2)
+@given(host_cases())
+def test_no_index_leaves_its_buffer(case: Case) -> None:
+    try:
+        module = with_checks(lower_case(case).module)
+    except HexconvError:
+        return
+    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(case.chain, random_tensors(case.chain))]
+    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
+    tvm.compile(module, target=TARGET)["main"](*inputs, output)
+
+
+@up_to(12)
+@given(host_cases())
+def test_the_closed_form_is_what_is_allocated(case: Case) -> None:
+    try:
+        usage = cache_usage(case, lower_case(case))
+    except HexconvError:
+        return
+    assert usage.agrees, [cache for cache in usage.caches if cache.elements != cache.predicted_elements]
+
+
+@up_to(2)
+@given(host_cases())
+def test_a_listing_parses_back(case: Case) -> None:
+    try:
+        lowered = lower_case(case)
+    except HexconvError:
+        return
+    tvm.ir.assert_structural_equal(tvm.script.from_source(annotated_tir(case, lowered, "")), lowered.module)
+
+
+@pytest.mark.parametrize("simd", ["avx2", "avx512"])
+def test_sums_stay_in_registers(simd: str) -> None:
+    case = Case("registers", Chain(input=(1, 16, 64, 64), conv=(SAME, SAME)), Plan(kernel="host", simd=simd))
+    cpu = {"avx2": "haswell", "avx512": "skylake-avx512"}[simd]
+    target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": cpu})
+    assembly = tvm.compile(lower_case(case).module, target=target).mod.inspect_source("asm")
+    name = {"avx2": "%ymm", "avx512": "%zmm"}[simd]
+    body = assembly.splitlines()
+    multiplies = [at for at, line in enumerate(body) if "vfmadd" in line and name in line]
+    assert len(multiplies) > SETS[simd].count
+    inner = [body[one:other] for one, other in pairwise(multiplies) if other - one < 8]
+    inside = [line for lines in inner for line in lines]
+    assert not [line for line in inside if "(%rsp)" in line and name in line]
+
+
+@given(st.integers(1, 300), st.integers(1, 64), st.integers(1, 5000), st.sampled_from(sorted(SETS)))
+def test_tiles_fit_the_registers_and_split_evenly(columns: int, vectors: int, depth: int, simd: str) -> None:
+    registers = SETS[simd]
+    shape = tile_shape(registers, columns, vectors, depth)
+    assert shape.pixels * shape.vectors + shape.vectors + 1 <= registers.count
+    parts = split_evenly(columns, shape.pixels)
+    assert sum(count * size for count, size in parts) == columns
+    sizes = [size for _, size in parts]
+    assert max(sizes) <= shape.pixels
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_what_the_host_kernel_does_not_serve_gets_the_plain_one_and_the_listing_says_why() -> None:
+    chain = Chain(input=(1, 8, 8, 4), dtype="float16", conv=(Conv2d(out_channels=4),))
+    case = Case("plain", chain, Plan(kernel="host"))
+    assert kernel_of(chain, case.plan) == "plain"
+    assert f"# kernel: plain, since {refusal(chain, 'host')}" in annotated_tir(case, lower_case(case), "")
+
+
+def test_the_host_kernel_stays_on_the_host_and_out_of_vtcm() -> None:
+    case = Case("host", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4),)), Plan(kernel="host"))
+    with pytest.raises(Unsupported, match="for --target llvm, not for hexagon"):
+        run_case(case, lower_case(case), Simulator())
+    with pytest.raises(InputError, match="VTCM"):
+        Plan(kernel="host", storage="vtcm")
