@@ -25,8 +25,11 @@ CONV = Conv2d(out_channels=64, kernel=(3, 3))
 FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
-TURNED: dict[str, tuple[Any, ...]] = {"k_split": (2,), "h_split": (2,), "arch": ()}
-"""To what the knobs are turned that are no words; one that has no loops to show is only told of."""
+TURNED: dict[str, tuple[Any, ...]] = {
+    **{"k_split": (2,), "h_split": (2,), "kernel": ("hvx",)},
+    **{"threads": (), "simd": (), "arch": ()},
+}
+"""To what the knobs are turned that are no words; one that has no loops to show on any machine is only told of."""
 
 MOST_LINES, MOST_CHANGES = 28, 12
 HEADER = """# Knobs
