@@ -65,6 +65,26 @@ def test_a_driver_and_its_processes_killed_at_random_lose_nothing(
     assert_whole(sweeping, undisturbed)
 
 
+def test_a_loop_without_end_ends_with_its_driver(tmp_path: Path) -> None:
+    hanging = FIRST_BATCH + list(FAULTS).index("hangs")
+    text = f"[chain]\ninput = [{hanging}, 1, 1, 4]\n[[chain.conv]]\nout_channels = 8\n"
+    (tmp_path / "grid.toml").write_text(text)
+    with Sweeping(tmp_path, "row").started() as driver:
+        wait_until(lambda: any(busy(pid) for pid in descendants(driver.pid)))
+        children = descendants(driver.pid)
+        kill(driver.pid)
+    wait_until(lambda: not any(map(alive, children)), 3)
+
+
+def busy(pid: int) -> bool:
+    """Whether a process has computed for half a second."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) > 0.5 * os.sysconf(
+            "SC_CLK_TCK"
+        )
+    return False
+
+
 def test_a_line_that_was_cut_off_is_done_again(sweeping: Sweeping, undisturbed: pd.DataFrame) -> None:
     assert sweeping.ran()[0] == 0
     content = sweeping.journal.read_bytes()
@@ -134,10 +154,11 @@ def test_a_disk_that_is_full_when_the_table_is_written_leaves_the_rows(full_disk
     (full_disk / "grid.toml").write_text(grid_text(5))
     ballast = full_disk / "ballast"
     assert sweeping.ran()[0] == 0
-    sweeping.out.unlink()
+    before = sweeping.out.read_bytes()
     fill(ballast)
     code, _, err = sweeping.ran()
     assert code == 2
+    assert sweeping.out.read_bytes() == before
     assert "all rows are in the journal" in err
     assert not list(full_disk.glob("*.unfinished"))
     ballast.unlink()
