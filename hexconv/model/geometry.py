@@ -68,7 +68,7 @@ def _constant_shape(graph: Graph, tensor: str) -> Shape:
 
 
 def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
-    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding.
+    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
 
     Args:
         node: Conv, QLinearConv or ConvInteger.
@@ -76,11 +76,13 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         taps: OIHW of its filter.
 
     Raises:
-        Refused: it is grouped, or what it says of itself doesn't fit its filter and its input.
+        Refused: what it says of itself doesn't fit its filter and its input.
     """
     out_channels, in_channels, *kernel = taps
     attributes = node.attributes
-    _check_groups(attributes.get("group", 1), image[3], out_channels, in_channels)
+    groups = attributes.get("group", 1)
+    if in_channels * groups != image[3]:
+        raise Refused(f"{groups} groups of {in_channels} channels over an input of {image[3]}")
     stated = attributes.get("kernel_shape", kernel)
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
     if list(stated) != kernel or len(strides) != 2 or len(dilations) != 2:
@@ -91,18 +93,9 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         "kernel": tuple(kernel),
         "stride": tuple(strides),
         "dilation": tuple(dilations),
+        "groups": groups,
         "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), _sides(node, image, reach), strict=True))),
     }
-
-
-def _check_groups(groups: int, channels: int, out_channels: int, in_channels: int) -> None:
-    """One group, of as many channels as the input has."""
-    if in_channels * groups != channels:
-        raise Refused(f"{groups} groups of {in_channels} channels over an input of {channels}")
-    if groups == channels and groups > 1:
-        raise Refused(f"a depthwise conv: {groups} groups of one channel, {out_channels} channels out")
-    if groups > 1:
-        raise Refused(f"a grouped conv: {groups} groups of {in_channels} channels, {out_channels} channels out")
 
 
 def _sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:

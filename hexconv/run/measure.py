@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -11,13 +12,17 @@ from hexconv.errors import Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
+from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
-from hexconv.run.simulator.needs import available_memory_bytes
+from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
+from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
 from hexconv.spec import Case, Chain, kernel_of
 
 HOMES = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
+
+Target = Literal["llvm", "hexagon"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,28 @@ class Run:
     seconds: float
     counts: Counts | None
     vtcm_bytes: int | None
+
+
+def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS) -> Runner:
+    """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
+
+    Args:
+        case: the case.
+        target: `llvm` or `hexagon`.
+        seconds: the time that a run on the simulator has.
+    """
+    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
+
+
+def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
+    """Run a lowered case on seeded random tensors where `target` says, and compare it with the reference.
+
+    Raises:
+        Unsupported: HVX kernels were asked to run on this machine.
+        RunFailed: the run gave no answer.
+        ToolMissing: the simulator isn't there.
+    """
+    return run_case(case, lowered, runner_of(case, target), seed)
 
 
 def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: Path | None = None) -> Run:

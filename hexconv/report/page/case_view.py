@@ -9,7 +9,8 @@ from hexconv.analyze import cache_usage, needed_work
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import PlanCost, own_cost
-from hexconv.report.page.code import header_of, listing_html
+from hexconv.report.listing import header_of
+from hexconv.report.page.code import listing_html
 from hexconv.report.page.words import chain_words, fit_words, plan_words
 from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, vtcm_plot
 from hexconv.report.sweeps import BySplits
