@@ -35,7 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grid that was swept to CSV."""
     folder = tmp_path_factory.mktemp("grid")
     (folder / "grid.toml").write_text(GRID)
-    assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv")]) == 0
+    assert (
+        exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv"), "--workers", "1"])
+        == 0
+    )
     return folder
 
 
@@ -100,7 +103,8 @@ def test_a_terminal_sees_rate_estimate_and_failures(folder: Path) -> None:
     (folder / "slow.toml").write_text(text)
     command = [sys.executable, "-m", "hexconv", "sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv")]
     driver, terminal = pty.openpty()
-    with subprocess.Popen([*command, "--memory", "30MiB"], stdout=subprocess.PIPE, stderr=terminal, text=True) as sweep:
+    command += ["--memory", "30MiB", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True) as sweep:
         os.close(terminal)
         seen = b""
         try:
@@ -121,7 +125,7 @@ def test_a_terminal_sees_rate_estimate_and_failures(folder: Path) -> None:
     assert re.search(r"\d:\d\d:\d\d", last)
 
     # What a limit has ended is done again under another one; what was refused is not.
-    assert exit_code(["sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv")]) == 0
+    assert exit_code(["sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv"), "--workers", "1"]) == 0
     assert list(pd.read_csv(folder / "slow.csv")["status"]) == ["holds", "holds", "refused"]
 
 
