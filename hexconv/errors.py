@@ -4,6 +4,24 @@ Every error says what was asked, what is true (and by how much it differs) and w
 escapes to the command line is a bug of hexconv.
 """
 
+import difflib
+from collections.abc import Iterable
+
+LONGEST_COMPARED = 60
+LONGEST_PART = 400
+"""Characters of an error that a file or a command line has given; a longer text is shown by its ends."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A question that names the nearest of the known names, with a blank behind it; nothing where none is near.
+
+    >>> did_you_mean("flaot32", ("float32", "float16")), did_you_mean("zebra", ("float32",))
+    ('did you mean float32? ', '')
+    """
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(given[:LONGEST_COMPARED].lower(), names, n=1)
+    return f"did you mean {names[close[0]]}? " if close else ""
+
 
 class HexconvError(Exception):
     r"""Base of everything that is the user's to mend; its text is one line.
@@ -27,6 +45,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
+def _short(text: str) -> str:
+    """Both ends of a text that is too long for a line."""
+    return text if len(text) <= LONGEST_PART else f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 2 :]}"
+
+
 class InputError(HexconvError):
     """A file, an option or a value that can't be used.
 
@@ -42,8 +65,18 @@ class InputError(HexconvError):
     """
 
     def __init__(self, where: str, given: str, allowed: str) -> None:
-        super().__init__(f"{where}: got {given}, allowed: {allowed}")
+        super().__init__(f"{_short(where)}: got {_short(given)}, allowed: {allowed}")
         self.where, self.given, self.allowed = where, given, allowed
+
+    @classmethod
+    def no_such(cls, where: str, given: str, known: Iterable[str]) -> "InputError":
+        """A name that is none of the known ones.
+
+        >>> str(InputError.no_such("okk: chip", "bm168", ("bm1688", "v68")))
+        'okk: chip: got bm168, allowed: did you mean bm1688? one of bm1688, v68'
+        """
+        names = list(known)
+        return cls(where, given, f"{did_you_mean(given, names)}one of {', '.join(names)}")
 
     def within(self, source: str) -> "InputError":
         """The same error, with the file that the field stands in before the field's path."""

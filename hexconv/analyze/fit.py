@@ -13,6 +13,9 @@ from hexconv.analyze.predicted import predicted_allocations
 from hexconv.lower.vtcm import capacities_bytes, capacity_bytes, granules_bytes
 from hexconv.spec import Chain, Plan
 
+MOST_TRIED = 64
+"""Splits up to this are looked at one by one."""
+
 
 @dataclass(frozen=True)
 class Term:
@@ -95,17 +98,28 @@ def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
 
 def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
     """For each split the largest smaller value that fits, both splits where neither does alone, and a larger VTCM."""
-    smaller_k, smaller_h = range(plan.k_split - 1, 0, -1), range(plan.h_split - 1, 0, -1)
+    smaller_k, smaller_h = _smaller(plan.k_split), _smaller(plan.h_split)
     alone = (
         *_first_that_fits(chain, [replace(plan, k_split=k) for k in smaller_k], capacity, "k_split"),
         *_first_that_fits(chain, [replace(plan, h_split=h) for h in smaller_h], capacity, "h_split"),
     )
-    pairs = sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
+    pairs = [] if alone else sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
     both = [replace(plan, k_split=k, h_split=h) for k, h in pairs]
     yield from alone or _first_that_fits(chain, both, capacity, "k_split", "h_split")
     larger = [(size, arch) for arch, size in capacities_bytes().items() if size >= demand]
     for size, arch in sorted(larger, key=lambda entry: entry[0])[:1]:
         yield Lever({"arch": arch}, demand, size)
+
+
+def _smaller(split: int) -> list[int]:
+    """Smaller values, largest first: all of them, or of a large split every power of two.
+
+    >>> _smaller(4), _smaller(100)
+    ([3, 2, 1], [64, 32, 16, 8, 4, 2, 1])
+    """
+    if split <= MOST_TRIED:
+        return list(range(split - 1, 0, -1))
+    return [1 << power for power in range((split - 1).bit_length() - 1, -1, -1)]
 
 
 def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:

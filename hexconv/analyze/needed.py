@@ -8,12 +8,16 @@ columns are independent of each other in both, so that two lists per tensor say 
 MACs. Those of the logical outputs of every conv, once: N x H x W x K outputs of C x kernel products each.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hexconv.analyze.footprint import DTYPE_BYTES
 from hexconv.spec import Chain, Conv2d, tensor_extents
+
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Work:
 class _Reached:
     """What outputs reach along one axis: the logical indices of the source, and the taps that meet any of them."""
 
-    indices: Sequence[int]
+    indices: Indices
     taps: int
 
 
@@ -46,12 +50,12 @@ def needed_work(chain: Chain) -> Work:
     """
     dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
     traffic = {"output": prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
-    rows, columns = (range(size) for size in chain.shapes[-1][1:3])
+    rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
     for index in reversed(range(len(chain.conv))):
         conv, source = chain.conv[index], chain.shapes[index]
         down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
         rows, columns = down.indices, across.indices
-        traffic[f"filter{index + 1}"] = conv.out_channels * source[3] * down.taps * across.taps * dtype_bytes
+        traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * dtype_bytes
     traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * dtype_bytes
     macs = {f"conv{i + 1}": prod(chain.shapes[i + 1]) * macs_per_output(chain, i) for i in range(len(chain.conv))}
     return Work(dict(reversed(traffic.items())), macs)
@@ -68,15 +72,17 @@ def needed_macs(chain: Chain) -> int:
 
 def macs_per_output(chain: Chain, index: int) -> int:
     """Products in one sum of conv `index`."""
-    return chain.shapes[index][3] * prod(chain.conv[index].kernel)
+    return prod(chain.filter_shapes[index][1:])
 
 
-def _reached(conv: Conv2d, axis: int, outputs: Sequence[int], size: int) -> _Reached:
+def _reached(conv: Conv2d, axis: int, outputs: Indices, size: int) -> _Reached:
     """What some outputs of a conv reach of a source of `size`, along rows (0) or columns (1)."""
     stride, dilation = conv.stride[axis], conv.dilation[axis]
     before = (conv.padding.top, conv.padding.left)[axis]
-    by_tap = [
-        {at for output in outputs if 0 <= (at := output * stride + tap * dilation - before) < size}
-        for tap in range(conv.kernel[axis])
-    ]
-    return _Reached(sorted(set().union(*by_tap)), sum(bool(met) for met in by_tap))
+    reached, taps = np.zeros(size, bool), 0
+    for tap in range(conv.kernel[axis]):
+        at = np.asarray(outputs) * stride + tap * dilation - before
+        met = at[(at >= 0) & (at < size)]
+        reached[met] = True
+        taps += bool(met.size)
+    return _Reached(np.flatnonzero(reached), taps)

@@ -13,6 +13,9 @@ app = App(
     result_action="return_value",
     default_parameter=None,
 )
+app.register_install_completion_command(
+    help="Install completion of commands and options for this shell (bash, zsh or fish)."
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -28,6 +31,8 @@ def exit_code(arguments: list[str]) -> int:
         return refused(str(error), 2)
     except HexconvError as error:
         return refused(str(error), error.exit_code)
+    except MemoryError:
+        return refused("out of memory: this machine has less than the command asks for; use a smaller case", 2)
     except KeyboardInterrupt:
         return refused("interrupted", 130)
 

@@ -14,6 +14,7 @@ from hexconv.cli.memory import memory_bytes
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
+from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
     cuts_lines,
@@ -27,8 +28,7 @@ from hexconv.report import (
     verified_table,
     write_front_plot,
 )
-from hexconv.search import Network, Objective, Planned, Question, Verified, folder_cases, plan_all, verify
-from hexconv.search.manifest import Manifest
+from hexconv.search import Objective, Planned, PlannedNetwork, Question, Verified, folder_cases, plan_all, verify
 from hexconv.spec import Case
 from hexconv.spec.plan import Kernel
 
@@ -84,18 +84,18 @@ def _is_folder(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_dir()
 
 
-def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest]:
+def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest | None]:
     """The chains of case files, or of a folder."""
     if _is_folder(paths):
         return folder_cases(paths[0])
     if folders := [path for path in paths if path.is_dir()]:
         raise InputError(str(folders[0]), "a folder among other paths", "case files, or one folder")
-    return load_cases(paths), Manifest()
+    return load_cases(paths), None
 
 
 def _network(
-    cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest
-) -> Network:
+    cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest | None
+) -> PlannedNetwork:
     """All chains, planned; without a limit, one architecture's VTCM is it."""
     arches = {case.plan.arch for case in cases}
     if vtcm is None and len(arches) > 1:
@@ -104,14 +104,14 @@ def _network(
     return plan_all(cases, Question(limit, objective), known, kernel)
 
 
-def _plot(network: Network, path: Path) -> None:
+def _plot(network: PlannedNetwork, path: Path) -> None:
     """The front of the one chain."""
     if len(network.planned) != 1:
         raise InputError("--plot", f"{len(network.planned)} chains", "one chain, since one picture holds one front")
     write_front_plot(network.planned[0], path)
 
 
-def _write(network: Network, folder: Path) -> list[Path]:
+def _write(network: PlannedNetwork, folder: Path) -> list[Path]:
     """The case files of all answers."""
     written = []
     for planned in network.planned:
@@ -122,12 +122,12 @@ def _write(network: Network, folder: Path) -> list[Path]:
     return written
 
 
-def _checks(network: Network, seconds: float) -> list[Verified]:
+def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
     """Every answer, verified: of a chain the whole, and the pieces of its best cut."""
     return [verify(winner, seconds) for planned in network.planned for winner in planned.winners]
 
 
-def _print(network: Network, checks: Sequence[Verified], written: Iterable[Path], is_folder: bool) -> None:
+def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Iterable[Path], is_folder: bool) -> None:
     """The whole result, to read."""
     if is_folder or len(network.planned) + len(network.refused) > 1:
         show(network_table(network))

@@ -12,7 +12,7 @@ from hexconv.cli.app import app
 from hexconv.cli.cases import print_json
 from hexconv.cli.show import show
 from hexconv.errors import InputError
-from hexconv.model import Imported, Network, import_model, write_network
+from hexconv.model import Imported, Manifest, import_model, write_network
 from hexconv.spec import Chain
 from hexconv.spec.fields import LARGEST_SIZE
 
@@ -80,7 +80,7 @@ def _shapes(chain: Chain) -> str:
     return " > ".join("x".join(map(str, shape)) for shape in chain.shapes)
 
 
-def _not_taken_table(network: Network) -> Table:
+def _not_taken_table(network: Manifest) -> Table:
     table = Table("not taken", "op", "reason")
     for conv in network.not_taken:
         table.add_row(_plain(conv.node), _plain(conv.op), _plain(conv.reason))

@@ -9,6 +9,7 @@ from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_bytes, write_text
 from hexconv.errors import InputError
 
+Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 
 
@@ -16,6 +17,7 @@ FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 def report(
     *cases: Path,
     tables: Path = Path("reports"),
+    sweep: Many = (),
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("reports/index.html"),
     plots: Path | None = None,
     plot_format: Annotated[Literal["svg", "png"], Parameter(name="--format")] = "svg",
@@ -28,6 +30,7 @@ def report(
     Args:
         cases: case files (TOML); without any, those of ./schedules and ./schedules/hvx.
         tables: folder of simulator.csv, hvx.csv and bench.csv; those that are missing are left out.
+        sweep: tables that `hexconv sweep` wrote; what was measured of other splits goes beside the closed forms.
         output: the page.
         plots: also write each plot as a file into this folder.
         plot_format: of these files.
@@ -35,9 +38,10 @@ def report(
     """
     # Here, since drawing takes a third of a second to load, which no other command should wait for.
     from hexconv.report.page import Page, anchor
+    from hexconv.report.sweeps import read_sweeps
     from hexconv.report.tables import read_rates
 
-    page = Page.of(load_cases(cases or _all_cases()), read_rates(tables))
+    page = Page.of(load_cases(cases or _all_cases()), read_rates(tables), read_sweeps(sweep))
     write_text(output, page.html())
     written = [output]
     if plots:

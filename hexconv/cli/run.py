@@ -3,22 +3,20 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 
-from hexconv.analyze import Fit, needed_macs, vtcm_fit
+from hexconv.analyze import Fit, vtcm_fit
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
-from hexconv.report import run_csv
-from hexconv.run.host import Host
-from hexconv.run.measure import Run, run_case
+from hexconv.report import run_csv, run_row
+from hexconv.run.measure import Target, run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS
-from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
 Row = dict[str, Any]
@@ -27,7 +25,7 @@ Row = dict[str, Any]
 @app.command
 def run(
     *cases: Path,
-    target: Literal["llvm", "hexagon"] = "llvm",
+    target: Target = "llvm",
     seed: int = 0,
     save: Path | None = None,
     csv: Path | None = None,
@@ -53,7 +51,7 @@ def run(
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
     if not seconds > 0:
         raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
-    rows = [_row(case, _runner(case, target, seconds), seed, save) for case in loaded]
+    rows = [_row(case, runner_of(case, target, seconds), seed, save) for case in loaded]
     if csv:
         write_text(csv, run_csv(rows))
     if json:
@@ -65,11 +63,6 @@ def run(
     return 0 if all(row["passed"] for row in rows) else 1
 
 
-def _runner(case: Case, target: str, seconds: float) -> Runner:
-    """Where a case runs: the simulator has the VTCM of the case's architecture."""
-    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
-
-
 def _row(case: Case, runner: Runner, seed: int, save: Path | None) -> Row:
     """One case's result; a case that gives no answer says why and leaves the others alone."""
     refused: Row = {"case": case.name, "target": runner.target, "passed": False}
@@ -78,7 +71,7 @@ def _row(case: Case, runner: Runner, seed: int, save: Path | None) -> Row:
         if fit and not fit.fits:
             print(f"hexconv: {case.name}: {fit}", file=sys.stderr)
             return {**refused, "vtcm": _as_result(fit)}
-        return _as_row(run_case(case, lower_case(case), runner, seed, save), needed_macs(case.chain))
+        return run_row(case, run_case(case, lower_case(case), runner, seed, save))
     except HexconvError as error:
         print(f"hexconv: {case.name}: {error}", file=sys.stderr)
         return {**refused, "error": str(error)}
@@ -87,16 +80,6 @@ def _row(case: Case, runner: Runner, seed: int, save: Path | None) -> Row:
 def _as_result(fit: Fit) -> Row:
     """A plan that does not fit, in full."""
     return {**asdict(fit), "gap_bytes": fit.gap_bytes}
-
-
-def _as_row(result: Run, macs: int) -> Row:
-    """A result in the words of the contract."""
-    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
-    if result.counts is None:
-        return row
-    rate = {"needed_macs": macs, "macs_per_packet": macs / result.counts.packets}
-    vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **vtcm}
 
 
 def _table(rows: list[Row]) -> Table:

@@ -101,14 +101,14 @@ def find(system: str, name: str, shape: Sequence[int], dtype: str, placement: Pl
     """
     makers = {"packed": _packed, "onednn": _onednn, "mace": _mace, "okk": _okk}
     if system not in makers:
-        raise InputError("layout system", system, ", ".join(SYSTEMS))
+        raise InputError.no_such("layout system", system, SYSTEMS)
     return makers[system](name, tuple(shape), dtype, placement)
 
 
 def _packed(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Found:
     _only(placement, "packed", "logical")
     if dtype not in ITEMSIZE_BYTES:
-        raise InputError("packed: dtype", dtype, ", ".join(ITEMSIZE_BYTES))
+        raise InputError.no_such("packed: dtype", dtype, ITEMSIZE_BYTES)
     layout = packed(name, shape, logical=placement.logical, itemsize_bytes=ITEMSIZE_BYTES[dtype])
     return Found("packed", name, shape, dtype, layout.bytes, layout)
 
@@ -172,7 +172,7 @@ class _Start(NamedTuple):
 def _okk_options(name: str) -> tuple[str, ...]:
     """Options that a layout of OKKernel has a use for."""
     if name not in OKK_NAMES:
-        raise InputError("okk layout", name, ", ".join(OKK_NAMES))
+        raise InputError.no_such("okk layout", name, OKK_NAMES)
     system = name in ("continuous", "system-strided")
     strided = ("strides",) if name in ("strided", "system-strided", *okk.MODES) else ()
     columns = ("columns",) if name == "matrix" else ()

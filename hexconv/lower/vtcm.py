@@ -44,7 +44,7 @@ def capacity_bytes(arch: str) -> int:
     """
     known = capacities_bytes()
     if arch not in known:
-        raise InputError("plan.arch", arch, " | ".join(known))
+        raise InputError.no_such("plan.arch", arch, known)
     return known[arch]
 
 

@@ -12,7 +12,7 @@ from hexconv.model.constants import Array
 from hexconv.model.graph import Graph
 from hexconv.model.integer import IntegerWeights
 from hexconv.model.load import Shapes, load_model
-from hexconv.model.network import ChainEntry, Network
+from hexconv.model.manifest import ChainEntry, Manifest
 from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
 from hexconv.model.units import convs_inside, convs_of
@@ -33,7 +33,7 @@ class Imported:
         graph: of the model.
     """
 
-    network: Network
+    network: Manifest
     cases: tuple[Case, ...]
     runs: tuple[Run, ...] = field(repr=False)
     graph: Graph = field(repr=False)
@@ -72,7 +72,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     runs = find_runs(graph, convs)
     digits = max(2, len(str(len(runs))))
     names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
-    network = Network(
+    network = Manifest(
         model=path.name,
         notes=_notes(runs),
         chain=tuple(_entry(name, run) for name, run in zip(names, runs, strict=True)),

@@ -11,7 +11,7 @@ from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.floating import float_unit
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
-from hexconv.model.network import NotTaken
+from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
 from hexconv.spec import Chain
@@ -68,7 +68,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
         if node.op == "ConvInteger":
             return integer_unit(graph, node)
     except ValidationError as error:
-        raise Refused(str(first_complaint(error, "its case"))) from None
+        raise Refused(str(first_complaint(error).within("its case"))) from None
     raise Refused(f"{node.op} is no conv2d that a chain can have: Conv, QLinearConv and ConvInteger are")
 
 
@@ -77,7 +77,7 @@ def _checked(unit: Unit) -> Unit:
     try:
         Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
     except ValidationError as error:
-        raise Refused(str(first_complaint(error, "its case"))) from None
+        raise Refused(str(first_complaint(error).within("its case"))) from None
     except InputError as error:
         raise Refused(str(error)) from None
     return unit

@@ -6,7 +6,7 @@ import numpy as np
 
 from hexconv.errors import InputError
 from hexconv.model.imported import Imported
-from hexconv.model.network import MANIFEST, Network
+from hexconv.model.manifest import MANIFEST, Manifest
 
 
 def write_network(imported: Imported, folder: Path, weights: bool = False) -> list[Path]:
@@ -45,5 +45,5 @@ def _earlier(folder: Path) -> set[str]:
     """Files that an earlier import wrote there."""
     if not (folder / MANIFEST).exists():
         return set()
-    cases = [chain.case for chain in Network.load(folder).chain]
+    cases = [chain.case for chain in Manifest.load(folder).chain]
     return {f"{case}.{ending}" for case in cases for ending in ("toml", "npz")}

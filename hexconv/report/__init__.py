@@ -6,7 +6,7 @@ from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, fron
 from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.front_plot import write_front_plot
 from hexconv.report.network_table import network_lines, network_table
-from hexconv.report.run_table import run_csv
+from hexconv.report.run_table import run_csv, run_row
 from hexconv.report.verified_table import verified_table
 from hexconv.report.work_table import work_table
 
@@ -23,6 +23,7 @@ __all__ = [
     "network_table",
     "proof_lines",
     "run_csv",
+    "run_row",
     "shortfall_lines",
     "verified_table",
     "work_table",

@@ -5,24 +5,24 @@ from typing import Any
 
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
-from hexconv.search.network import Network
+from hexconv.search.network import PlannedNetwork
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
 
 Row = dict[str, Any]
 
 
-def network_row(network: Network) -> Row:
+def network_row(network: PlannedNetwork) -> Row:
     """All chains and their sum."""
     return {
         "chains": [planned_row(planned, network) for planned in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
-        "not_taken": [asdict(conv) for conv in network.manifest.not_taken],
+        "not_taken": [asdict(conv) for conv in network.not_taken],
         "total": asdict(network.total),
     }
 
 
-def planned_row(planned: Planned, network: Network) -> Row:
+def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
     """One chain."""
     cuts, end = planned.cuts, network.end_of(planned.name)
     return {

@@ -68,6 +68,8 @@ def proof_lines(found: Found, question: Question) -> Iterator[str]:
 
 def _better(proof: Proof, objective: Objective) -> str:
     """What less of the objective would take."""
+    if proof.better_plans is None:
+        return f"plans with less {objective} were left out by the bounds of CP-SAT, not counted"
     if proof.least_better is None:
         return f"no plan of the space has less {objective} than the answer, whatever the memory"
     least = proof.least_better

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze import needed_macs
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.analyze.predicted import predicted_allocations
+from hexconv.lower.vtcm import capacity_bytes, granules_bytes
 from hexconv.search import Figures, Space, evaluate
 from hexconv.search.machine import rates
 from hexconv.search.pareto import front
@@ -54,9 +55,12 @@ def own_cost(case: Case) -> PlanCost:
 
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
-    """A case's plan under other splits, `k_split` varying fastest; of HVX kernels only `h_split` varies."""
-    grid = evaluate(case.chain, _space(case, (case.plan,), MOST_SPLITS), rates(case.plan.arch))
-    return _costs(case, (grid.figures(number) for number in range(grid.space.size)))
+    """A case's plan under other splits, `k_split` varying fastest; of other kernels than the plain one only `h_split` varies."""
+    space = _space(case, (case.plan,), MOST_SPLITS)
+    if kernel_of(case.chain, case.plan) != "plain":
+        return _costs(case, (_of_kernel(case, space.plan(number)) for number in range(space.size)))
+    grid = evaluate(case.chain, space, rates(case.plan.arch))
+    return _costs(case, (grid.figures(number) for number in range(space.size)))
 
 
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
@@ -64,6 +68,12 @@ def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]
     grid = evaluate(case.chain, _space(case, combinations(case.plan), MOST_IN_FRONT), rates(case.plan.arch))
     every = [grid.figures(number) for number in range(grid.space.size)]
     return _costs(case, every), _costs(case, front(grid))
+
+
+def _of_kernel(case: Case, plan: Plan) -> Figures:
+    """A plan whose kernel computes everything once and whose copies are not counted."""
+    footprint = sum(granules_bytes(memory.bytes) for memory in predicted_allocations(case.chain, plan))
+    return Figures(plan, footprint, None, needed_macs(case.chain), 0.0)
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from hexconv.report.best_table import cuts_lines
-from hexconv.search.network import Network
+from hexconv.search.network import PlannedNetwork
 from hexconv.search.planned import Planned
 
 NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
 
 
-def network_table(network: Network) -> Table:
+def network_table(network: PlannedNetwork) -> Table:
     """Every chain and all together; traffic and footprint in bytes."""
     table = Table(title="chains, each in its best pieces; traffic in bytes")
     table.add_column("chain")
@@ -41,7 +41,7 @@ def _row(planned: Planned) -> Iterator[str]:
     yield " | ".join(piece.name for piece in pieces) or "does not fit"
 
 
-def network_lines(network: Network) -> Iterator[str]:
+def network_lines(network: PlannedNetwork) -> Iterator[str]:
     """What is not fused and why, what is no chain, and the sum."""
     for planned in network.planned:
         yield from (f"{planned.name}: {line}" for line in cuts_lines(planned.cuts, planned.question))
@@ -49,12 +49,12 @@ def network_lines(network: Network) -> Iterator[str]:
             yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
     for chain in network.refused:
         yield f"{chain.name}: not planned: {chain.reason}"
-    for conv in network.manifest.not_taken:
+    for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     yield _sum(network)
 
 
-def _sum(network: Network) -> str:
+def _sum(network: PlannedNetwork) -> str:
     """The network in one line."""
     total = network.total
     head = f"{total.convs} convs in {total.chains} chains planned in {total.seconds:.2f} s, {total.plans} plans"

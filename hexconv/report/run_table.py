@@ -1,9 +1,14 @@
 """What runs counted, as CSV: whole numbers and verdicts only, so that two runs write the same file."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
+
+from hexconv.analyze import needed_macs
+from hexconv.run.measure import Run
+from hexconv.spec import Case
 
 COLUMNS = (
     "case",
@@ -16,6 +21,25 @@ COLUMNS = (
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
     "vtcm_bytes",  # the most in use at a time
 )
+
+
+def run_row(case: Case, result: Run) -> dict[str, Any]:
+    """A result in the words of the contract: verdict, `seconds`; of the simulator also packets and MACs per packet.
+
+    >>> from hexconv.run.check import Check
+    >>> from hexconv.spec import Chain, Conv2d, Plan
+    >>> case = Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan())
+    >>> row = run_row(case, Run("small", "llvm", Check(True, 0.0, 0.0, True), 0.5, None, None))
+    >>> list(row)
+    ['case', 'target', 'passed', 'max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds']
+    """
+    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
+    if result.counts is None:
+        return row
+    needed = needed_macs(case.chain)
+    rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
+    vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
+    return {**row, **asdict(result.counts), **rate, **vtcm}
 
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:

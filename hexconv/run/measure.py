@@ -2,21 +2,27 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from hexconv.compute import reference
 from hexconv.compute.stored import ACTIVATION_TAG
-from hexconv.errors import Unsupported
+from hexconv.errors import Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
+from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
-from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
-from hexconv.spec import Case, kernel_of
+from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
+from hexconv.spec import Case, Chain, kernel_of
 
 HOMES = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
+
+Target = Literal["llvm", "hexagon"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,28 @@ class Run:
     vtcm_bytes: int | None
 
 
+def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS) -> Runner:
+    """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
+
+    Args:
+        case: the case.
+        target: `llvm` or `hexagon`.
+        seconds: the time that a run on the simulator has.
+    """
+    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
+
+
+def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
+    """Run a lowered case on seeded random tensors where `target` says, and compare it with the reference.
+
+    Raises:
+        Unsupported: HVX kernels were asked to run on this machine.
+        RunFailed: the run gave no answer.
+        ToolMissing: the simulator isn't there.
+    """
+    return run_case(case, lowered, runner_of(case, target), seed)
+
+
 def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: Path | None = None) -> Run:
     """Run a lowered case on seeded random tensors and compare it with the reference.
 
@@ -53,10 +81,12 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     Raises:
         Unsupported: a kernel was asked to run on a machine that it isn't for.
         RunFailed: the run gave no answer.
+        Overran: there is not enough memory for it.
         ToolMissing: what the runner needs isn't there.
     """
     _check_target(case, runner.target)
     chain = case.chain
+    _check_memory(chain)
     tensors = random_tensors(chain, seed)
     dtype = chain.output_dtype(len(chain.conv) - 1)
     measurement = runner.run(lowered.module, packed_arguments(chain, tensors), [(output_shape(chain), dtype)])
@@ -75,6 +105,16 @@ def _check_target(case: Case, target: str) -> None:
         raise Unsupported(
             f"its plan has kernel = {kernel}, which is for --target {home}, not for {target}; run it there, or with "
             'kernel = "plain"'
+        )
+
+
+def _check_memory(chain: Chain) -> None:
+    """Refuse what this machine has no memory for, before anything is allocated."""
+    available, needed = available_memory_bytes(), run_bytes(chain)
+    if available is not None and needed > available:
+        raise Overran(
+            f"the tensors and the reference take {needed} bytes of memory at least, {available} are available here, "
+            f"{needed - available} less; use a smaller case"
         )
 
 

@@ -1,18 +1,20 @@
 """What goes into a run: seeded random tensors, logical, and the packed arguments made of them."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.compute.stored import FILTER_TAG
-from hexconv.layout import packed
+from hexconv.compute.stored import filter_layout
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 
 RELU6_SPREAD = 8.0
 """Then a tenth of the sums is above 6."""
+SUM_BYTES = 8
+"""The reference sums in float64 and int64."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +40,36 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     meet its 6, of the order of that.
     """
     random = np.random.default_rng(seed)
-    shapes = [
-        (conv.out_channels, shape[3], *conv.kernel) for conv, shape in zip(chain.conv, chain.shapes, strict=False)
-    ]
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
         filters=tuple(
             _values(random, shape, chain.dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
-            for conv, shape in zip(chain.conv, shapes, strict=True)
+            for conv, shape in zip(chain.conv, chain.filter_shapes, strict=True)
         ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
     )
 
 
+def run_bytes(chain: Chain) -> int:
+    """What a run and its reference hold in memory at least, in bytes: tensors logical and packed, sums in 8 bytes.
+
+    >>> from hexconv.spec import Conv2d
+    >>> run_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)))
+    13376
+    """
+    item_bytes = np.dtype(chain.dtype).itemsize
+    filters = sum(prod(shape) for shape in chain.filter_shapes)
+    drawn = (prod(chain.input) + filters) * item_bytes
+    packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
+    sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
+    return 2 * drawn + packed_output + sums
+
+
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
     """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
     rest = _rest(chain.dtype)
-    filters = [packed(FILTER_TAG, filter.shape).pack(filter, fill=rest) for filter in tensors.filters]
+    layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
+    filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
     return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
 
 

@@ -4,7 +4,7 @@ from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, Grid, evaluate
-from hexconv.search.network import Network, folder_cases, plan_all
+from hexconv.search.network import PlannedNetwork, folder_cases, plan_all
 from hexconv.search.objective import Objective
 from hexconv.search.planned import Planned, Winner, plan_chain
 from hexconv.search.question import Question, placed
@@ -26,7 +26,7 @@ __all__ = [
     "Planned",
     "Winner",
     "plan_chain",
-    "Network",
+    "PlannedNetwork",
     "folder_cases",
     "plan_all",
     "Verified",

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
+from hexconv.search import large
 from hexconv.search.found import Found, choose
 from hexconv.search.grid import evaluate
 from hexconv.search.machine import Rates, rates
@@ -34,9 +35,11 @@ def best_plan(chain: Chain, question: Question) -> Found:
 
 
 def _search(chain: Chain, question: Question, machine: Rates) -> Found:
-    """Every plan by the closed forms."""
-    grid = evaluate(chain, Space.of(chain, question.plan), machine)
-    return choose(grid, question, lower_bound(chain, question))
+    """Every plan by the closed forms, or as many as CP-SAT needs to see."""
+    space, bound = Space.of(chain, question.plan), lower_bound(chain, question)
+    if space.size > large.LARGEST_GRID and kernel_of(chain, question.plan) == "plain":
+        return large.search_large(chain, question, machine, bound)
+    return choose(evaluate(chain, space, machine), question, bound)
 
 
 def lower_bound(chain: Chain, question: Question) -> float | None:
@@ -49,4 +52,4 @@ def lower_bound(chain: Chain, question: Question) -> float | None:
         return traffic
     if kernel_of(chain, question.plan) == "hvx":
         return macs / machine.hvx_macs_per_packet
-    return machine.plain(chain.dtype).packets(macs, traffic)
+    return machine.plain(chain.dtype).packets(macs, traffic, overlaps=True)

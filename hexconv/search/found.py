@@ -31,7 +31,7 @@ class Proof:
         fitting: of those evaluated.
         excluded: every plan but the answer, by what excludes it; empty of cp-sat.
         lower_bound: of the objective: what no plan of any kind goes below; None for the footprint.
-        better_plans: how many plans, fitting or not, are better in the objective.
+        better_plans: how many plans, fitting or not, are better in the objective; None of cp-sat, which counts none.
         least_better: the smallest of these; None if there is none.
         over_bytes: how far that is above the limit.
         seconds: that the search took, 0 where nobody looked at a clock.
@@ -44,7 +44,7 @@ class Proof:
     fitting: int
     excluded: tuple[Excluded, ...]
     lower_bound: float | None
-    better_plans: int
+    better_plans: int | None
     least_better: Figures | None
     over_bytes: int | None
     seconds: float
@@ -62,7 +62,7 @@ class Found:
     Attributes:
         best: the answer; None where nothing fits.
         runner_up: the next best plan that differs in any figure; None if there is none.
-        smallest: the plan with the least footprint of all.
+        smallest: the plan with the least footprint of all; of cp-sat, where something fits, of those evaluated.
         front: footprint against traffic.
         proof: of the answer.
     """

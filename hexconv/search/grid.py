@@ -76,7 +76,8 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
     work = work_grid(chain, space, rows)
     footprint = allocated_bytes(space, cache_grids(chain, space, rows), programs(chain, space, rows))
     traffic, macs = work.traffic_bytes.ravel(), work.macs.ravel()
-    return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic))
+    overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
+    return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))
 
 
 def _hvx_grid(chain: Chain, space: Space, rates: Rates) -> Grid:

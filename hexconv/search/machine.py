@@ -1,7 +1,8 @@
 """The stated model of latency: packets of multiplying and packets of copying, side by side or one after the other.
 
     compute = MACs / macs_per_packet            copy = bytes / copied_bytes_per_packet
-    latency = compute + copy                    where a plan copies, then computes
+    latency = compute + copy                    buffering = "single": a step copies, then computes
+    latency = the larger of both                buffering = "double": the next step's copies run while it computes
 
 The rates are measurements of this project's own kernels on the simulator, by dtype; they stand in `machines/ARCH.toml`
 with their source. A packet is what a thread issues at once. Packets are no cycles: no memory stalls, no bus, no second
@@ -13,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
@@ -33,13 +35,15 @@ class PlainRates:
     macs_per_packet: float
     copied_bytes_per_packet: float
 
-    def packets(self, macs: Any, copied_bytes: Any) -> Any:
+    def packets(self, macs: Any, copied_bytes: Any, overlaps: Any) -> Any:
         """The model, for numbers or arrays.
 
-        >>> PlainRates(macs_per_packet=0.5, copied_bytes_per_packet=2.0).packets(100, 8)
-        204.0
+        >>> rate = PlainRates(macs_per_packet=0.5, copied_bytes_per_packet=2.0)
+        >>> float(rate.packets(100, 8, False)), float(rate.packets(100, 8, True))
+        (204.0, 200.0)
         """
-        return macs / self.macs_per_packet + copied_bytes / self.copied_bytes_per_packet
+        compute, copy = macs / self.macs_per_packet, copied_bytes / self.copied_bytes_per_packet
+        return np.where(overlaps, np.maximum(compute, copy), compute + copy)
 
 
 @dataclass(frozen=True, config=EXACT)

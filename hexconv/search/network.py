@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hexconv.errors import InputError, Unsupported
-from hexconv.search.manifest import MANIFEST, ChainEnd, Manifest, manifest
+from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned, plan_chain
 from hexconv.search.question import Question
@@ -56,19 +56,19 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Network:
+class PlannedNetwork:
     """Chains, planned.
 
     Attributes:
         planned: one a chain.
         refused: chains that no plan can serve.
-        manifest: of the network; empty for single case files.
+        manifest: of the model that the chains are of; None where they are no model's.
         seconds: that planning took.
     """
 
     planned: tuple[Planned, ...]
     refused: tuple[Refused, ...]
-    manifest: Manifest
+    manifest: Manifest | None
     seconds: float
 
     @property
@@ -95,9 +95,15 @@ class Network:
             seconds=self.seconds,
         )
 
-    def end_of(self, name: str) -> ChainEnd | None:
+    def end_of(self, name: str) -> ChainEntry | None:
         """What ended a chain, where the manifest says."""
-        return next((end for end in self.manifest.chain if end.case == name), None)
+        chains = self.manifest.chain if self.manifest else ()
+        return next((end for end in chains if end.case == name), None)
+
+    @property
+    def not_taken(self) -> tuple[NotTaken, ...]:
+        """Convs of the model that are in no chain."""
+        return self.manifest.not_taken if self.manifest else ()
 
 
 def _sum(cuts: Sequence[Cut | None]) -> int | None:
@@ -106,35 +112,42 @@ def _sum(cuts: Sequence[Cut | None]) -> int | None:
     return sum(one for one in counted if one is not None) if None not in counted else None
 
 
-def folder_cases(folder: Path) -> tuple[list[Case], Manifest]:
-    """The chains of a folder.
+def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
+    """The chains of a folder, and the manifest where there is one.
 
     Raises:
         InputError: it has no case file, or one can't be used.
     """
-    known = manifest(folder)
-    paths = [folder / f"{chain.case}.toml" for chain in known.chain]
-    paths = paths or sorted(path for path in folder.glob("*.toml") if path.name != MANIFEST)
+    if (folder / MANIFEST).exists():
+        known = Manifest.load(folder)
+        return known.cases(folder), known
+    paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise InputError(str(folder), "a folder without a case file", "a folder of TOML case files")
-    return [Case.load(path) for path in paths], known
+    return [Case.load(path) for path in paths], None
 
 
-def plan_all(cases: Sequence[Case], question: Question, known: Manifest, kernel: Kernel | None = None) -> Network:
+def plan_all(
+    cases: Sequence[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
+) -> PlannedNetwork:
     """Plan chains; one that no plan can serve leaves the others alone.
 
     Args:
         cases: chains; of their plans the kernel and the architecture are kept.
         question: limit and objective.
-        known: the manifest.
+        known: the manifest of the model that they are of.
         kernel: instead of the cases' own.
     """
     started = time.perf_counter()
     planned, refused = [], []
     for case in cases:
+        if (kernel or case.plan.kernel) == "host":
+            raise InputError(
+                f"{case.name}: plan.kernel", '"host", which has no VTCM', '"plain" or "hvx"; --kernel plain'
+            )
         plan = Plan(kernel=kernel or case.plan.kernel, storage="vtcm", arch=case.plan.arch)
         try:
             planned.append(plan_chain(case, replace(question, plan=plan)))
         except Unsupported as reason:
             refused.append(Refused(case.name, str(reason)))
-    return Network(tuple(planned), tuple(refused), known, time.perf_counter() - started)
+    return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hexconv.search.exact import Integers
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.objective import ranked
 
@@ -11,10 +12,14 @@ def front(grid: Grid) -> tuple[Figures, ...]:
 
     Where a kernel's traffic is not counted, only the smallest plan is on it.
     """
+    return tuple(grid.figures(int(number)) for number in lowest(grid))
+
+
+def lowest(grid: Grid) -> Integers:
+    """The numbers of the plans on the front."""
     by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
     if grid.traffic_bytes is None:
-        return (grid.figures(int(by_footprint[0])),)
+        return by_footprint[:1]
     traffic = grid.traffic_bytes[by_footprint]
     least_before = np.minimum.accumulate(traffic)[:-1]
-    lower = np.flatnonzero(np.concatenate([[True], traffic[1:] < least_before]))
-    return tuple(grid.figures(int(number)) for number in by_footprint[lower])
+    return by_footprint[np.concatenate([[True], traffic[1:] < least_before]).astype(bool)]

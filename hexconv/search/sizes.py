@@ -5,12 +5,11 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, FILTER_BLOCK, cache_footprints
+from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, cache_footprints, halo_slabs, packed_filter
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK, blocks
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,38 @@ class CacheGrid:
 def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid, ...]:
     """Every cache of a chain, in the order in which they are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known = cache_footprints(chain, space.words[0])
-    return tuple(
-        CacheGrid(cache.name, cache.dtype, _elements(chain, space, stripes, cache.role, cache.name) * size)
-        for cache in known
-        for size in (DTYPE_BYTES[cache.dtype],)
-    )
+    known, doubled = cache_footprints(chain, space.words[0]), two_slots(space, stripes)
+    grids = []
+    for cache in known:
+        slots = np.where(doubled.get(cache.name, False), 2, 1)
+        elements = _elements(chain, space, stripes, cache.role, cache.name)
+        grids.append(CacheGrid(cache.name, cache.dtype, elements * slots * DTYPE_BYTES[cache.dtype]))
+    return tuple(grids)
+
+
+def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
+    """[words, H, K] by cache: whether one slot is computed on while the other is copied to or from."""
+    double, by_channels = space.flags("buffering", "double"), space.flags("order", "k_outer")
+    again = np.full((1, 1, 1), stripes.extents[-1].batch > 1)
+    last = len(stripes.row_steps) - 1
+    found = {}
+    for index in range(last, -1, -1):
+        steps = (stripes.row_steps[index] > 1)[None, :, None]
+        tiles = again | steps | (stripes.channel_tiles[index] > 1)[None, None, :]
+        if index == last:
+            found["output_cache"] = double & tiles
+        found[f"filter{index + 1}_cache"] = double & tiles & space.flags("filters", "per_tile")
+        again = np.where(by_channels & steps, tiles, again | steps)
+    return {**found, "input_cache": double & again & space.flags("halo", "recompute")}
+
+
+def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
+    """[words, H, 1]: slabs of the input that a ring of two slots holds beside a stripe."""
+    if any(halo_slabs(conv) < 0 for conv in chain.conv):
+        return np.zeros((1, 1, 1), np.int64)
+    step = np.minimum(stripes.h_splits, stripes.slabs[1]) * chain.conv[0].stride[0]
+    ahead = np.minimum(step, stripes.extents[0].row_blocks - stripes.slabs[0])
+    return np.where(space.rolls & space.flags("buffering", "double"), ahead[None, :, None], 0)
 
 
 def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str) -> Integers:
@@ -48,6 +73,8 @@ def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str
     tensor = {"input": 0, "output": len(chain.conv)}.get(role) if role != "intermediate" else _number(name)
     assert tensor is not None, f"a cache that is no {role}"
     extents, rows = stripes.extents[tensor], stripes.slabs[tensor][None, :, None]
+    if role == "input":
+        rows = rows + _ahead(chain, space, stripes)
     if role == "output":
         return rows * stripes.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
     return rows * (extents.column_blocks * extents.channel_blocks * prod(BLOCK))
@@ -55,10 +82,9 @@ def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str
 
 def _filter(chain: Chain, space: Space, stripes: Stripes, index: int) -> Integers:
     """The blocks of one tile, or of all where the filters are resident."""
-    conv, out_blocks = chain.conv[index], stripes.extents[index + 1].channel_blocks
+    out_blocks, *block = packed_filter(chain, index)
     staged = np.where(space.flags("filters", "resident"), out_blocks, stripes.staged_blocks[index])
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return staged * prod((in_blocks, *conv.kernel, *FILTER_BLOCK))
+    return staged * prod(block)
 
 
 def _number(name: str) -> int:

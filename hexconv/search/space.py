@@ -16,12 +16,13 @@ import numpy as np
 from hexconv.errors import InputError
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
-from hexconv.spec.plan import Filters, Halo, Order
+from hexconv.spec.plan import Buffering, Filters, Halo, Order
 
 WORDS = {
     "order": get_args(Order),
     "halo": get_args(Halo),
     "filters": get_args(Filters),
+    "buffering": get_args(Buffering),
 }
 """Knobs of the search that are words, and what each may be: a knob is added to the search here."""
 
@@ -47,7 +48,7 @@ class Space:
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
         >>> Space.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()).shape
-        (6, 8, 4)
+        (12, 8, 4)
         """
         outputs = tensor_extents(chain)[1:]
         rows = max(output.row_blocks for output in outputs)

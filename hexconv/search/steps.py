@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hexconv.analyze.footprint import halo_slabs
 from hexconv.search.exact import Integers, ceil_divide, integer_type
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain, Conv2d, Extents
@@ -72,17 +73,16 @@ def _source_steps(conv: Conv2d, index: int, stripes: Stripes, steps: _Steps) -> 
     setting = steps.setting[origin]
     first = steps.start[origin] * conv.stride[0]
     start = first + part * size[setting]
-    end = np.minimum(np.minimum(start + size[setting], first + slabs[setting]), stripes.extents[index].row_blocks)
-    left = _made_before(conv, steps.there[origin])
-    there = np.maximum(left, np.where(part > 0, start, 0))
     rolls = setting >= len(stripes.h_splits)
+    read = np.where(rolls, _made_before(conv, steps.end[origin]), first + slabs[setting])
+    end = np.minimum(np.minimum(start + size[setting], read), stripes.extents[index].row_blocks)
+    there = np.maximum(_made_before(conv, steps.there[origin]), np.where(part > 0, start, 0))
     return _Steps(setting, start, np.where(rolls, there, 0), end, steps.times[origin])
 
 
 def _made_before(conv: Conv2d, there: Integers) -> Integers:
-    """Slabs of its source that were made for a conv whose first `there` slabs are made."""
-    halo = (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
-    return np.where(there > 0, there * conv.stride[0] + halo, 0)
+    """Slabs of its source that are made for a conv whose first `there` slabs are made."""
+    return np.where(there > 0, there * conv.stride[0] + halo_slabs(conv), 0)
 
 
 def _made(tensor: Extents, steps: _Steps, count: int) -> Made:
@@ -112,10 +112,12 @@ def _repeated(times: Integers) -> tuple[Integers, Integers]:
 
 
 def _merged(steps: _Steps) -> _Steps:
-    """The same with equal steps as one; only what decides about their sources is compared."""
+    """The same with equal steps as one."""
     if len(steps.start) < MERGED_FROM:
         return steps
-    key = (steps.setting * (steps.start.max() + 1) + steps.start) * (steps.there.max() + 1) + steps.there
+    key = steps.setting
+    for part in (steps.start, steps.there, steps.end):
+        key = key * (part.max() + 1) + np.maximum(part, 0)
     _, chosen, where = np.unique(key, return_index=True, return_inverse=True)
     times = np.zeros(len(chosen), steps.times.dtype)
     np.add.at(times, where, steps.times)

@@ -5,14 +5,13 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import DTYPE_BYTES, FILTER_BLOCK
+from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import macs_per_output
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.space import Space
 from hexconv.search.steps import Made, tensors_made
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK, blocks
 
 
 @dataclass(frozen=True)
@@ -28,52 +27,76 @@ class WorkGrid:
     macs: Integers
 
 
+@dataclass(frozen=True)
+class Terms:
+    """A figure as a sum: `constant` + over all tensors, `once[tensor]` x how often the steps of that tensor are run.
+
+    Attributes:
+        constant: [words, 1, 1].
+        once: per tensor [words, H, 1]: what all steps of one image, each run once, add to the figure.
+    """
+
+    constant: Integers
+    once: tuple[Integers, ...]
+
+    def total(self, times: tuple[Integers, ...]) -> Integers:
+        """The figure of every plan; `times` as of `step_times`."""
+        return self.constant + sum(once * repeated for once, repeated in zip(self.once, times, strict=True))
+
+
 def work_grid(chain: Chain, space: Space, stripes: Stripes) -> WorkGrid:
     """What every plan of a space moves and computes."""
-    made, times = tensors_made(chain, stripes), _times(chain, space, stripes)
-    traffic = _output_bytes(chain, stripes) + _copies(chain, space, stripes, made, times)
-    macs = sum(
-        _rows(space, made[i + 1].rows) * times[i + 1] * (_row_elements(stripes, i + 1) * macs_per_output(chain, i))
-        for i in range(len(chain.conv))
+    made = tensors_made(chain, stripes)
+    kind = figure_type(chain, space, stripes, made)
+    times = step_times(space, stripes, kind)
+    totals = (
+        np.broadcast_to(terms.total(times), space.shape) for terms in work_terms(chain, space, stripes, made, kind)
     )
-    return WorkGrid(np.broadcast_to(traffic, space.shape), np.broadcast_to(macs, space.shape))
+    return WorkGrid(*totals)
 
 
-def _copies(
-    chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...], times: tuple[Integers, ...]
-) -> Integers:
-    """Bytes of the input and of the filters."""
-    dtype_bytes = DTYPE_BYTES[chain.dtype]
-    copied = _rows(space, made[0].rows) * times[0] * (_row_elements(stripes, 0) * dtype_bytes)
-    resident = space.flags("filters", "resident")
+def figure_type(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...]) -> type:
+    """The element type that holds every figure: found in floating point, which is near enough to tell."""
+    times = step_times(space, stripes, np.float64)
+    most = max(
+        float(terms.constant.max())
+        + sum(float(a.max()) * float(b.max()) for a, b in zip(terms.once, times, strict=True))
+        for terms in work_terms(chain, space, stripes, made, np.float64)
+    )
+    return integer_type(int(2 * most))
+
+
+def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...], kind: type) -> tuple[Terms, Terms]:
+    """Traffic and MACs, their elements of type `kind`."""
+    last = len(chain.conv) - 1
+    dtype_bytes, resident = DTYPE_BYTES[chain.dtype], space.flags("filters", "resident")
+    nothing = np.zeros((1, 1, 1), kind)
+    rows = [_chosen(space, tensor.rows.astype(kind)) for tensor in made]
+    stagings = [_chosen(space, tensor.stagings.astype(kind)) for tensor in made]
+    moved = [rows[0] * (_row_elements(stripes, 0) * dtype_bytes)]
+    constant = nothing + prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    computed = [nothing]
     for index in range(len(chain.conv)):
-        stagings = np.where(resident, 1, _rows(space, made[index + 1].stagings) * times[index + 1])
-        copied = copied + stagings * (_filter_elements(chain, index) * dtype_bytes)
-    return copied
+        filter_bytes = prod(packed_filter(chain, index)) * dtype_bytes
+        constant = constant + np.where(resident, filter_bytes, 0).astype(kind)
+        moved.append(np.where(resident, 0, stagings[index + 1] * filter_bytes))
+        row_macs = _row_elements(stripes, index + 1) * macs_per_output(chain, index)
+        computed.append(rows[index + 1] * row_macs)
+    return Terms(constant, tuple(moved)), Terms(nothing, tuple(computed))
 
 
-def _times(chain: Chain, space: Space, stripes: Stripes) -> tuple[Integers, ...]:
+def step_times(space: Space, stripes: Stripes, kind: type) -> tuple[Integers, ...]:
     """Per tensor, [words, H, K]: how often its steps are run again, for channel tiles and images."""
     total = stripes.extents[-1].batch
-    exact = integer_type(_most(chain, stripes))
-    times = [np.full((1, 1, 1), total, exact)]
+    times = [np.full((1, 1, 1), total, kind)]
     by_channels = space.flags("order", "k_outer")
-    for index in reversed(range(len(chain.conv))):
+    for index in reversed(range(len(stripes.row_steps))):
         again = by_channels & (stripes.row_steps[index] > 1)[None, :, None]
-        times.append(times[-1] * np.where(again, stripes.channel_tiles[index].astype(exact), 1))
+        times.append(times[-1] * np.where(again, stripes.channel_tiles[index].astype(kind), 1))
     return tuple(reversed(times))
 
 
-def _most(chain: Chain, stripes: Stripes) -> int:
-    """A bound of every figure: all channel tiles and all row steps repeat all of the largest tensors' work."""
-    tiles = prod(int(tiles.max()) for tiles in stripes.channel_tiles)
-    steps = prod(int(steps.max()) for steps in stripes.row_steps)
-    tensors = sum(prod(tensor.packed_shape) * 8 for tensor in stripes.extents)
-    products = sum(macs_per_output(chain, i) + 8 * _filter_elements(chain, i) for i in range(len(chain.conv)))
-    return tiles * steps * tensors * products
-
-
-def _rows(space: Space, by_setting: Integers) -> Integers:
+def _chosen(space: Space, by_setting: Integers) -> Integers:
     """[words, H, 1] of what is known for [recompute, roll] x [H]."""
     return np.where(space.rolls, by_setting[1][None, :, None], by_setting[0][None, :, None])
 
@@ -82,15 +105,3 @@ def _row_elements(stripes: Stripes, tensor: int) -> int:
     """Logical elements of one row of a tensor."""
     first, end = stripes.extents[tensor].valid_columns
     return (end - first) * stripes.extents[tensor].channels
-
-
-def _output_bytes(chain: Chain, stripes: Stripes) -> int:
-    """Every element of the packed output once."""
-    return prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(len(chain.conv) - 1)]
-
-
-def _filter_elements(chain: Chain, index: int) -> int:
-    """Elements of a packed filter: whole blocks."""
-    conv = chain.conv[index]
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return prod((blocks(conv.out_channels, CHANNEL_BLOCK), in_blocks, *conv.kernel, *FILTER_BLOCK))

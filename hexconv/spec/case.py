@@ -10,11 +10,14 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
-from hexconv.spec.extents import tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint
+
+MOST_STEPS = 2**19
+"""A million rows, three each of which meet a slab, make about as many."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -30,7 +33,8 @@ class Case:
     """A chain with a plan, under the name of its file.
 
     Raises:
-        InputError: a split larger than the number of blocks that any conv of the chain has.
+        InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
+            looked at one by one.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Case:
             )
         if self.plan.h_split > most_h:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
+        _check_steps(self.chain, self.plan)
 
     @classmethod
     def load(cls, path: Path) -> "Case":
@@ -77,3 +82,15 @@ class Case:
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""
         return to_toml(self.chain, self.plan)
+
+
+def _check_steps(chain: Chain, plan: Plan) -> None:
+    """Every closed form walks over the stripes of every conv, and over the stripes that each of them reads."""
+    extents, slabs, steps = tensor_extents(chain), plan.h_split, 0
+    for conv, output in zip(reversed(chain.conv), reversed(extents[1:]), strict=True):
+        slabs = min(slabs, output.row_blocks)
+        slabs = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
+        steps += output.row_blocks * blocks(slabs, plan.h_split)
+    if steps > MOST_STEPS:
+        allowed = f"up to {MOST_STEPS} steps; a larger h_split, smaller kernels, or a smaller image"
+        raise InputError("plan.h_split", f"{plan.h_split}, which makes {steps} steps over rows", allowed)

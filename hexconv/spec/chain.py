@@ -14,6 +14,8 @@ from hexconv.spec.requantize import ZeroPoint
 Dtype = Literal["float32", "float16", "int8", "uint8"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 MOST_CONVS = 16
+MOST_TAPS = 2**24
+"""Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -27,7 +29,8 @@ class Chain:
         conv: the convs in order.
 
     Raises:
-        InputError: a conv's kernel does not fit its padded input, or a field does not go with the dtype.
+        InputError: a conv's kernel does not fit its padded input or is far too large, or a field does not go with the
+            dtype.
     """
 
     input: tuple[Size, Size, Size, Size]
@@ -38,7 +41,9 @@ class Chain:
     def __post_init__(self) -> None:
         """Refuse what no field can refuse alone."""
         for index, conv in enumerate(self.conv):
+            _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
+            _check_taps(index, conv, self.shapes[index + 1])
             _check_dtype(index, conv, self)
         _check_zero_point("chain.zero_point", self.zero_point, self.dtype)
 
@@ -53,6 +58,19 @@ class Chain:
         for conv in self.conv:
             shapes.append(_output_shape(conv, shapes[-1]))
         return tuple(shapes)
+
+    @cached_property
+    def filter_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Logical OIHW of every filter; I is what one output channel sums over, the channels of its group.
+
+        >>> Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=32, kernel=(3, 1), groups=2),)).filter_shapes
+        ((32, 32, 3, 1),)
+        """
+        sources = self.shapes[:-1]
+        return tuple(
+            (conv.out_channels, shape[3] // conv.groups, *conv.kernel)
+            for conv, shape in zip(self.conv, sources, strict=True)
+        )
 
     @property
     def is_integer(self) -> bool:
@@ -94,6 +112,14 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
     return n, rows, columns, conv.out_channels
 
 
+def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
+    """Groups part the channels of input and output evenly."""
+    for what, count in (("input", channels), ("output", conv.out_channels)):
+        if count % conv.groups:
+            given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
+            raise InputError(f"chain.conv[{index}].groups", given, f"a divisor of {count}")
+
+
 def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int]) -> None:
     """A kernel larger than its padded input has no output."""
     padded = (shape[1] + conv.padding.top + conv.padding.bottom, shape[2] + conv.padding.left + conv.padding.right)
@@ -103,6 +129,17 @@ def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int
                 f"chain.conv[{index}].kernel",
                 f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
                 f"at most the {p} {axis} of its padded input; a smaller kernel, or {reach - p} more padding",
+            )
+
+
+def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> None:
+    """A kernel as large as a large image is a slip, and nothing of it could be counted in any time."""
+    for axis, taps, outputs in zip(("rows", "columns"), conv.kernel, output[1:3], strict=True):
+        if taps * outputs > MOST_TAPS:
+            raise InputError(
+                f"chain.conv[{index}].kernel",
+                f"{taps} {axis} for each of {outputs} {axis} of output, {taps * outputs} in all",
+                f"up to {MOST_TAPS}; a smaller kernel, or a smaller image",
             )
 
 

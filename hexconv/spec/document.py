@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -12,6 +12,8 @@ else:
     import tomli as tomllib
 
 LARGEST_FILE_BYTES = 1 << 20
+MOST_DOTS = 1000
+"""The time that a dotted key takes grows with the square of its length."""
 DEEPEST_NESTING = 16
 """No file of hexconv nests tables and lists deeper than 5; a library that recurses over them needs some end."""
 
@@ -27,19 +29,27 @@ def read_text(path: Path) -> str:
             raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(str(path), "no such file", "an existing TOML case file") from None
+        raise InputError(str(path), "no such file", f"{_beside(path)}an existing TOML case file") from None
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
     except (UnicodeDecodeError, ValueError):
         raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
 
 
+def _beside(path: Path) -> str:
+    """The TOML file of the same folder whose name is nearest, as a question."""
+    beside = (str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else ()
+    return did_you_mean(str(path), beside)
+
+
 def parse_table(text: str, where: str) -> dict[str, Any]:
     """TOML text as a table; `where` names its source in errors.
 
     Raises:
-        InputError: it is no TOML, or nested deeper than `DEEPEST_NESTING`.
+        InputError: it is no TOML, or its keys are too long, or nested deeper than `DEEPEST_NESTING`.
     """
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise InputError(where, f"a line of more than {MOST_DOTS} dots", "the keys of a case file")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also: a number of thousands of digits

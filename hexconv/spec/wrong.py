@@ -1,12 +1,12 @@
 """A validation error as one line: the field's path in the file, what was given, what is allowed."""
 
-import difflib
+import re
 from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, did_you_mean
 
 LONGEST_SHOWN = 60
 KNOWN_KEYS = {
@@ -18,6 +18,7 @@ KNOWN_KEYS = {
         "stride",
         "dilation",
         "padding",
+        "groups",
         "bias",
         "activation",
         "filter_zero_point",
@@ -79,9 +80,7 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _unknown_key(path: str, key: object, known: Sequence[str]) -> InputError:
     """The keys of that table, the nearest first."""
-    close = difflib.get_close_matches(str(key)[:LONGEST_SHOWN], known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return InputError(path, "an unknown key", f"{hint}the keys here are {', '.join(known)}")
+    return InputError(path, "an unknown key", f"{did_you_mean(str(key), known)}the keys here are {', '.join(known)}")
 
 
 def _shown(value: object) -> str:
@@ -96,4 +95,6 @@ def _short(text: str) -> str:
 def _allowed(detail: ErrorDetails) -> str:
     """Pydantic's own words for what is allowed, as a phrase."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return message[:1].lower() + message[1:]
+    # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
+    words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
+    return did_you_mean(str(detail["input"]), words) + message[:1].lower() + message[1:]

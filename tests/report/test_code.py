@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hexconv.report.page.code import header_of, listing_html
+from hexconv.report.listing import header_of
+from hexconv.report.page.code import listing_html
 from tests.report.document import Document, Element
 
 LISTINGS = sorted((Path(__file__).parents[2] / "schedules").glob("*.tir"))

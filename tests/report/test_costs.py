@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.analyze.documented import documented_elements
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
-from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.report.page.case_view import case_view
+from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
 from tests.strategies import cases
 
 CONV = Conv2d(out_channels=128, kernel=(3, 3))
@@ -55,3 +56,18 @@ def test_splits_hold_the_ends_and_the_plans_own(blocks: int, own: int) -> None:
     assert {1, own, blocks} <= set(found)
     assert all(1 <= split <= blocks for split in found)
     assert len(found) <= 12
+
+
+@pytest.mark.parametrize("kernel", ["hvx", "host"])
+def test_other_kernels_have_a_footprint_and_no_traffic(kernel: str) -> None:
+    from hexconv.report.knobs import FLOAT, INTEGER
+
+    chain = INTEGER if kernel == "hvx" else FLOAT
+    case = Case("other", chain, Plan(kernel=kernel, h_split=2))
+    assert kernel_of(case.chain, case.plan) == kernel
+    cost = own_cost(case)
+    fit = vtcm_fit(case.chain, case.plan)
+    assert (cost.footprint_bytes, cost.traffic_bytes, cost.recompute) == (fit.demand_bytes, None, 1.0)
+    assert {other.plan.k_split for other in split_costs(case)} == {1}
+    view = case_view(case, None, {})
+    assert [plot.name for plot in view.plots] == ["other-vtcm", "other-lifetimes", "other-footprint"]

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.report.page import Page, anchor
-from hexconv.report.plots import Plot
+from hexconv.report.plots import Plot, split_plots, vtcm_plot
 from hexconv.report.plots.dark import DARK
 from hexconv.report.plots.theme import INK, PAPER
+from hexconv.report.sweeps import measured_splits, read_sweeps
 from hexconv.report.tables import Rate
 from hexconv.spec import Case
 from tests.report.document import Document, Element
@@ -158,13 +160,43 @@ def test_plots_are_files_inside_of_their_folder(page: Page, tmp_path: Path) -> N
     assert plot.file("svg").startswith(b"<svg")
 
 
-def test_the_numbers_are_those_of_the_documents(tmp_path: Path) -> None:
-    del tmp_path
-    from hexconv.report.plots import split_plots, vtcm_plot
-
+def test_the_numbers_are_those_of_the_documents() -> None:
     case = Case.load(SCHEDULES / "split-3x3.toml")
     assert ("input_cache / output_cache", "merged", "786,432") in vtcm_plot(case).numbers.rows
-    footprint, _, recompute = split_plots(case)
+    footprint, _, recompute = split_plots(case, {})
     assert ("2", "2", "1.78 MiB", "yes") in footprint.numbers.rows
     assert ("4", "6", "4.06 MiB", "no") in footprint.numbers.rows
     assert ("2", "2", "1.92 times", "yes") in recompute.numbers.rows
+
+
+def test_what_a_sweep_measured_stands_beside_the_closed_forms(tmp_path: Path) -> None:
+    text = (SCHEDULES / "float16-1x1.toml").read_text()
+    grid, table = tmp_path / "grid.toml", tmp_path / "sweep.csv"
+    grid.write_text(re.sub(r"h_split = \d+", "h_split = [1, 2]", text))
+    assert exit_code(["sweep", str(grid), "--out", str(table)]) == 0
+    case = Case.load(SCHEDULES / "float16-1x1.toml")
+    rows = [{**row, "macs_per_packet": 0.25 if row["h_split"] == 1 else None} for row in read_sweeps([table])]
+    measured = measured_splits(case, rows)
+    assert {k_split for k_split, _ in measured} == {case.plan.k_split}
+    footprint, traffic, recompute, rate = split_plots(case, measured)
+    for plot in (footprint, traffic, recompute):
+        assert plot.numbers.headings[-1] == "measured"
+        told = [(row[2], row[4]) for row in plot.numbers.rows if row[4]]
+        assert len(told) == 2
+        assert all(closed == counted for closed, counted in told)
+    assert [row[:3] for row in rate.numbers.rows] == [(str(case.plan.k_split), "1", "0.25")]
+    other = Case("other", case.chain, replace(case.plan, filters="resident"))
+    assert not measured_splits(other, rows)
+
+
+@pytest.mark.parametrize("content", ["", "case,status\nx,holds\n", "\x00"])
+def test_what_is_no_table_is_refused_in_one_line(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "simulator.csv").write_text(content)
+    case = str(SCHEDULES / "float16-1x1.toml")
+    for option in ("--tables", "--sweep"):
+        given = tmp_path if option == "--tables" else tmp_path / "simulator.csv"
+        assert exit_code(["report", case, option, str(given), "-o", str(tmp_path / "i.html")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"hexconv: {tmp_path}/simulator.csv: got ")

@@ -30,10 +30,11 @@ def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     work = planned_work(chain, plan)
     traffic, macs = sum(work.traffic_bytes.values()), sum(work.macs.values())
     rate = rates("v68").kernels[chain.dtype]
+    compute, copy = macs / rate.macs_per_packet, traffic / rate.copied_bytes_per_packet
     return {
         "footprint": sum(term.vtcm_bytes for term in vtcm_terms(chain, plan)),
         "traffic": traffic,
-        "latency": macs / rate.macs_per_packet + traffic / rate.copied_bytes_per_packet,
+        "latency": max(compute, copy) if plan.buffering == "double" else compute + copy,
     }
 
 
@@ -88,7 +89,7 @@ def test_of_equal_plans_the_one_nearest_to_the_documented_schedule_is_the_answer
     assert found.best is not None
     assert found.best.plan == Plan()
     assert found.runner_up is None
-    assert [excluded.plans for excluded in found.proof.excluded] == [0, 0, 0, 5]
+    assert [excluded.plans for excluded in found.proof.excluded] == [0, 0, 0, 11]
 
 
 def test_the_needed_traffic_bounds_the_answer_and_is_reached() -> None:
@@ -128,4 +129,4 @@ def test_a_plan_is_placed_where_it_fits() -> None:
 def test_the_whole_space_of_a_wide_pair_is_looked_at() -> None:
     wide = Conv2d(out_channels=512, kernel=(3, 3))
     proof = best_plan(Chain(input=(1, 512, 224, 512), conv=(wide, wide)), Question(4 << 20)).proof
-    assert proof.plans == 6 * 64 * 16
+    assert proof.plans == 12 * 64 * 16

@@ -80,7 +80,7 @@ def test_the_grid_is_exact_where_chains_are_large(name: str) -> None:
 def test_every_plan_of_the_space_is_a_case() -> None:
     space = Space.of(PAIR, Plan())
     plans = {space.plan(number) for number in range(space.size)}
-    assert len(plans) == space.size == 6 * 8 * 4
+    assert len(plans) == space.size == 12 * 8 * 4
     assert {Case("any", PAIR, plan).plan for plan in plans} == plans
     assert all(plan.order == "h_outer" for plan in plans if plan.halo == "roll")
 

@@ -2,7 +2,8 @@
 
     python -m tests.sweep.killed --rows 1000 --kills 10
 
-The rows are hexconv's own, half of them `cache`, half of them `llvm`. Each kill hits the program or one of its workers.
+The rows are hexconv's own, half of them `cache`, half of them `llvm`. Each kill hits the program or one of its workers,
+the one as likely as the other.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def killed(folder: Path, rows: int, kills: int, draw: random.Random) -> tuple[pd
         wait_until(lambda: sweep.done() >= after or driver.poll() is not None, 3600)  # noqa: B023
         assert driver.poll() is None, driver.communicate()
         others = descendants(driver.pid)
-        victim = draw.choice([driver.pid, *others])
+        victim = draw.choice([driver.pid, draw.choice(others)])
         hit["the driver" if victim == driver.pid else "a worker"] += 1
         kill(victim)
         if victim == driver.pid:

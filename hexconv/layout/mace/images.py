@@ -22,7 +22,7 @@ def kind(name: str) -> Kind:
     plain = name.lower().replace("_", "-")
     found = KINDS.get(ALIASES.get(plain, plain))
     if not found:
-        raise InputError("mace layout", repr(name), ", ".join([*KINDS, *CPU_BUFFERS]))
+        raise InputError.no_such("mace layout", name, [*KINDS, *CPU_BUFFERS])
     return found
 
 

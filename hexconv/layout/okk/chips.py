@@ -70,5 +70,5 @@ def chip(name: str) -> Chip:
         InputError: no such chip.
     """
     if name.lower() not in CHIPS:
-        raise InputError("okk: chip", name, ", ".join(CHIPS))
+        raise InputError.no_such("okk: chip", name, CHIPS)
     return CHIPS[name.lower()]

@@ -25,7 +25,7 @@ def itemsize(dtype: str) -> int:
         InputError: a type that the chips don't have.
     """
     if dtype not in ITEMSIZE_BYTES:
-        raise InputError("okk: dtype", dtype, ", ".join(ITEMSIZE_BYTES))
+        raise InputError.no_such("okk: dtype", dtype, ITEMSIZE_BYTES)
     return ITEMSIZE_BYTES[dtype]
 
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 
+from hexconv.errors import did_you_mean
 from hexconv.layout.onednn.errors import DescriptorError
 
 LETTERS = "abcdefghijkl"
@@ -20,6 +21,14 @@ DOMAINS = (
     *("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo"),
 )
 """Logical order of every domain: activations, weights without and with groups, RNN tensors."""
+
+COMMON = (
+    *DOMAINS,
+    *("nwc", "nhwc", "ndhwc", "wio", "hwio", "dhwio", "ntc"),
+    *("nCw8c", "nCw16c", "nChw4c", "nChw8c", "nChw16c", "nCdhw8c", "nCdhw16c"),
+    *("OIhw8i8o", "OIhw16i16o", "OIhw4i16o4i", "gOIhw16i16o", "gOIhw4i16o4i", "any", "undef"),
+)
+"""What a misspelt tag most likely was."""
 
 MISNAMED = {
     **{"gIOhw2i8o16i2o": "aBCde2c8b16c2b", "gIOdhw2i8o16i2o": "aBCdef2c8b16c2b"},
@@ -128,4 +137,6 @@ def _check(name: str, outer: str, tag: FormatTag) -> None:
 
 
 def _no_tag(name: str, reason: str) -> DescriptorError:
-    return DescriptorError("construct a memory descriptor using a format tag", f"{name!r} is no tag: {reason}")
+    return DescriptorError(
+        "construct a memory descriptor using a format tag", f"{did_you_mean(name, COMMON)}{name!r} is no tag: {reason}"
+    )

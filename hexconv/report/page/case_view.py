@@ -9,9 +9,11 @@ from hexconv.analyze import cache_usage, needed_work
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import PlanCost, own_cost
-from hexconv.report.page.code import header_of, listing_html
+from hexconv.report.listing import header_of
+from hexconv.report.page.code import listing_html
 from hexconv.report.page.words import chain_words, fit_words, plan_words
 from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, vtcm_plot
+from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, kernel_of
@@ -51,12 +53,13 @@ class CaseView:
 HEADINGS = ("case", "kernel", "footprint", "of VTCM", "traffic / needed", "MACs / needed", "MACs / packet")
 
 
-def case_view(case: Case, rate: Rate | None) -> CaseView:
+def case_view(case: Case, rate: Rate | None, measured: BySplits) -> CaseView:
     """Lower a case and put together what is to be shown of it.
 
     Args:
         case: the case.
         rate: what its run on the simulator reached, if there was one.
+        measured: what a sweep has of its plan under other splits.
     """
     lowered, cost = lower_case(case), own_cost(case)
     agrees = cache_usage(case, lowered).agrees
@@ -70,17 +73,17 @@ def case_view(case: Case, rate: Rate | None) -> CaseView:
         row=_row(case, cost, rate),
         facts=tuple(_facts(case, cost, rate)),
         verdict=f"TVM allocates {agreement}",
-        plots=tuple(_plots(case)),
+        plots=tuple(_plots(case, measured)),
         header=header_of(tir),
         listing=listing_html(tir),
     )
 
 
-def _plots(case: Case) -> Iterator[Plot]:
+def _plots(case: Case, measured: BySplits) -> Iterator[Plot]:
     """All plots of a case, in the order of the page."""
     yield vtcm_plot(case)
     yield lifetimes_plot(case)
-    yield from split_plots(case)
+    yield from split_plots(case, measured)
     if front := front_plot(case):
         yield front
 

@@ -15,6 +15,7 @@ from hexconv.report.page.layouts import Drawing, drawings
 from hexconv.report.plots import Plot, packets_plot
 from hexconv.report.plots.dark import DARK
 from hexconv.report.plots.packets import OWN
+from hexconv.report.sweeps import Row, measured_splits
 from hexconv.report.tables import Rate
 from hexconv.spec import Case
 
@@ -34,10 +35,10 @@ class Page:
     layouts: tuple[Drawing, ...]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], rates: Sequence[Rate]) -> "Page":
-        """Put together what is to be shown of some cases and of what was counted."""
+    def of(cls, cases: Sequence[Case], rates: Sequence[Rate], sweeps: Sequence[Row] = ()) -> "Page":
+        """Put together what is to be shown of some cases, of what was counted, and of what sweeps measured."""
         own = {rate.case: rate for rate in rates if rate.tool == OWN}
-        views = tuple(case_view(case, own.get(case.name)) for case in cases)
+        views = tuple(case_view(case, own.get(case.name), measured_splits(case, sweeps)) for case in cases)
         return cls(views, packets_plot(rates), drawings())
 
     @property

@@ -1,6 +1,7 @@
 """What other splits would cost: k_split x h_split, a colour for the cost and a mark for what does not fit."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -9,61 +10,129 @@ from hexconv.lower.vtcm import capacity_bytes
 from hexconv.report.costs import PlanCost, split_costs
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, WIDTH, themed
+from hexconv.report.sweeps import BySplits, Measured
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
 
 REFUSED_SIGN = "✗"
 
 
-def split_plots(case: Case) -> tuple[Plot, ...]:
-    """Heat maps of footprint, traffic and recompute over the splits; footprint alone for HVX kernels."""
+@dataclass(frozen=True)
+class Quantity:
+    """What a heat map shows.
+
+    Attributes:
+        name: in the name of its file.
+        title: what it is, and its unit.
+        value: of a plan, by the closed forms.
+        short: a value as it stands in a cell.
+        told: a value with its unit.
+        measured: of what a sweep has of a plan.
+    """
+
+    name: str
+    title: str
+    value: Callable[[PlanCost], float]
+    short: Callable[[float], str]
+    told: Callable[[float], str]
+    measured: Callable[[Measured], float | None]
+
+    @property
+    def what(self) -> str:
+        """The title without the unit."""
+        return self.title.partition(",")[0]
+
+
+def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
+    """Heat maps of footprint, traffic and recompute over the splits; footprint alone for HVX kernels.
+
+    Args:
+        case: whose plan.
+        measured: what a sweep has of its plan under other splits: it stands in the tables, and MACs per packet have a
+            heat map of their own.
+    """
     costs = split_costs(case)
-    plots = [_bytes_plot(case, costs, "footprint", "Footprint", lambda cost: cost.footprint_bytes)]
+    quantities = [_footprint(costs)]
     if all(cost.traffic_bytes is not None for cost in costs):
-        plots.append(_bytes_plot(case, costs, "traffic", "Traffic", lambda cost: cost.traffic_bytes or 0))
-        plots.append(_recompute_plot(case, costs))
-    return tuple(plots)
+        quantities += [_traffic(costs), RECOMPUTE]
+    plots = [_plot(case, costs, quantity, measured) for quantity in quantities]
+    run = {splits: one.macs_per_packet for splits, one in measured.items() if one.macs_per_packet is not None}
+    ran = [cost for cost in costs if _splits(cost) in run]
+    return (*plots, _plot(case, ran, _rate(run), measured)) if ran else tuple(plots)
 
 
-def _bytes_plot(case: Case, costs: Sequence[PlanCost], name: str, title: str, value: Callable[[PlanCost], int]) -> Plot:
-    """A heat map of bytes."""
-    unit = unit_for(max(map(value, costs)))
-    shown = [(value(cost), unit.of(value(cost))) for cost in costs]
-    return _plot(case, costs, name, f"{title}, {unit.name}", shown, lambda cost: in_bytes(value(cost)))
+def _footprint(costs: Sequence[PlanCost]) -> Quantity:
+    unit = unit_for(max(cost.footprint_bytes for cost in costs))
+    title = f"Footprint, {unit.name}"
+    return Quantity(
+        "footprint", title, lambda cost: cost.footprint_bytes, unit.of, in_bytes, lambda one: one.footprint_bytes
+    )
 
 
-def _recompute_plot(case: Case, costs: Sequence[PlanCost]) -> Plot:
-    """A heat map of MACs done over MACs needed."""
-    shown = [(cost.recompute, f"{cost.recompute:.2f}") for cost in costs]
-    title = "Recompute, MACs done / needed"
-    return _plot(case, costs, "recompute", title, shown, lambda cost: f"{cost.recompute:.2f} times")
+def _traffic(costs: Sequence[PlanCost]) -> Quantity:
+    unit = unit_for(max(cost.traffic_bytes or 0 for cost in costs))
+    title = f"Traffic, {unit.name}"
+    return Quantity(
+        "traffic", title, lambda cost: cost.traffic_bytes or 0, unit.of, in_bytes, lambda one: one.traffic_bytes
+    )
 
 
-def _plot(
-    case: Case,
-    costs: Sequence[PlanCost],
-    name: str,
-    title: str,
-    shown: Sequence[tuple[float, str]],
-    told: Callable[[PlanCost], str],
-) -> Plot:
-    """One heat map: a value and its text for every plan."""
-    rows = [_row(case, cost, value, text) for cost, (value, text) in zip(costs, shown, strict=True)]
+RECOMPUTE = Quantity(
+    name="recompute",
+    title="Recompute, MACs done / needed",
+    value=lambda cost: cost.recompute,
+    short=lambda value: f"{value:.2f}",
+    told=lambda value: f"{value:.2f} times",
+    measured=lambda one: one.recompute,
+)
+
+
+def _rate(run: dict[tuple[int, int], float]) -> Quantity:
+    """Of plans that a sweep ran on the simulator."""
+    return Quantity(
+        name="rate",
+        title="MACs per packet, on the simulator",
+        value=lambda cost: run[_splits(cost)],
+        short=lambda value: f"{value:.3g}",
+        told=lambda value: f"{value:.4g}",
+        measured=lambda one: one.macs_per_packet,
+    )
+
+
+def _splits(cost: PlanCost) -> tuple[int, int]:
+    return cost.plan.k_split, cost.plan.h_split
+
+
+def _plot(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Plot:
+    """One heat map."""
+    rows = [_row(case, cost, quantity.value(cost), quantity.short(quantity.value(cost))) for cost in costs]
+    numbers = _numbers(case, costs, quantity, measured)
+    return Plot(f"{case.name}-{quantity.name}", quantity.title, _words(case, costs, quantity), _map(rows), numbers)
+
+
+def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
+    """How many plans fit, and where the least is."""
     fitting = [cost for cost in costs if cost.fits]
-    what = title.partition(",")[0]
-    least = min(zip(shown, costs, strict=True), key=lambda pair: (not pair[1].fits, pair[0][0]))[1]
-    words = (
-        f"{what} over k_split and h_split. {len(fitting)} of {len(costs)} plans fit the "
+    least = min(fitting or costs, key=quantity.value)
+    return (
+        f"{quantity.what} over k_split and h_split. {len(fitting)} of {len(costs)} plans fit the "
         f"{in_bytes(capacity_bytes(case.plan.arch))} of {case.plan.arch}. "
-        f"Least{' of those' if fitting else ''}: {told(least)} at k_split {least.plan.k_split}, "
-        f"h_split {least.plan.h_split}."
+        f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
+        f"at k_split {least.plan.k_split}, h_split {least.plan.h_split}."
     )
-    numbers = Numbers(
-        f"{case.name}: {what.lower()} by splits",
-        ("k_split", "h_split", what.lower(), "fits VTCM"),
-        tuple((str(c.plan.k_split), str(c.plan.h_split), told(c), "yes" if c.fits else "no") for c in costs),
-    )
-    return Plot(f"{case.name}-{name}", title, words, _map(rows), numbers)
+
+
+def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Numbers:
+    """A row a plan; what a sweep measured stands in a column of its own, where there is any."""
+    figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
+    has_any = any(figure is not None for figure in figures)
+    headings = ("k_split", "h_split", quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
+    rows = []
+    for cost, figure in zip(costs, figures, strict=True):
+        cells = (*map(str, _splits(cost)), quantity.told(quantity.value(cost)), "yes" if cost.fits else "no")
+        told = "" if figure is None else quantity.told(figure)
+        rows.append((*cells, told) if has_any else cells)
+    return Numbers(f"{case.name}: {quantity.what.lower()} by splits", headings, tuple(rows))
 
 
 def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:

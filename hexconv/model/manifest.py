@@ -1,7 +1,6 @@
 """`network.toml`: what became of a model, beside the case files of its chains."""
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,15 +9,10 @@ import tomli_w
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
 from hexconv.spec import Case
+from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.fields import STRICT
 from hexconv.spec.wrong import first_complaint
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MANIFEST = "network.toml"
 CaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$")]
@@ -56,7 +50,7 @@ class NotTaken:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Network:
+class Manifest:
     """The chains of a model, in the order of its graph.
 
     Attributes:
@@ -81,23 +75,18 @@ class Network:
         return tomli_w.dumps(_plain(asdict(self)))
 
     @classmethod
-    def load(cls, folder: Path) -> "Network":
+    def load(cls, folder: Path) -> "Manifest":
         """Read the manifest of a folder.
 
         Raises:
             InputError: there is none, or it can't be used.
         """
         path = folder / MANIFEST
+        table = parse_table(read_text(path), str(path))
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
             return TypeAdapter(cls).validate_json(json.dumps(table, default=str))
         except ValidationError as error:
-            raise first_complaint(error, str(path)) from None
-        except OSError as error:
-            allowed = "a folder that `hexconv import MODEL.onnx -o FOLDER` wrote"
-            raise InputError(str(path), error.strerror or "an unreadable file", allowed) from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(str(path), f"text that is no manifest ({error})", "what `hexconv import` wrote") from None
+            raise first_complaint(error).within(str(path)) from None
 
     def cases(self, folder: Path) -> list[Case]:
         """The case of every chain, in order.

@@ -1,0 +1,133 @@
+"""Every knob of a plan, with the loop nests before and after it is turned: `hexconv/docs/knobs.md`.
+
+    python -m hexconv.report.knobs        # writes it again
+
+What a knob means is its entry in `Plan`'s docstring; what it may be is its type; what it does is lowered here.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+from hexconv.errors import InputError
+from hexconv.lower import annotated_tir, lower_case
+from hexconv.report.costs import own_cost
+from hexconv.report.listing import Block, module_of
+from hexconv.report.units import in_bytes
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+
+PAGE = Path(str(files("hexconv"))) / "docs" / "knobs.md"
+CONV = Conv2d(out_channels=64, kernel=(3, 3))
+FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
+QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
+INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
+TURNED: dict[str, tuple[Any, ...]] = {"k_split": (2,), "h_split": (2,), "arch": ()}
+"""To what the knobs are turned that are no words; one that has no loops to show is only told of."""
+
+MOST_LINES, MOST_CHANGES = 28, 12
+HEADER = """# Knobs
+
+Made by `python -m hexconv.report.knobs` from what TVM lowers; a test holds it to that. The chain is 36x36x64, two 3x3
+convs of 64 channels, float32 (uint8 for `kernel`). Parts are named as in the `.tir` files; guards and statements are
+left out, and where only these differ, they are shown as a diff.
+"""
+
+
+def knobs_page() -> str:
+    """The page."""
+    return "\n".join([HEADER, *(_section(knob) for knob in (field.name for field in fields(Plan)))])
+
+
+def _section(knob: str) -> str:
+    """One knob: what it means, what it may be, and its turns."""
+    told = re.sub(r'`"(\w+)"`', r"`\1`", _told()[knob])
+    parts = [f"## `{knob}`", "", told[0].upper() + told[1:], ""]
+    return "\n".join([*parts, *(line for before, after in _turns(knob) for line in _turn(knob, before, after))])
+
+
+def _told() -> dict[str, str]:
+    """The entries of `Plan`'s docstring."""
+    lines = (Plan.__doc__ or "").partition("Attributes:")[2].partition("Raises:")[0]
+    entries = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", lines, re.M)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
+    """Plans before and after: every value but the default, with the stripes outermost where it needs them there."""
+    (field,) = (field for field in fields(Plan) if field.name == knob)
+    values = TURNED.get(knob, get_args(field.type)[1:])
+    for value in values:
+        try:
+            yield Plan(), replace(Plan(), **{knob: value})
+        except InputError:
+            before = Plan(order="h_outer")
+            yield before, replace(before, **{knob: value})
+
+
+def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
+    """Costs and nests, before and after."""
+    chain = INTEGER if knob == "kernel" else FLOAT
+    yield f"| | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
+    yield "|---|---:|---:|"
+    cases = [Case("example", chain, plan) for plan in (before, after)]
+    for what, *cells in zip(("footprint", "traffic", "MACs done / needed"), *map(_costs, cases), strict=True):
+        yield f"| {what} | {' | '.join(cells)} |"
+    listings = [annotated_tir(case, lower_case(case), "") for case in cases]
+    nests = [skeleton(listing) for listing in listings]
+    for plan, nest in zip((before, after), nests[:1] if nests[0] == nests[1] else nests, strict=False):
+        yield from ("", f"`{_stated(knob, plan)}`:", "", "```python", *nest, "```")
+    if nests[0] == nests[1]:
+        told = f"`{_stated(knob, after)}` has the same loops; other lines differ:"
+        yield from ("", told, "", "```diff", *_changes(listings[0], listings[1]), "```")
+    yield ""
+
+
+def _changes(before: str, after: str) -> list[str]:
+    """Lines of two modules that differ."""
+    modules = [[line.strip() for line in text.splitlines() if not line.startswith("#")] for text in (before, after)]
+    lines = [line for line in difflib.ndiff(modules[0], modules[1]) if line[0] in "+-"]
+    short = [line if len(line) <= 110 else f"{line[:107]}..." for line in lines]
+    return [
+        *short[:MOST_CHANGES],
+        *([f"# ... and {len(lines) - MOST_CHANGES} more"] if len(lines) > MOST_CHANGES else []),
+    ]
+
+
+def _stated(knob: str, plan: Plan) -> str:
+    """The knob as a case file has it, and the order of loops if that is not the usual one."""
+    knobs = dict.fromkeys(("order", knob) if plan.order != "k_outer" else (knob,))
+    values = ((name, getattr(plan, name)) for name in knobs)
+    return ", ".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values)
+
+
+def _costs(case: Case) -> tuple[str, str, str]:
+    cost = own_cost(case)
+    traffic = "not counted" if cost.traffic_bytes is None else in_bytes(cost.traffic_bytes)
+    return in_bytes(cost.footprint_bytes), traffic, f"{cost.recompute:.2f}"
+
+
+def skeleton(tir: str) -> list[str]:
+    """The loops of a listing, each part named; loops that hold no part stand for all that is in them."""
+    lines = list(_loops(module_of(tir), 0))
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"# ... and {len(lines) - MOST_LINES} more"]
+
+
+def _loops(blocks: Sequence[Block], depth: int) -> Iterator[str]:
+    """Loops and names of parts; what is no loop leaves no line, and what is in it takes its place."""
+    for block in blocks:
+        is_loop, indent = block.text.startswith("for "), "    " * depth
+        if block.comment and (is_loop or not block.holds_parts):
+            yield f"{indent}{block.comment}"
+        if is_loop:
+            yield f"{indent}{block.text}" + ("" if block.holds_parts else " ...")
+        if block.holds_parts:
+            yield from _loops(block.body, depth + is_loop)
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(knobs_page(), encoding="utf-8")

@@ -1,0 +1,81 @@
+"""What a sweep measured of a case's plan under other splits, from the table that it wrote."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hexconv.errors import InputError
+from hexconv.spec import Case
+
+SPLITS = ("k_split", "h_split")
+FIGURES = ("peak_bytes", "traffic_bytes", "macs", "needed_macs", "macs_per_packet")
+NEEDED = ("chain", "status", *SPLITS, *FIGURES)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one plan; None where a sweep has nothing of it.
+
+    Attributes:
+        footprint_bytes: that TVM allocated.
+        traffic_bytes: counted in the lowered module.
+        recompute: MACs counted there over MACs needed.
+        macs_per_packet: of a run on the simulator.
+    """
+
+    footprint_bytes: int | None = None
+    traffic_bytes: int | None = None
+    recompute: float | None = None
+    macs_per_packet: float | None = None
+
+
+BySplits = Mapping[tuple[int, int], Measured]
+"""By k_split and h_split."""
+
+
+Row = Mapping[str, Any]
+
+
+def read_sweeps(paths: Sequence[Path]) -> tuple[Row, ...]:
+    """The rows of all tables that a sweep wrote, those that hold; an empty cell is None.
+
+    Raises:
+        InputError: a file can't be read, or is no table of a sweep.
+    """
+    return tuple(row for path in paths for row in _read(path) if row["status"] == "holds")
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), f"a table that can't be read ({error})", "what 'hexconv sweep' wrote") from None
+    if missing := [name for name in NEEDED if name not in frame.columns]:
+        raise InputError(str(path), f"no column {missing[0]}", "what 'hexconv sweep' wrote")
+    return json.loads(str(frame.to_json(orient="records")))
+
+
+def measured_splits(case: Case, sweeps: Sequence[Row]) -> BySplits:
+    """The rows of a case's chain whose plan differs in nothing but the splits; several targets make one entry."""
+    knobs = {knob: value for knob, value in asdict(case.plan).items() if knob not in SPLITS}
+    figures: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in sweeps:
+        if row["chain"] == case.chain.slug and all(row.get(knob, value) == value for knob, value in knobs.items()):
+            known = {name: row[name] for name in FIGURES if row[name] is not None}
+            figures.setdefault((int(row["k_split"]), int(row["h_split"])), {}).update(known)
+    return {splits: _measured(known) for splits, known in figures.items()}
+
+
+def _measured(known: Row) -> Measured:
+    """The figures of one plan."""
+    macs, needed = known.get("macs"), known.get("needed_macs")
+    return Measured(
+        footprint_bytes=known.get("peak_bytes"),
+        traffic_bytes=known.get("traffic_bytes"),
+        recompute=macs / needed if macs and needed else None,
+        macs_per_packet=known.get("macs_per_packet"),
+    )

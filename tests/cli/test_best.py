@@ -1,0 +1,214 @@
+"""`hexconv best` from the command line: answers, files, exit codes, networks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.cli.memory import memory_bytes
+from hexconv.errors import InputError
+from hexconv.search import best_plan
+from hexconv.spec import Case
+
+PAIR = """
+[chain]
+input = [1, 40, 40, 64]
+[[chain.conv]]
+out_channels = 64
+kernel = 3
+[[chain.conv]]
+out_channels = 64
+kernel = 3
+"""
+SINGLE = """
+[chain]
+input = [1, 16, 16, 40]
+dtype = "int8"
+[[chain.conv]]
+out_channels = 40
+"""
+MANIFEST = """
+model = "net.onnx"
+notes = ["kept"]
+[[chain]]
+case = "second"
+convs = ["a"]
+input = "x"
+output = "y"
+ended_by = "MaxPool"
+reason = "it is no conv"
+[[chain]]
+case = "first"
+convs = ["b", "c"]
+input = "u"
+output = "v"
+ended_by = "output"
+reason = "the model gives it back"
+[[not_taken]]
+node = "depthwise"
+op = "Conv"
+reason = "groups"
+"""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    path = tmp_path / "pair.toml"
+    path.write_text(PAIR)
+    return path
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    (folder / "first.toml").write_text(PAIR)
+    (folder / "second.toml").write_text(SINGLE)
+    return folder
+
+
+def best(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    assert exit_code(["best", *map(str, arguments)]) == code
+    return capsys.readouterr().out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, Any]:
+    return json.loads(best(capsys, *arguments, "--json", code=code))
+
+
+def test_the_answer_is_a_case_file_that_runs(chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = best(capsys, chain, "--vtcm", "2MiB", "-o", tmp_path / "answers", "--plot", tmp_path / "front.svg")
+    written = tmp_path / "answers" / "pair.toml"
+    case = Case.load(written)
+    assert case.chain == Case.load(chain).chain
+    assert written.read_text() in said
+    assert "no plan can have less traffic than" in said
+    assert (tmp_path / "front.svg").read_text().startswith("<svg")
+    assert exit_code(["run", str(written)]) == 0
+
+
+def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [row] = as_json(capsys, chain, "--vtcm", "512KiB")["chains"]
+    proof = row["proof"]
+    assert row["fits"]
+    assert row["vtcm_bytes"] == 524288
+    assert sum(excluded["plans"] for excluded in proof["excluded"]) + 1 == proof["plans"] == 12 * 5 * 2
+    assert proof["plans_per_second"] > 0
+    assert Case.parse(row["toml"], "answer").plan.storage == "vtcm"
+    assert row["best"]["plan"] == {**row["best"]["plan"], "order": "h_outer"}
+
+
+def test_nothing_fits_is_a_result(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = best(capsys, chain, "--vtcm", "300KiB", code=1)
+    [row] = as_json(capsys, chain, "--vtcm", "300KiB", code=1)["chains"]
+    shortfall = row["shortfall"]
+    assert shortfall["demand_bytes"] - 300 * 1024 == shortfall["gap_bytes"] > 0
+    assert sum(term["vtcm_bytes"] for term in shortfall["terms"]) == shortfall["demand_bytes"]
+    assert row["smallest"]["footprint_bytes"] == shortfall["demand_bytes"]
+    levers = {lever["what"]: lever["demand_bytes"] for lever in shortfall["levers"]}
+    assert levers["cut: conv1 | conv2"] <= 300 * 1024
+    assert f"{shortfall['gap_bytes']} too many" in said
+    # Each lever does what it says.
+    assert row["cuts"]["best"]["footprint_bytes"] <= 300 * 1024
+    assert as_json(capsys, chain, "--vtcm", str(shortfall["demand_bytes"]))["chains"][0]["fits"]
+    assert not as_json(capsys, chain, "--vtcm", str(shortfall["demand_bytes"] - 1), code=1)["chains"][0]["fits"]
+
+
+def test_nothing_fits_even_in_pieces(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [row] = as_json(capsys, chain, "--vtcm", "20KiB", code=1)["chains"]
+    assert row["cuts"]["best"] is None
+    assert [piece["conv"] for piece in row["cuts"]["too_large"]] == [1, 2]
+    assert "conv1 alone needs" in best(capsys, chain, "--vtcm", "20KiB", code=1)
+
+
+def test_a_folder_is_a_network(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = as_json(capsys, network, "--vtcm", "300KiB")
+    assert [row["case"] for row in result["chains"]] == ["first", "second"]
+    cuts = [row["cuts"] for row in result["chains"]]
+    assert result["total"]["before_bytes"] == sum(one["separate"]["traffic_bytes"] for one in cuts)
+    assert result["total"]["after_bytes"] == sum(one["best"]["traffic_bytes"] for one in cuts)
+    assert (result["total"]["convs"], result["total"]["pieces"]) == (3, 3)
+    roomy = as_json(capsys, network, "--vtcm", "4MiB")["total"]
+    assert roomy["saved_bytes"] == roomy["before_bytes"] - roomy["after_bytes"] > 0
+    assert f"{roomy['saved_bytes']} bytes of {roomy['before_bytes']} saved" in best(capsys, network)
+
+
+def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (network / "network.toml").write_text(MANIFEST)
+    result = as_json(capsys, network)
+    assert [row["case"] for row in result["chains"]] == ["second", "first"]
+    assert result["chains"][0]["ended_by"]["ended_by"] == "MaxPool"
+    said = best(capsys, network)
+    assert "second: ends at MaxPool: it is no conv" in said
+    assert "depthwise (Conv): in no chain: groups" in said
+
+
+def test_a_network_is_written_and_verified(network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = as_json(capsys, network / "second.toml", "--verify", "--seconds", "60", "-o", tmp_path / "out")
+    [checked] = result["verified"]
+    assert checked["holds"]
+    assert checked["caches_agree"]
+    assert checked["traffic_bytes"] == result["chains"][0]["best"]["traffic_bytes"]
+    assert [run["target"] for run in checked["runs"]] == ["llvm", "hexagon"]
+    assert checked["runs"][0]["passed"]
+    assert Path(result["files"][0]).exists()
+
+
+def test_a_missing_simulator_is_told_and_is_no_failure(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [checked] = as_json(capsys, network / "second.toml", "--verify")["verified"]
+    host, simulator = checked["runs"]
+    assert host["passed"]
+    assert simulator["passed"] is None
+    assert "not run: " in simulator["said"]
+    assert "qemu-hexagon" in simulator["said"]
+
+
+def test_a_figure_that_does_not_hold_is_told(
+    network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best_plan.cache_clear()
+    monkeypatch.setattr("hexconv.search.work.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    best_plan.cache_clear()
+    assert not checked["traffic_agrees"]
+    assert checked["macs_agree"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--vtcm", "4 litres"], "--vtcm: got '4 litres', allowed: an amount of memory"),
+        (["--vtcm", "0"], "a whole number of bytes"),
+        (["--plot", "front.png"], "a file that ends in .svg"),
+    ],
+)
+def test_what_can_not_be_asked(
+    chain: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["best", str(chain), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_empty_folder_and_a_broken_manifest(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (network / "network.toml").write_text("chain = 3")
+    assert exit_code(["best", str(network)]) == 2
+    for file in network.iterdir():
+        file.unlink()
+    assert exit_code(["best", str(network)]) == 2
+    assert "a folder without a case file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "size"), [("4MiB", 4 << 20), ("1.5 KiB", 1536), ("7", 7), ("2gib", 2 << 30)])
+def test_amounts_of_memory(text: str, size: int) -> None:
+    assert memory_bytes(text, "--vtcm") == size
+
+
+@pytest.mark.parametrize("text", ["", "4MB", "-1", "0.3", "1e6", "nan"])
+def test_no_amounts_of_memory(text: str) -> None:
+    with pytest.raises(InputError):
+        memory_bytes(text, "--vtcm")

@@ -1,0 +1,82 @@
+"""CP-SAT against looking at every plan: the same objective, and the proof says how it was found."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.search import Objective, Question, Space, best_plan, evaluate
+from hexconv.search import large as large_module
+from hexconv.search.found import choose
+from hexconv.search.large import search_large
+from hexconv.search.machine import rates
+from hexconv.search.objective import cost
+from hexconv.search.tables import part_tables
+from hexconv.spec import Chain, Conv2d, Padding, Plan
+from tests.strategies import chains
+
+OBJECTIVES: tuple[Objective, ...] = ("traffic", "latency", "footprint")
+MACHINE = rates("v68")
+
+
+@settings(max_examples=12, deadline=None)
+@given(chains(), st.sampled_from(OBJECTIVES), st.floats(0, 1))
+def test_it_finds_what_looking_at_all_plans_finds(chain: Chain, objective: Objective, share: float) -> None:
+    space = Space.of(chain, Plan())
+    assume(space.size <= 150)
+    grid = evaluate(chain, space, MACHINE)
+    low, high = int(grid.footprint_bytes.min()), int(grid.footprint_bytes.max())
+    question = Question(int(low - 2048 + share * (high - low + 4096)), objective)
+    every, found = choose(grid, question, None), search_large(chain, question, MACHINE, None)
+    assert found.proof.status == "optimal"
+    assert (found.best is None) == (every.best is None)
+    if found.best and every.best:
+        assert cost(found.best, objective)[0] == pytest.approx(cost(every.best, objective)[0])
+        assert found.best.footprint_bytes <= question.vtcm_bytes
+    else:
+        assert found.smallest.footprint_bytes == every.smallest.footprint_bytes
+
+
+@settings(max_examples=20, deadline=None)
+@given(chains())
+def test_what_the_solver_knows_is_exact_for_traffic_and_never_above_a_footprint(chain: Chain) -> None:
+    space = Space.of(chain, Plan())
+    assume(space.size <= 400)
+    grid, question = evaluate(chain, space, MACHINE), Question(1 << 40)
+    for part in large_module._parts(chain, space):
+        tables = part_tables(chain, part, question, MACHINE)
+        word = space.words.index(part.words[0])
+        for i, h in enumerate(part.h_splits):
+            for j, k in enumerate(part.k_splits):
+                number = (word * space.shape[1] + int(h) - 1) * space.shape[2] + int(k) - 1
+                values = [entry(product.over_h, i) * entry(product.over_k, j) for product in tables.objective[0]]
+                assert grid.traffic_bytes is not None
+                assert sum(values) == grid.traffic_bytes[number]
+                for caches in tables.together:
+                    live = sum(entry(cache.over_h, i) * entry(cache.over_k, j) for cache in caches)
+                    assert live <= grid.footprint_bytes[number]
+
+
+def entry(table, index: int) -> int:
+    return int(table[index if len(table) > 1 else 0])
+
+
+def test_a_space_that_is_too_large_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = Conv2d(out_channels=512, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+    chain = Chain(input=(1, 300, 32, 512), conv=(same, same))
+    question = Question(4 << 20)
+    every = best_plan(chain, question)
+    monkeypatch.setattr("hexconv.search.large.LARGEST_GRID", 1000)
+    found = best_plan(chain, replace(question, plan=Plan(arch="v69")))
+    assert (every.proof.method, found.proof.method, found.proof.status) == ("exhaustive", "cp-sat", "optimal")
+    assert every.best is not None
+    assert found.best is not None
+    assert found.best.traffic_bytes == every.best.traffic_bytes
+    assert found.proof.evaluated < found.proof.plans == every.proof.plans
+
+
+def test_without_time_the_best_so_far_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hexconv.search.large.SECONDS", 0.0)
+    chain = Chain(input=(1, 64, 64, 128), conv=(Conv2d(out_channels=128),) * 2)
+    assert search_large(chain, Question(1 << 20), MACHINE, None).proof.status == "feasible"
