@@ -1,6 +1,9 @@
-.PHONY: report test-page
+.PHONY: report docs test-page
 report: .venv/installed ## the page about all cases: reports/index.html, for any browser, offline
 	$(BIN)/hexconv report
+
+docs: .venv/installed ## make hexconv/docs/knobs.md and the picture of the README again
+	$(BIN)/python -m hexconv.report.knobs
 
 test-page: .venv/installed ## open the page in Chromium: build/page/*.png are its screenshots
 	@.ci/browser
