@@ -1,6 +1,7 @@
 """Chains and cases over the whole scope, with small shapes; they shrink towards one 1x1 conv of one element."""
 
 from dataclasses import replace
+from math import gcd
 
 from hypothesis import strategies as st
 
@@ -57,9 +58,20 @@ def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.Searc
         height, width = (needed_input(conv, axis, size) for axis, size in ((0, height), (1, width)))
         if max(height, width) > LARGEST_INPUT:
             break
-    finished = tuple(draw(with_arithmetic(dtype, conv, channels, conv is convs[-1])) for conv in convs)
-    image = (draw(st.integers(1, 4)), height, width, draw(channels))
-    return Chain(input=image, dtype=dtype, zero_point=draw(zero_points(dtype)), conv=finished)
+    counts = [draw(channels)]
+    finished = []
+    for conv in convs:
+        conv = draw(with_arithmetic(dtype, conv, channels, conv is convs[-1]))
+        finished.append(in_groups(conv, counts[-1], draw(st.sampled_from(("one", "one", "some", "depthwise")))))
+        counts.append(finished[-1].out_channels)
+    image = (draw(st.integers(1, 4)), height, width, counts[0])
+    return Chain(input=image, dtype=dtype, zero_point=draw(zero_points(dtype)), conv=tuple(finished))
+
+
+def in_groups(conv: Conv2d, inputs: int, style: str) -> Conv2d:
+    """In one group, in the most that both numbers of channels allow, or in one per input channel."""
+    groups = {"one": 1, "some": gcd(inputs, conv.out_channels), "depthwise": inputs}[style]
+    return replace(conv, groups=groups, out_channels=-(-conv.out_channels // groups) * groups)
 
 
 def needed_input(conv: Conv2d, axis: int, outputs: int) -> int:

@@ -9,6 +9,9 @@ channel blocks.
 Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
 own; a 3x3 kernel makes a cache 9 times as large. Resident filters are staged whole.
 
+Groups. A filter has the input channels of one group; where these are no whole blocks of 32 it is stored without blocks
+of them, [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
+
 Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
 
     rows 0 .. (8 * step - 1) * stride + (kernel - 1) * dilation         relative to where the step starts
@@ -46,10 +49,11 @@ Sources: seed document 003, "Cache Usage" of each section; where its prose and i
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1}
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
@@ -150,6 +154,7 @@ def ahead_slabs(chain: Chain, plan: Plan) -> int:
     return min(step * chain.conv[0].stride[0], tensor_extents(chain)[0].row_blocks - slabs[0])
 
 
+@lru_cache(REMEMBERED)
 def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
     """Slabs of 8 rows that are held of each tensor: the input, every intermediate, the output."""
     extents = tensor_extents(chain)
@@ -199,12 +204,18 @@ def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
 
 def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The filter blocks of one step of conv `index`, or all where the filters are resident."""
-    conv = chain.conv[index]
-    out_blocks = -(-conv.out_channels // CHANNEL_BLOCK)
-    staged = out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks)
-    in_blocks = -(-chain.shapes[index][3] // CHANNEL_BLOCK)
-    shape = (staged, in_blocks, *conv.kernel, *FILTER_BLOCK)
+    out_blocks, *block = packed_filter(chain, index)
+    shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
     return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype, shape)
+
+
+def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
+    """Shape of the packed filter of conv `index`, whose first axis is blocks of 32 output channels."""
+    out_channels, inputs, *kernel = chain.filter_shapes[index]
+    out_blocks = -(-out_channels // CHANNEL_BLOCK)
+    if chain.conv[index].groups > 1 and inputs % CHANNEL_BLOCK:
+        return (out_blocks, inputs, *kernel, CHANNEL_BLOCK)
+    return (out_blocks, -(-inputs // CHANNEL_BLOCK), *kernel, *FILTER_BLOCK)
 
 
 def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:

@@ -88,8 +88,7 @@ def tensors(chain: Chain) -> Iterator[Tensor]:
     """Input, then filter and output of every conv."""
     yield Tensor("input", False, chain.shapes[0], chain.dtype)
     last = len(chain.conv)
-    for k, conv in enumerate(chain.conv, start=1):
-        shape = (conv.out_channels, chain.shapes[k - 1][3], *conv.kernel)
+    for k, shape in enumerate(chain.filter_shapes, start=1):
         yield Tensor(f"filter{k}", True, shape, chain.dtype)
         between = "intermediate" if last == 2 else f"intermediate{k}"
         yield Tensor("output" if k == last else between, False, chain.shapes[k], chain.output_dtype(k - 1))

@@ -89,16 +89,16 @@ def _statements(
         outermost: caches that this body owns though only one of its statements may touch them.
     """
     touched = [list(dict.fromkeys(_touches(node))) for node in nodes]
-    shared = {name for names in touched for name in names if sum(name in other for other in touched) > 1}
+    last = {name: index for index, names in enumerate(touched) for name in names}
+    first = {name: index for index, names in reversed([*enumerate(touched)]) for name in names}
+    shared = {name for name in first if first[name] < last[name]}
     mine = {name for name in shared | outermost if name not in outside}
     body = []
     for index, (node, names) in enumerate(zip(nodes, touched, strict=True)):
-        before = {name for other in touched[:index] for name in other}
-        after = {name for other in touched[index + 1 :] for name in other}
         body.append(
             Statement(
-                starts=tuple(name for name in names if name in mine and name not in before),
-                ends=tuple(name for name in names if name in mine and name not in after),
+                starts=tuple(name for name in names if name in mine and first[name] == index),
+                ends=tuple(name for name in names if name in mine and last[name] == index),
                 elementwise=isinstance(node, Leaf) and node.elementwise,
                 inside=_statements(node.body, outside | mine) if isinstance(node, Loop) else (),
             )

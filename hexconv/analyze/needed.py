@@ -55,7 +55,7 @@ def needed_work(chain: Chain) -> Work:
         conv, source = chain.conv[index], chain.shapes[index]
         down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
         rows, columns = down.indices, across.indices
-        traffic[f"filter{index + 1}"] = conv.out_channels * source[3] * down.taps * across.taps * dtype_bytes
+        traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * dtype_bytes
     traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * dtype_bytes
     macs = {f"conv{i + 1}": prod(chain.shapes[i + 1]) * macs_per_output(chain, i) for i in range(len(chain.conv))}
     return Work(dict(reversed(traffic.items())), macs)
@@ -72,7 +72,7 @@ def needed_macs(chain: Chain) -> int:
 
 def macs_per_output(chain: Chain, index: int) -> int:
     """Products in one sum of conv `index`."""
-    return chain.shapes[index][3] * prod(chain.conv[index].kernel)
+    return prod(chain.filter_shapes[index][1:])
 
 
 def _reached(conv: Conv2d, axis: int, outputs: Indices, size: int) -> _Reached:

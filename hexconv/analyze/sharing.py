@@ -58,7 +58,7 @@ def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, .
     >>> conv = Conv2d(out_channels=128)
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
     >>> [(a.holds, a.elements) for a in shared_allocations(chain, Plan())]
-    [(('intermediate1',), 65536), (('input_cache', 'output_cache'), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
+    [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
     """
     caches = {cache.name: cache for cache in cache_footprints(chain, plan)}
     memories = _Memories(caches)

@@ -19,11 +19,11 @@ Sources: the loop nests of seed document 003; it states none of these figures.
 
 from math import prod
 
-from hexconv.analyze.footprint import DTYPE_BYTES, FILTER_BLOCK
+from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import Work, macs_per_output
 from hexconv.analyze.steps import Steps, tensor_steps
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK, blocks
+from hexconv.spec.extents import ROW_BLOCK
 
 
 def planned_work(chain: Chain, plan: Plan) -> Work:
@@ -40,7 +40,7 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
     for index in range(len(chain.conv)):
         stagings = _filter_stagings(plan, steps[index + 1])
-        traffic[f"filter{index + 1}"] = stagings * _filter_elements(chain, index) * dtype_bytes
+        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * dtype_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
         f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
@@ -65,10 +65,3 @@ def _positions(tensor: Extents, steps: Steps) -> int:
         low, high = max(step.slabs.start * ROW_BLOCK, first_row), min(step.slabs.stop * ROW_BLOCK, end_row)
         rows += times * max(0, high - low)
     return rows * (end_column - first_column)
-
-
-def _filter_elements(chain: Chain, index: int) -> int:
-    """Elements of a packed filter: whole blocks."""
-    conv = chain.conv[index]
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return prod((blocks(conv.out_channels, CHANNEL_BLOCK), in_blocks, *conv.kernel, *FILTER_BLOCK))

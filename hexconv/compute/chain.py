@@ -12,7 +12,8 @@ from hexconv.spec import Chain, Extents, tensor_extents
 def chain_module(chain: Chain) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
-    Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (OIHW8i32o4i), `bias1`, ... where a conv has one
+    Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (OIHW8i32o4i, or OIHW32o of small
+    groups), `bias1`, ... where a conv has one
     ([K] in the accumulator's dtype), and `output` (NHWC8h8w32c) last.
 
     Its blocks: `input_cache`; per conv but the last `intermediateI`, at last `output`; and where a conv has an epilogue

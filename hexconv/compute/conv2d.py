@@ -47,7 +47,7 @@ def conv2d(conv: Conv2d, source: Source, filter: te.Tensor, output: Extents, dty
     Args:
         conv: the geometry.
         source: what it reads.
-        filter: OIHW8i32o4i.
+        filter: as `filter_layout` says.
         output: stored extents of the result.
         dtype: of the accumulator.
         name: of the stage, its block and its buffer.
@@ -58,12 +58,14 @@ def conv2d(conv: Conv2d, source: Source, filter: te.Tensor, output: Extents, dty
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
     from_layout, to_layout = activation_layout(source.extents), activation_layout(output)
     taps = filter_layout(conv, source.extents.channels)
-    rc = te.reduce_axis((0, source.extents.channels), "rc")
+    inputs, outputs = source.extents.channels // conv.groups, conv.out_channels // conv.groups
+    rc = te.reduce_axis((0, inputs), "rc")
     rh = te.reduce_axis((0, conv.kernel[0]), "rh")
     rw = te.reduce_axis((0, conv.kernel[1]), "rw")
 
     def product(to: Position) -> tirx.Expr:
-        at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, rc)
+        channel = rc if conv.groups == 1 else tirx.floordiv(to.channel, outputs) * inputs + rc
+        at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
         value = source.tensor[at.packed(from_layout)]
         tap = filter[taps.physical_index(o=to.channel, i=rc, h=rh, w=rw)]
         return _centred(value, source.zero_point, dtype) * _centred(tap, conv.filter_zero_point, dtype)

@@ -44,7 +44,7 @@ def _check_sums(chain: Chain) -> None:
         return
     low, high = INTEGER_RANGE[chain.dtype]
     for index, conv in enumerate(chain.conv):
-        fan_in = chain.shapes[index][3] * prod(conv.kernel)
+        fan_in = prod(chain.filter_shapes[index][1:])
         source = max(high - chain.output_zero_point(index), chain.output_zero_point(index) - low)
         tap = max(high - conv.filter_zero_point, conv.filter_zero_point - low)
         largest = fan_in * source * tap + BIAS_ROOM

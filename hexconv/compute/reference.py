@@ -40,7 +40,7 @@ def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequ
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
     """`out[n, y, x, k] = sum of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c] * filter[k, c, rh, rw]`.
 
-    Zero points are subtracted first; what lies outside of the image is zero.
+    Zero points are subtracted first; what lies outside of the image is zero. With groups, k and c count within one.
     """
     exact = np.int64 if np.issubdtype(image.dtype, np.integer) else np.float64
     pad = conv.padding
@@ -51,9 +51,18 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
         for size, reach, stride in zip(padded.shape[1:3], conv.reach, conv.stride, strict=True)
     )
     total = np.zeros((image.shape[0], rows, columns, conv.out_channels), exact)
-    for rh, rw in np.ndindex(conv.kernel):
-        total += _seen_by_tap(conv, padded, rh, rw, rows, columns) @ taps[:, :, rh, rw].T
+    for group in range(conv.groups):
+        outputs = _part(conv.out_channels, conv.groups, group)
+        seen = padded[..., _part(image.shape[3], conv.groups, group)]
+        for rh, rw in np.ndindex(conv.kernel):
+            total[..., outputs] += _seen_by_tap(conv, seen, rh, rw, rows, columns) @ taps[outputs, :, rh, rw].T
     return total
+
+
+def _part(channels: int, groups: int, group: int) -> slice:
+    """The channels of one group."""
+    size = channels // groups
+    return slice(group * size, (group + 1) * size)
 
 
 def requantized(sums: Array, by: Requantize, dtype: str) -> Array:

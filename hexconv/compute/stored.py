@@ -7,9 +7,12 @@ from tvm import te, tirx
 
 from hexconv.layout import Layout, packed
 from hexconv.spec import Conv2d, Extents
+from hexconv.spec.extents import CHANNEL_BLOCK
 
 ACTIVATION_TAG = "NHWC8h8w32c"
 FILTER_TAG = "OIHW8i32o4i"
+FEW_INPUTS_TAG = "OIHW32o"
+"""Of groups whose input channels are no whole blocks of 32: depthwise filters would use a 32nd of the above."""
 
 Index = Any
 """A TVM integer expression (or a Python int)."""
@@ -25,12 +28,16 @@ def activation_layout(extents: Extents) -> Layout:
 
 
 def filter_layout(conv: Conv2d, in_channels: int) -> Layout:
-    """A filter, packed.
+    """A filter, packed; `in_channels` are those of the whole input.
 
     >>> filter_layout(Conv2d(out_channels=40, kernel=(3, 1)), 64).physical_shape
     (2, 2, 3, 1, 8, 32, 4)
+    >>> filter_layout(Conv2d(out_channels=40, kernel=(3, 3), groups=40), 40).physical_shape
+    (2, 1, 3, 3, 32)
     """
-    return packed(FILTER_TAG, (conv.out_channels, in_channels, *conv.kernel))
+    inputs = in_channels // conv.groups
+    tag = FILTER_TAG if conv.groups == 1 or inputs % CHANNEL_BLOCK == 0 else FEW_INPUTS_TAG
+    return packed(tag, (conv.out_channels, inputs, *conv.kernel))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from hexconv.model.affine import Affine, affine_of
 from hexconv.model.clamp import Clamp, clamp_of
 from hexconv.model.entry import float_entry
-from hexconv.model.geometry import Sides, filter_shape, geometry, image_shape
+from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
@@ -64,9 +64,8 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     dtype, filter_dtype = (graph.type_of(name).dtype for name in (entry.source, filter))
     if dtype not in FLOATS or dtype != filter_dtype:
         raise Refused(f"{dtype or 'unknown'} values and a {filter_dtype or 'unknown'} filter; chains have {FLOATS}")
-    if bias and not graph.is_constant(bias):
-        raise Refused(f"its bias {bias} depends on the model's input")
     image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter)
+    check_bias(graph, bias, taps[0])
     fields = geometry(node, image, taps)
     fields["padding"] = _with(fields["padding"], entry.padding)
     tail = _tail(graph, node.outputs[0], taps[0])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hexconv.model.graph import Graph, Node
+from hexconv.model.graph import Graph, Node, Shape
 from hexconv.model.refused import Refused
 from hexconv.spec import Padding
 
@@ -38,19 +38,37 @@ def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
     Raises:
         Refused: it is computed from the model's inputs, or its shape is not known.
     """
-    shape = graph.type_of(tensor).shape
     if not graph.is_constant(tensor):
         raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
-    if shape is None or any(isinstance(size, str) for size in shape):
-        shape = graph.value(tensor).shape
+    shape = _constant_shape(graph, tensor)
     if len(shape) != 4:
         raise Refused(f"a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
     o, i, h, w = (int(size) for size in shape)
     return o, i, h, w
 
 
+def check_bias(graph: Graph, tensor: str, channels: int) -> None:
+    """A bias, if there is one, has a number for every output channel.
+
+    Raises:
+        Refused: it is computed from the model's inputs, or has another shape.
+    """
+    if tensor and not graph.is_constant(tensor):
+        raise Refused(f"its bias {tensor} depends on the model's input")
+    if tensor and (shape := _constant_shape(graph, tensor)) != (channels,):
+        raise Refused(f"a bias of {_shown(shape)} for {channels} output channels, each of which has one")
+
+
+def _constant_shape(graph: Graph, tensor: str) -> Shape:
+    """As shape inference knows it, or as it is."""
+    shape = graph.type_of(tensor).shape
+    if shape is None or any(isinstance(size, str) for size in shape):
+        return graph.value(tensor).shape
+    return shape
+
+
 def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
-    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding.
+    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
 
     Args:
         node: Conv, QLinearConv or ConvInteger.
@@ -58,11 +76,13 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         taps: OIHW of its filter.
 
     Raises:
-        Refused: it is grouped, or what it says of itself doesn't fit its filter and its input.
+        Refused: what it says of itself doesn't fit its filter and its input.
     """
     out_channels, in_channels, *kernel = taps
     attributes = node.attributes
-    _check_groups(attributes.get("group", 1), image[3], out_channels, in_channels)
+    groups = attributes.get("group", 1)
+    if in_channels * groups != image[3]:
+        raise Refused(f"{groups} groups of {in_channels} channels over an input of {image[3]}")
     stated = attributes.get("kernel_shape", kernel)
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
     if list(stated) != kernel or len(strides) != 2 or len(dilations) != 2:
@@ -73,18 +93,9 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         "kernel": tuple(kernel),
         "stride": tuple(strides),
         "dilation": tuple(dilations),
+        "groups": groups,
         "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), _sides(node, image, reach), strict=True))),
     }
-
-
-def _check_groups(groups: int, channels: int, out_channels: int, in_channels: int) -> None:
-    """One group, of as many channels as the input has."""
-    if in_channels * groups != channels:
-        raise Refused(f"{groups} groups of {in_channels} channels over an input of {channels}")
-    if groups == channels and groups > 1:
-        raise Refused(f"a depthwise conv: {groups} groups of one channel, {out_channels} channels out")
-    if groups > 1:
-        raise Refused(f"a grouped conv: {groups} groups of {in_channels} channels, {out_channels} channels out")
 
 
 def _sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from hexconv.model.clamp import Clamp, clamp_of
-from hexconv.model.geometry import filter_shape, geometry, image_shape
+from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.quantised import Quantised, quantised
@@ -56,7 +56,7 @@ def qlinear_unit(graph: Graph, node: Node) -> Unit:
     if output.dtype != source.dtype:
         raise Refused(f"{source.dtype} in, {output.dtype} out; a chain has one of them")
     by = requantize(source.scale * filter.scale / output.scale, output.zero_point)
-    return _unit(graph, node, (node,), source, filter, by, node.outputs[0], _bias(graph, node.input(8)))
+    return _unit(graph, node, (node,), source, filter, by, node.outputs[0], (node.input(8), None))
 
 
 def integer_unit(graph: Graph, node: Node) -> Unit:
@@ -95,6 +95,7 @@ def _unit(
 ) -> Unit:
     """Put a unit together: the filter in the dtype of the source."""
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
+    check_bias(graph, bias[0], taps[0])
     dtype = cast("Dtype", source.dtype)
     offset = INTEGER_RANGE[dtype][0] - INTEGER_RANGE[filter.dtype][0]
     return Unit(
@@ -115,18 +116,10 @@ def _unit(
     )
 
 
-def _bias(graph: Graph, name: str) -> tuple[str, float | None]:
-    """A bias in units of the sums."""
-    if name and not graph.is_constant(name):
-        raise Refused(f"its bias {name} depends on the model's input")
-    return name, None
-
-
 def _dequantised_bias(graph: Graph, name: str, unit_scale: float) -> tuple[str, float | None]:
     """The int32 behind a DequantizeLinear whose scale is that of the sums, or else a float to be rounded."""
     if not name:
         return "", None
-    _bias(graph, name)
     maker = graph.maker(name)
     if maker is not None and maker.op == "DequantizeLinear" and graph.type_of(maker.inputs[0]).dtype == "int32":
         scales = graph.value(maker.inputs[1]).astype(np.float64)

@@ -6,8 +6,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.compute.stored import FILTER_TAG
-from hexconv.layout import packed
+from hexconv.compute.stored import filter_layout
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
@@ -41,14 +40,11 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     meet its 6, of the order of that.
     """
     random = np.random.default_rng(seed)
-    shapes = [
-        (conv.out_channels, shape[3], *conv.kernel) for conv, shape in zip(chain.conv, chain.shapes, strict=False)
-    ]
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
         filters=tuple(
             _values(random, shape, chain.dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
-            for conv, shape in zip(chain.conv, shapes, strict=True)
+            for conv, shape in zip(chain.conv, chain.filter_shapes, strict=True)
         ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
     )
@@ -62,8 +58,7 @@ def run_bytes(chain: Chain) -> int:
     13376
     """
     item_bytes = np.dtype(chain.dtype).itemsize
-    sources = zip(chain.conv, chain.shapes, strict=False)
-    filters = sum(conv.out_channels * shape[3] * prod(conv.kernel) for conv, shape in sources)
+    filters = sum(prod(shape) for shape in chain.filter_shapes)
     drawn = (prod(chain.input) + filters) * item_bytes
     packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
     sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
@@ -73,7 +68,8 @@ def run_bytes(chain: Chain) -> int:
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
     """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
     rest = _rest(chain.dtype)
-    filters = [packed(FILTER_TAG, filter.shape).pack(filter, fill=rest) for filter in tensors.filters]
+    layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
+    filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
     return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
 
 

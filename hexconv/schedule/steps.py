@@ -34,8 +34,8 @@ class Tiles:
     source: LoopRV
 
 
-def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axes: int = 3) -> None:
-    """Declare that `block` reads whole blocks of one of its inputs: the last `block_axes` axes from end to end.
+def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Sequence[int] = (-3, -2, -1)) -> None:
+    """Declare that `block` reads whole blocks of one of its inputs: the `whole` axes from end to end.
 
     before:  T.reads(input_cache[n, h // 8, w // 8, rc // 32, h % 8, w % 8, rc % 32])
     after:   T.reads(input_cache[n, h // 8, w // 8, rc // 32, 0:8, 0:8, 0:32])
@@ -48,7 +48,7 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, block_axe
     region = sblock.reads[read_index].region
     ranges = []
     for axis, span in enumerate(region):
-        if axis >= len(region) - block_axes:
+        if axis in whole or axis - len(region) in whole:
             size = sblock.reads[read_index].source.shape[axis]
             ranges += [tirx.IntImm("int32", 0), size]
         else:
@@ -112,8 +112,8 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], plan: Plan) -> Tiles:
     return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
 
 
-def order_reduction(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    """Order the inside of a conv block as seed document 003 does: one 32-channel block of the input at a time.
+def order_reduction(sch: Schedule, loops: Sequence[LoopRV], block: int = CHANNEL_BLOCK) -> LoopRV:
+    """Order the inside of a conv block as seed document 003 does: one block of input channels at a time.
 
     before:  for hi, wi, ki, rc, rh, rw: conv
     after:   for rc_outer, hi, wi, rh, rw, ki, rc_inner: conv
@@ -121,7 +121,7 @@ def order_reduction(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
     Returns rc_outer, the loop at which the sums are set to zero.
     """
     hi, wi, ki, rc, rh, rw = loops
-    rc_outer, rc_inner = sch.split(rc, [None, CHANNEL_BLOCK])
+    rc_outer, rc_inner = sch.split(rc, [None, block])
     sch.reorder(rc_outer, hi, wi, rh, rw, ki, rc_inner)
     names = ["rc_outer", "hi", "wi", "rh", "rw", "ki", "rc_inner"]
     name_loops(sch, [rc_outer, hi, wi, rh, rw, ki, rc_inner], names)

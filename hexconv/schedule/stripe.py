@@ -31,36 +31,13 @@ import tvm
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from hexconv.compute.chain import has_epilogue, output_name
 from hexconv.schedule import copies, steps
+from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.spec import Chain, Plan
 
 INPUT_LOOPS = ("n", "ho", "wo", "co", "hi", "wi", "ci")
-FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
-
-
-@dataclass(frozen=True)
-class ConvBlocks:
-    """The blocks of one conv.
-
-    Attributes:
-        number: 1 for the first conv.
-        sums: the block with the reduction.
-        epilogue: the block that turns sums into the output, where there is one.
-        filter_cache: the cache read of its filter.
-    """
-
-    number: int
-    sums: SBlockRV
-    epilogue: SBlockRV | None
-    filter_cache: SBlockRV
-
-    @property
-    def result(self) -> SBlockRV:
-        """The block that writes the conv's output."""
-        return self.epilogue or self.sums
 
 
 @dataclass(frozen=True)
@@ -84,10 +61,10 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     """Schedule a chain's module (`chain_module(chain)`) by `plan`."""
     sch = Schedule(module, debug_mask="none")
     input_cache = sch.get_sblock("input_cache")
-    convs = _all_conv_blocks(sch, chain, plan)
+    convs = all_conv_blocks(sch, chain, plan)
     sch.set_scope(input_cache, 0, plan.scope)
     for conv in convs:
-        _declare_reads(sch, conv)
+        declare_reads(sch, conv)
 
     output = sch.cache_write(convs[-1].result, 0, plan.scope)
     tiles = steps.write_back(sch, output, plan)
@@ -100,7 +77,8 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     steps.stage_read(sch, input_cache, placed[-1].tiles.source, INPUT_LOOPS, copies.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        steps.stage_read(sch, conv.blocks.filter_cache, at, FILTER_LOOPS, copies.filter_read(conv.blocks.number))
+        part = copies.filter_read(conv.blocks.number)
+        steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer)
     stages = [_stage(sch, chain, plan, conv) for conv in placed]
@@ -158,35 +136,6 @@ def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
     return {f"accumulator{conv.number}": sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
 
 
-def _all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan) -> list[ConvBlocks]:
-    """The blocks of all convs, in order."""
-    order = range(len(chain.conv))
-    # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
-    staging = reversed(order) if plan.filters == "resident" else order
-    blocks = [_conv_blocks(sch, chain, index, plan.scope) for index in staging]
-    return sorted(blocks, key=lambda conv: conv.number)
-
-
-def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlocks:
-    """Find a conv's blocks by name, stage its filter, put what it writes into `scope`."""
-    name = output_name(chain, index)
-    epilogue = sch.get_sblock(name) if has_epilogue(chain, index) else None
-    sums = sch.get_sblock(f"accumulator{index + 1}") if epilogue else sch.get_sblock(name)
-    if epilogue:
-        sch.set_scope(sums, 0, scope)
-    if name != "output":
-        sch.set_scope(epilogue or sums, 0, scope)
-    return ConvBlocks(index + 1, sums, epilogue, sch.cache_read(sums, 1, scope))
-
-
-def _declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
-    """A conv reads whole blocks of its source and of its filter; its epilogue, of its sums."""
-    steps.read_whole_blocks(sch, conv.sums, 0)
-    steps.read_whole_blocks(sch, conv.sums, 1)
-    if conv.epilogue:
-        steps.read_whole_blocks(sch, conv.epilogue, 0)
-
-
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
     n, ho, wo, ko, *inner = steps.fuse_producer(sch, conv.result, tiles.innermost)
@@ -213,7 +162,7 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[Loo
         steps.name_loops(sch, inner, ["hi", "wi", "ki"])
         steps.name_part(sch, inner, f"conv2d #{conv.number} epilogue")
         inner = steps.fuse_producer(sch, conv.sums, wo)[4:]
-    return steps.order_reduction(sch, inner)
+    return steps.order_reduction(sch, inner, conv.rc_block)
 
 
 def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV) -> None:

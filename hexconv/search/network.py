@@ -141,6 +141,10 @@ def plan_all(
     started = time.perf_counter()
     planned, refused = [], []
     for case in cases:
+        if (kernel or case.plan.kernel) == "host":
+            raise InputError(
+                f"{case.name}: plan.kernel", '"host", which has no VTCM', '"plain" or "hvx"; --kernel plain'
+            )
         plan = Plan(kernel=kernel or case.plan.kernel, storage="vtcm", arch=case.plan.arch)
         try:
             planned.append(plan_chain(case, replace(question, plan=plan)))

@@ -8,19 +8,22 @@ same elementwise statement and is of the same dtype and size. `END cache`: its m
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
-from hexconv.analyze.footprint import cache_footprints
+from hexconv.analyze.footprint import cache_footprints, has_accumulator
 from hexconv.analyze.liveness import Statement, statements
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Plan
 
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
+REMEMBERED = 1 << 14
+"""Nests whose programs are kept: the pieces of a chain, and the chains of a network, have many in common."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,36 @@ class Programs:
     source: Integers
 
 
+@dataclass(frozen=True)
+class _Nest:
+    """What tells a loop nest from others, and a plan that has it.
+
+    Attributes:
+        accumulators: per conv: whether its sums have a cache of their own.
+        images: whether there is a loop over images.
+        words: of the plan.
+        signature: which of the other loops there are.
+        chain: an example; no part of what is compared.
+        plan: an example likewise.
+    """
+
+    accumulators: tuple[bool, ...]
+    images: bool
+    words: Plan
+    signature: int
+    chain: Chain = field(compare=False)
+    plan: Plan = field(compare=False)
+
+
 def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
     """The programs of a space."""
-    _, examples, of_plan = np.unique(_signatures(space, stripes).ravel(), return_index=True, return_inverse=True)
-    lists = [_program(chain, space, int(number)) for number in examples]
+    found, examples, of_plan = np.unique(_signatures(space, stripes).ravel(), return_index=True, return_inverse=True)
+    accumulators = tuple(has_accumulator(chain, index) for index in range(len(chain.conv)))
+    images, per_word = chain.input[0] > 1, space.size // len(space.words)
+    lists = [
+        _program(_Nest(accumulators, images, space.words[number // per_word], signature, chain, space.plan(number)))
+        for signature, number in zip(found.tolist(), examples.tolist(), strict=True)
+    ]
     length = max(map(len, lists))
     padding = (NOTHING, 0, NO_SOURCE)
     table = np.array([[*operations, *[padding] * (length - len(operations))] for operations in lists])
@@ -67,11 +96,11 @@ def _signatures(space: Space, stripes: Stripes) -> Integers:
     return np.broadcast_to(signature, space.shape)
 
 
-def _program(chain: Chain, space: Space, number: int) -> list[tuple[int, int, int]]:
-    """The operations of one plan."""
-    plan = space.plan(number)
-    places = {cache.name: place for place, cache in enumerate(cache_footprints(chain, plan))}
-    return list(_operations(statements(chain, plan), places))
+@lru_cache(REMEMBERED)
+def _program(nest: _Nest) -> tuple[tuple[int, int, int], ...]:
+    """The operations of all plans with one nest."""
+    places = {cache.name: place for place, cache in enumerate(cache_footprints(nest.chain, nest.plan))}
+    return tuple(_operations(statements(nest.chain, nest.plan), places))
 
 
 def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[tuple[int, int, int]]:

@@ -23,13 +23,11 @@ class Question:
     plan: Plan = field(default_factory=Plan)
 
     def check(self, chain: Chain) -> None:
-        """Refuse a kernel that has no VTCM, and an objective that the kernel has no figures for.
+        """Refuse an objective that the kernel has no figures for.
 
         Raises:
-            InputError: the host's kernel, or the least traffic of kernels whose copies are not counted.
+            InputError: the least traffic, of kernels whose copies are not counted.
         """
-        if self.plan.kernel == "host":
-            raise InputError("plan.kernel", '"host", which has no VTCM', '"plain" or "hvx"')
         if self.objective == "traffic" and kernel_of(chain, self.plan) == "hvx":
             raise InputError("--objective", "traffic of hvx kernels, which is not counted", "latency | footprint")
 

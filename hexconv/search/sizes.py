@@ -5,12 +5,11 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, FILTER_BLOCK, cache_footprints, halo_slabs
+from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, cache_footprints, halo_slabs, packed_filter
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK, blocks
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,9 @@ def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str
 
 def _filter(chain: Chain, space: Space, stripes: Stripes, index: int) -> Integers:
     """The blocks of one tile, or of all where the filters are resident."""
-    conv, out_blocks = chain.conv[index], stripes.extents[index + 1].channel_blocks
+    out_blocks, *block = packed_filter(chain, index)
     staged = np.where(space.flags("filters", "resident"), out_blocks, stripes.staged_blocks[index])
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return staged * prod((in_blocks, *conv.kernel, *FILTER_BLOCK))
+    return staged * prod(block)
 
 
 def _number(name: str) -> int:

@@ -5,14 +5,13 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import DTYPE_BYTES, FILTER_BLOCK
+from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import macs_per_output
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.space import Space
 from hexconv.search.steps import Made, tensors_made
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK, blocks
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, .
     constant = nothing + prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     computed = [nothing]
     for index in range(len(chain.conv)):
-        filter_bytes = _filter_elements(chain, index) * dtype_bytes
+        filter_bytes = prod(packed_filter(chain, index)) * dtype_bytes
         constant = constant + np.where(resident, filter_bytes, 0).astype(kind)
         moved.append(np.where(resident, 0, stagings[index + 1] * filter_bytes))
         row_macs = _row_elements(stripes, index + 1) * macs_per_output(chain, index)
@@ -106,10 +105,3 @@ def _row_elements(stripes: Stripes, tensor: int) -> int:
     """Logical elements of one row of a tensor."""
     first, end = stripes.extents[tensor].valid_columns
     return (end - first) * stripes.extents[tensor].channels
-
-
-def _filter_elements(chain: Chain, index: int) -> int:
-    """Elements of a packed filter: whole blocks."""
-    conv = chain.conv[index]
-    in_blocks = blocks(chain.shapes[index][3], CHANNEL_BLOCK)
-    return prod((blocks(conv.out_channels, CHANNEL_BLOCK), in_blocks, *conv.kernel, *FILTER_BLOCK))

@@ -41,6 +41,7 @@ class Chain:
     def __post_init__(self) -> None:
         """Refuse what no field can refuse alone."""
         for index, conv in enumerate(self.conv):
+            _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
             _check_taps(index, conv, self.shapes[index + 1])
             _check_dtype(index, conv, self)
@@ -57,6 +58,19 @@ class Chain:
         for conv in self.conv:
             shapes.append(_output_shape(conv, shapes[-1]))
         return tuple(shapes)
+
+    @cached_property
+    def filter_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
+        """Logical OIHW of every filter; I is what one output channel sums over, the channels of its group.
+
+        >>> Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=32, kernel=(3, 1), groups=2),)).filter_shapes
+        ((32, 32, 3, 1),)
+        """
+        sources = self.shapes[:-1]
+        return tuple(
+            (conv.out_channels, shape[3] // conv.groups, *conv.kernel)
+            for conv, shape in zip(self.conv, sources, strict=True)
+        )
 
     @property
     def is_integer(self) -> bool:
@@ -96,6 +110,14 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
     padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
     rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
     return n, rows, columns, conv.out_channels
+
+
+def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
+    """Groups part the channels of input and output evenly."""
+    for what, count in (("input", channels), ("output", conv.out_channels)):
+        if count % conv.groups:
+            given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
+            raise InputError(f"chain.conv[{index}].groups", given, f"a divisor of {count}")
 
 
 def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int]) -> None:

@@ -44,6 +44,8 @@ class Conv2d:
         stride: (rows, columns) between two outputs.
         dilation: (rows, columns) between two taps of the filter.
         padding: around this conv's input, per side.
+        groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
+            As many groups as input channels are a depthwise conv.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
         activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains.
         filter_zero_point: what is subtracted from each filter element, for integer chains.
@@ -55,6 +57,7 @@ class Conv2d:
     stride: Pair = (1, 1)
     dilation: Pair = (1, 1)
     padding: Annotated[Padding, BeforeValidator(_padding)] = Padding()
+    groups: Size = 1
     bias: bool = False
     activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
@@ -83,5 +86,6 @@ class Conv2d:
             f"s{self.stride[0]}x{self.stride[1]}" if self.stride != (1, 1) else "",
             f"d{self.dilation[0]}x{self.dilation[1]}" if self.dilation != (1, 1) else "",
             "p" + "_".join(map(str, pad)) if any(pad) else "",
+            f"g{self.groups}" if self.groups != 1 else "",
         ]
         return "".join(parts)

@@ -20,6 +20,7 @@ conv to compute it, and no caches. The same goes for columns.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
@@ -27,6 +28,8 @@ from hexconv.spec.conv import Conv2d
 ROW_BLOCK = 8
 COLUMN_BLOCK = 8
 CHANNEL_BLOCK = 32
+REMEMBERED = 1024
+"""Chains whose extents are kept: every closed form asks for them, many times over."""
 
 
 def blocks(size: int, block: int) -> int:
@@ -94,6 +97,7 @@ class Extents:
         return (*outer, ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 
 
+@lru_cache(REMEMBERED)
 def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     """Stored extents of the input and of every conv's output, in order.
 

@@ -17,6 +17,9 @@ def kernel_of(chain: Chain, plan: Plan) -> Kernel:
 
 def refusal(chain: Chain, kernel: Kernel) -> str:
     """Why a kernel doesn't serve a chain; empty if it does. The plain kernel serves all."""
+    grouped = [index for index, conv in enumerate(chain.conv) if conv.groups != 1]
+    if kernel != "plain" and grouped:
+        return f"{kernel} serves convs of one group; chain.conv[{grouped[0]}] has {chain.conv[grouped[0]].groups}"
     return {"plain": "", "hvx": _hvx_refusal(chain), "host": _host_refusal(chain)}[kernel]
 
 

@@ -18,6 +18,7 @@ KNOWN_KEYS = {
         "stride",
         "dilation",
         "padding",
+        "groups",
         "bias",
         "activation",
         "filter_zero_point",

@@ -53,7 +53,7 @@ def _requantize(random: Random, dtype: Dtype, conv: Conv2d, in_channels: int) ->
     if random.integers(8) == 0:
         multiplier, shift = int(random.integers(1, 2**31)), int(random.integers(-31, 31))
         return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
-    typical_sum = 2**13 * sqrt(in_channels * prod(conv.kernel))
+    typical_sum = 2**13 * sqrt(in_channels // conv.groups * prod(conv.kernel))
     shift = round(log2(64 / typical_sum)) + int(random.integers(0, 3))
     return Requantize(
         multiplier=int(random.integers(2**30, 2**31)), shift=shift, zero_point=zero_point, rounding=rounding

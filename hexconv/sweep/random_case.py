@@ -24,6 +24,8 @@ MAC_BUDGET = 8_000_000
 MOST_CONVS, LARGEST_BATCH = 4, 4
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
 LARGEST_OUTPUT, LARGEST_CHANNELS = 48, 192
+GROUP_STYLES, LARGEST_MULTIPLIER = 6, 2
+"""One conv in six is depthwise, with one or two outputs per input; another is in any number of groups."""
 ROW_BLOCK, CHANNEL_BLOCK = 8, 32
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
@@ -70,7 +72,10 @@ def _padding(random: Random, conv: Conv2d) -> Padding:
 def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: float) -> Chain:
     """A chain of given geometry with sizes of its own."""
     channels = [_size(random, LARGEST_CHANNELS * scale, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
-    convs = [replace(conv, out_channels=count) for conv, count in zip(geometry, channels[1:], strict=True)]
+    convs = []
+    for index, conv in enumerate(geometry):
+        groups, channels[index + 1] = _groups(random, *channels[index : index + 2])
+        convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
     # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
     largest = LARGEST_OUTPUT * scale if random.integers(8) else 1
     height, width = (_input_axis(random, convs, axis, _size(random, largest, ROW_BLOCK)) for axis in (0, 1))
@@ -81,6 +86,21 @@ def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: floa
         zero_point=random_zero_point(random, dtype),
         conv=with_arithmetic(random, dtype, convs, channels),
     )
+
+
+def _groups(random: Random, inputs: int, outputs: int) -> tuple[int, int]:
+    """Groups of a conv, and its output channels made to go with them: one; one per input channel; any other number."""
+    style = random.integers(GROUP_STYLES)
+    if style == 0:
+        return inputs, inputs * _one_to(random, LARGEST_MULTIPLIER)
+    if style == 1:
+        # Groups of whole blocks have filters of their own: they are drawn wherever that many channels come to be.
+        whole = inputs // CHANNEL_BLOCK if inputs % CHANNEL_BLOCK == 0 else 1
+        parts = whole if whole > 1 else inputs
+        divisors = [count for count in range(2, parts + 1) if parts % count == 0] or [1]
+        groups = divisors[random.integers(len(divisors))]
+        return groups, -(-outputs // groups) * groups
+    return 1, outputs
 
 
 def _input_axis(random: Random, convs: Sequence[Conv2d], axis: int, output: int) -> int:

@@ -30,7 +30,8 @@ SECONDS = ("seconds", "elapsed_seconds")  # of the kernel; of all that was done 
 
 COLUMNS = (*WHAT, *CHAIN, *PLAN, "kernel_used", *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
 WHOLE = (
-    *("zero_point", "k_split", "h_split"),
+    "zero_point",
+    *(knob for knob, value in asdict(Plan()).items() if isinstance(value, int)),
     *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
 )
 FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")

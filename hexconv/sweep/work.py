@@ -27,8 +27,8 @@ def executed_macs(case: Case) -> int:
     block_rows = [*slabs[1:-1], extents[-1].row_blocks]
     total, times = 0, extents[-1].batch
     for index in reversed(range(len(chain.conv))):
-        conv, output = chain.conv[index], extents[index + 1]
-        row_macs = min(output.columns, output.logical_columns) * conv.out_channels * chain.shapes[index][3]
-        total += times * block_rows[index] * ROW_BLOCK * row_macs * prod(conv.kernel)
+        output = extents[index + 1]
+        row_macs = min(output.columns, output.logical_columns) * prod(chain.filter_shapes[index])
+        total += times * block_rows[index] * ROW_BLOCK * row_macs
         times *= -(-output.channel_blocks // plan.k_split) * -(-block_rows[index] // plan.h_split)
     return total

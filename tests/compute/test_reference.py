@@ -24,8 +24,12 @@ def by_scipy(conv: Conv2d, image: np.ndarray, filter: np.ndarray, zero_point: in
     dilated = np.zeros((*filter.shape[:2], *conv.reach))
     dilated[:, :, ::dh, ::dw] = filter.astype(np.float64) - conv.filter_zero_point
     turned = dilated[:, :, ::-1, ::-1]  # a convolution turns the filter round; a conv2d doesn't
+    inputs, per_group = turned.shape[1], len(turned) // conv.groups
     outputs = [
-        [sum(convolve2d(p, t, "valid") for p, t in zip(planes, taps, strict=True)) for taps in turned]
+        [
+            sum(convolve2d(planes[k // per_group * inputs + c], taps[c], "valid") for c in range(inputs))
+            for k, taps in enumerate(turned)
+        ]
         for planes in images
     ]
     return np.moveaxis(np.array(outputs), 1, 3)[:, ::sh, ::sw]

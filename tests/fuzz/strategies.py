@@ -5,6 +5,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from tests.model.builder import Builder
+from tests.model.quantised import Quantised
+
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 GRIDS = (
     'targets = ["cache", "llvm"]\n[chain]\n[[chain.conv]]\nout_channels = 128\n[plan]\nk_split = [1, 2, 4]\n'
@@ -117,9 +120,51 @@ def _layout_words() -> st.SearchStrategy[str]:
 NOISE = st.one_of(st.text(max_size=200), st.binary(max_size=200).map(lambda noise: noise.decode("utf-8", "replace")))
 CASES = tuple(path.read_text() for path in sorted(SCHEDULES.rglob("*.toml")))
 
+NETWORKS = (
+    'model = "m.onnx"\nnotes = ["a note"]\n[[chain]]\ncase = "01-first"\nconvs = ["a", "b"]\ninput = "x"\n'
+    'output = "y"\nended_by = "output"\nreason = "the model\'s"\n'
+    '[[not_taken]]\nnode = "n"\nop = "Conv"\nreason = "none"\n',
+)
+
+
+def _models() -> tuple[str, ...]:
+    """Small models with a chain each, a character a byte."""
+    floats, integers = Builder("small", (1, 3, 8, 8)), Quantised("q", (1, 4, 6, 6), "uint8")
+    x = floats.node("Relu", [floats.batch_norm(floats.conv("image", (4, 3, 3, 3), "first"), 4)])
+    y = integers.quantize(integers.relu6(integers.qdq("image", (4, 4, 3, 3), 3)), 6 / 255, 0)
+    models = (floats.model(floats.conv(x, (2, 4, 3, 3), "second")), integers.model(y))
+    return tuple(model.SerializeToString().decode("latin-1") for model in models)
+
+
+MODELS = _models()
+
+
+@st.composite
+def _flipped(draw: st.DrawFn) -> str:
+    """A model with some bytes changed, put in or taken out."""
+    content = list(draw(st.sampled_from(MODELS)))
+    for _ in range(draw(st.integers(1, 4))):
+        at, kind = draw(st.integers(0, len(content) - 1)), draw(st.integers(0, 9))
+        part = draw(st.text(st.characters(max_codepoint=255), min_size=1, max_size=2))
+        content[at : at + (0 if kind == 0 else len(part))] = "" if kind == 1 else part
+    return "".join(content)
+
+
+LAYOUT_WORDS = st.one_of(*[_changed(LAYOUTS, _layout_words())] * 9, NOISE)
 TEXTS: dict[str, st.SearchStrategy[str]] = {
     "case": st.one_of(*[_changed(CASES, _values())] * 9, NOISE),
     "grid": st.one_of(*[_changed((*GRIDS, *CASES), _values())] * 9, NOISE),
-    "layout": st.one_of(*[_changed(LAYOUTS, _layout_words())] * 9, NOISE),
+    "layout": LAYOUT_WORDS,
+    "command": LAYOUT_WORDS,
+    "network": st.one_of(*[_changed(NETWORKS, _values())] * 9, NOISE),
+    "onnx": _flipped(),
 }
-SEEDS = {"case": CASES, "grid": (*GRIDS, *CASES), "layout": LAYOUTS}
+SEEDS = {
+    "case": CASES,
+    "grid": (*GRIDS, *CASES),
+    "layout": LAYOUTS,
+    "command": tuple(text for text in LAYOUTS if "--" not in text and text.count("\n") == 5),
+    "network": NETWORKS,
+    "onnx": MODELS,
+}
+"""What the fuzzers start from."""

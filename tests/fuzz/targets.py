@@ -5,16 +5,22 @@ anything large is allocated. Whatever else a target raises is a bug.
 """
 
 import contextlib
+import io
+import re
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
 from hexconv.analyze.predicted import predicted_allocations, predicted_caches
+from hexconv.cli.app import exit_code
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
+from hexconv.model import MANIFEST, Manifest, import_model, write_network
 from hexconv.spec import Case
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.request import requests
@@ -74,25 +80,71 @@ def _number(word: str) -> int | None:
         return None
 
 
-TARGETS: dict[str, Target] = {"case": case, "grid": grid, "layout": layout}
+def command(text: str) -> None:
+    """`hexconv layout` with these words on its command line; what it prints is thrown away."""
+    system, name, shape, dtype, index, *_ = [*text.split("\n"), *[""] * 5]
+    out, err = io.StringIO(), io.StringIO()
+    words = ["layout", system, name, "--shape", shape, "--dtype", dtype, "--at", index, "--draw"]
+    if system == "compare":  # another command, which writes a table
+        return
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = exit_code(words)
+    if code == 2:
+        assert err.getvalue().count("\n") == 1, f"a refusal of some lines: {err.getvalue()[:500]}"
+        raise HexconvError(err.getvalue())
+    assert (code, err.getvalue()) == (0, "")
+
+
+def network(text: str) -> None:
+    """What stands beside the cases of an imported model."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / MANIFEST).write_text(text, encoding="utf-8", newline="")
+        for entry in Manifest.load(Path(folder)).chain:
+            assert re.fullmatch(r"[\w-]+", entry.case), "a name that leaves its folder"
+
+
+def onnx(text: str) -> None:
+    """A model, a byte a character."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "in" / "fuzz.onnx"
+        path.parent.mkdir()
+        path.write_bytes(text.encode("latin-1", "replace"))
+        write_network(import_model(path), Path(folder) / "out", weights=True)
+        assert {entry.name for entry in Path(folder).iterdir()} == {"in", "out"}
+
+
+TARGETS: dict[str, Target] = {
+    "case": case,
+    "grid": grid,
+    "layout": layout,
+    "command": command,
+    "network": network,
+    "onnx": onnx,
+}
+SHARES = {"case": 0.3, "grid": 0.25, "layout": 0.25, "command": 0.05, "network": 0.1, "onnx": 0.05}
+"""Of all inputs: those that take long get fewer."""
 
 
 def accepts(target: Target, text: str) -> bool:
+    """Whether a target accepts a text, or refuses it as it should, in time."""
+    with _in_time():
+        return answers(target, text)
+
+
+def answers(target: Target, text: str) -> bool:
     """Whether a target accepts a text.
 
     Raises:
         AssertionError: its refusal is no line that a terminal can show.
-        TimeoutError: it takes too long.
         Exception: anything else is a bug too.
     """
-    with _in_time():
-        try:
-            target(text)
-        except HexconvError as refusal:
-            line = str(refusal)
-            assert line.isprintable(), f"a refusal that is no line: {line!r}"
-            assert len(line) < LONGEST_LINE, f"a refusal of {len(line)} characters: {line[:200]}"
-            return False
+    try:
+        target(text)
+    except HexconvError as refusal:
+        line = str(refusal)
+        assert line.isprintable(), f"a refusal that is no line: {line!r}"
+        assert len(line) < LONGEST_LINE, f"a refusal of {len(line)} characters: {line[:200]}"
+        return False
     return True
 
 

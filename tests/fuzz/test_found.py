@@ -45,7 +45,7 @@ def test_a_grid_is_answered_soon(name: str) -> None:
 
 def test_a_run_that_needs_more_than_there_is_says_so_and_takes_nothing(tmp_path: Path) -> None:
     """In a process that may have `MOST_BYTES`: it is told before, or finds out at the first array."""
-    (tmp_path / "large.toml").write_text(CHAIN.format([1, 2**13, 2**13, 31]) + CONV.format(1, 1))
+    (tmp_path / "large.toml").write_text(CHAIN.format([1, 2**13, 2**13 - 8, 31]) + CONV.format(1, 1))
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MOST_BYTES},) * 2)"
     program = f"{limited}; from hexconv.cli import main; main(['run', {str(tmp_path / 'large.toml')!r}])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
@@ -67,7 +67,8 @@ def test_a_manifest_names_files_of_its_folder_only(
     (tmp_path / "outside.toml").write_text(good)
     (folder / "inside.toml").write_text(good)
     quoted = "".join(f"\\u{ord(letter):04x}" for letter in name)
-    (folder / "network.toml").write_text(f'[[chain]]\ncase = "{quoted}"\n')
+    entry = f'case = "{quoted}"\nconvs = []\ninput = ""\noutput = ""\nended_by = ""\nreason = ""\n'
+    (folder / "network.toml").write_text(f'model = "m.onnx"\n[[chain]]\n{entry}')
     assert exit_code(["best", str(folder), "-o", str(tmp_path / "out")]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1

@@ -93,6 +93,7 @@ def not_taken(model: onnx.ModelProto, folder: Path) -> str:
         (("N", 4, 8, 8), (4, 4, 3, 3), {}, "its input is [N, 4, 8, 8], of open size; say --shape INPUT=N,C,H,W"),
         ((1, 4, 8, 8), (4, 4, 3, 3), {"pads": [0, -1, 0, 0]}, "padding of [0, -1, 0, 0]"),
         ((1, 4, 8, 8), (4, 3, 3, 3), {}, "1 groups of 3 channels over an input of 4"),
+        ((1, 4, 8, 8), (3, 2, 3, 3), {"group": 2}, "2, which leaves 1 of the 3 channels of its output"),
         ((1, 4, 2, 2), (4, 4, 5, 5), {"pads": [0] * 4}, "reads 5 rows"),
     ],
 )

@@ -57,6 +57,16 @@ def test_all_that_folds_into_a_conv(tmp_path: Path) -> None:
     assert max(chain_errors(model, found)) < NEAR
 
 
+@pytest.mark.parametrize(("groups", "channels"), [(8, 8), (8, 16), (2, 12), (4, 4)])
+def test_groups(groups: int, channels: int, tmp_path: Path) -> None:
+    net = Builder("groups", (1, 8, 12, 10))
+    x = net.relu6(net.conv("image", (channels, 8 // groups, 3, 3), group=groups))
+    model = net.model(net.conv(x, (6, channels // 2, 1, 1), group=2))
+    found = saved(model, tmp_path)
+    assert [conv.groups for conv in found.cases[0].chain.conv] == [groups, 2]
+    assert max(chain_errors(model, found)) < NEAR
+
+
 def test_float16_chains(tmp_path: Path) -> None:
     net = Builder("half", (1, 8, 12, 12), TensorProto.FLOAT16)
     x = net.node("Relu", [net.conv("image", (8, 8, 3, 3))])

@@ -125,6 +125,27 @@ def test_convs_larger_than_any_case_are_not_taken(tmp_path: Path, capsys: Captur
     assert "less than or equal to 1048576" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("quantised", [False, True], ids=["float", "integer"])
+@pytest.mark.parametrize("shape", [(4, 4, 1, 1), (3,), (1,), ()], ids=str)
+def test_a_bias_that_is_none_of_every_channel_is_not_taken(
+    shape: tuple[int, ...], quantised: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    net = Quantised("b", (1, 4, 6, 6), "uint8") if quantised else Builder("b", (1, 4, 6, 6))
+    if quantised:
+        model = net.model(net.quantize(net.qdq("image", (4, 4, 1, 1), 1), 6 / 255, 0))
+        name = next(node for node in model.graph.node if node.op_type == "Conv").input[2]
+        name = next(node for node in model.graph.node if list(node.output) == [name]).input[0]
+    else:
+        model = net.model(net.batch_norm(net.conv("image", (4, 4, 1, 1), "conv"), 4))
+        name = model.graph.node[0].input[2]
+    bias = next(constant for constant in model.graph.initializer if constant.name == name)
+    bias.CopyFrom(numpy_helper.from_array(np.ones(shape, numpy_helper.to_array(bias).dtype), name))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--weights"]) in (1, 2)
+    said = "".join(capsys.readouterr())
+    assert "bias" in said or "shape" in said
+
+
 def test_a_long_line_of_constants_is_no_recursion(tmp_path: Path) -> None:
     net = Builder("deep", (1, 1, 2, 2))
     x = net.constant([[[[2.0]]]], "float32")

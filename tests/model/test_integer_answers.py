@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.sweep import judge
+from hexconv.sweep.verdict import judge
 from tests.model.answers import chain_answer, integer_errors, nhwc, saved, tensors_of
 from tests.model.quantised import Quantised
 
@@ -38,6 +38,15 @@ def test_only_few_outputs_are_a_neighbour_and_the_sums_themselves_are_exact(tmp_
     assert set(difference) <= {0, 1}
     assert difference[1] < 0.01 * answer.size
     assert len(np.unique(answer)) > 100
+
+
+def test_quantised_groups_are_within_one_of_onnx(tmp_path: Path) -> None:
+    net = Quantised("groups", (1, 8, 10, 10), "uint8")
+    x = net.qlinear("image", (16, 1, 3, 3), (120, 9, 130), group=8, filter_dtype="int8")
+    model = net.model(net.qlinear(x, (12, 8, 3, 3), (130, 0, 120), group=2, filter_dtype="int8"))
+    found = saved(model, tmp_path)
+    assert [conv.groups for conv in found.cases[0].chain.conv] == [8, 2]
+    assert max(integer_errors(model, found)) <= 1
 
 
 def test_conv_integer_is_exact(tmp_path: Path) -> None:

@@ -80,24 +80,17 @@ def test_espcn_is_one_chain_up_to_its_rearrangement(tmp_path: Path) -> None:
     assert found.network.chain[0].ended_by == "DepthToSpace"
 
 
-def test_mobilenet_v2_is_parted_by_its_depthwise_convs_and_shortcuts(tmp_path: Path) -> None:
+def test_mobilenet_v2_is_parted_by_its_shortcuts_alone(tmp_path: Path) -> None:
     found = imported(mobilenet_v2(), tmp_path)
-    # 17 blocks have a depthwise conv each; 16 of them a 1x1 up, all a 1x1 down; a stem and a last conv besides.
-    assert (found.network.taken, len(found.network.not_taken)) == (35, 17)
-    assert all("depthwise" in conv.reason for conv in found.network.not_taken)
-    # A down goes on with the next up unless a shortcut reads its result too: after the first block, and at the end.
-    assert [chain.convs for chain in found.network.chain if len(chain.convs) > 1] == [
-        ("block1.0.down", "block2.0.up"),
-        ("block7.0.down", "last"),
-    ]
-    assert Counter(chain.ended_by for chain in found.network.chain) == {
-        "Conv": 17,
-        "Add": 10,
-        "branch": 5,
-        "GlobalAveragePool": 1,
-    }
-    ups = [case.chain.conv[-1] for case in found.cases if case.name.endswith("up")]
-    assert {up.activation for up in ups} == {"relu6"}
+    # 17 blocks of up, depthwise and down, the first without an up; a stem and a last conv besides.
+    assert (found.network.taken, found.network.not_taken) == (52, ())
+    # 10 blocks end in a shortcut's sum. The first block of a stage is read twice if the stage has a second one: 5 are.
+    assert Counter(chain.ended_by for chain in found.network.chain) == {"Add": 10, "branch": 5, "GlobalAveragePool": 1}
+    assert [len(chain.convs) for chain in found.network.chain] == [6, *[3] * 14, 4]
+    up, depthwise, down = found.cases[1].chain.conv
+    assert (up.groups, depthwise.groups, down.groups) == (1, 144, 1)
+    assert [conv.activation for conv in (up, depthwise, down)] == ["relu6", "relu6", "none"]
+    assert found.cases[2].chain.shapes == ((1, 56, 56, 24), (1, 56, 56, 144), (1, 28, 28, 144), (1, 28, 28, 32))
 
 
 @pytest.mark.parametrize("network", [vgg_16, resnet_18, mobilenet_v2], ids=lambda network: network.__name__)

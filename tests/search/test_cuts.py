@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -13,6 +14,7 @@ from hexconv.search.pieces import piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan
 from tests.strategies import chains
 
+README = Path(__file__).parents[2] / "README.md"
 SAME = Conv2d(out_channels=64, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
 
 
@@ -94,3 +96,22 @@ def test_the_row_of_64x64x128_in_one_mebibyte() -> None:
     assert (cuts.best.footprint_bytes, cuts.best.traffic_bytes) == (737280, 17696768)
     assert (cuts.margin.footprint_bytes, cuts.margin.over_bytes) == (1064960, 16384)
     assert cuts.margin.traffic_bytes == 12978176
+
+
+@pytest.mark.parametrize("mebibytes", [1, 2, 4])
+def test_the_readme_has_these_rows(mebibytes: int) -> None:
+    three = Conv2d(out_channels=128, kernel=(3, 3))
+    chain, question = Chain(input=(1, 64, 64, 128), conv=(three, three)), Question(mebibytes << 20)
+    fused, cuts = best_plan(chain, question), best_cuts(chain, question)
+    assert cuts.best is not None
+    whole = f"nothing fits: {fused.smallest.footprint_bytes} at least"
+    if fused.best:
+        traffic = "" if len(cuts.best.pieces) == 1 else f", {fused.best.traffic_bytes}"
+        whole = f"`{fused.best.plan.slug}`{traffic}"
+    pieces = " \\| ".join(piece.name for piece in cuts.best.pieces) if len(cuts.best.pieces) > 1 else "the same"
+    needed = ", all that is needed" if cuts.best.traffic_bytes == fused.proof.lower_bound else ""
+    less = "nothing has less"
+    if cuts.margin:
+        less = f"{cuts.margin.footprint_bytes} bytes of VTCM, {cuts.margin.over_bytes} too many"
+    row = f"| {mebibytes} MiB | {whole} | {pieces} | {cuts.best.traffic_bytes}{needed} | {less} |"
+    assert row in README.read_text(encoding="utf-8").splitlines()

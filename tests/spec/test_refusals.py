@@ -50,6 +50,18 @@ REFUSED = {
         "2 rows",
         "1 rows",
     ),
+    "uneven-groups": (
+        CHAIN + CONV + "groups = 5\n",
+        "chain.conv[0].groups",
+        "leaves 2 of the 32 channels",
+        "divisor of 32",
+    ),
+    "groups-of-outputs": (
+        CHAIN + CONV.replace("32", "8") + "groups = 16\n",
+        "groups",
+        "8 channels of its output",
+        "of 8",
+    ),
     "zero-split": (CHAIN + CONV + "[plan]\nk_split = 0\n", "plan.k_split", "got 0", "greater than"),
     "k-split-too-large": (CHAIN + CONV + "[plan]\nk_split = 2\n", "plan.k_split", "got 2", "1 to 1"),
     "h-split-too-large": (CHAIN + CONV + "[plan]\nh_split = 2\n", "plan.h_split", "got 2", "1 to 1"),

@@ -43,6 +43,10 @@ def features(case: Case) -> Iterator[str]:
         yield from (f"stride {conv.stride}", f"dilation {conv.dilation}", f"activation {conv.activation}")
         sides = {conv.padding.top, conv.padding.left, conv.padding.bottom, conv.padding.right}
         yield f"padding of conv {index}: {'none' if sides == {0} else 'asymmetric' if len(sides) > 1 else 'even'}"
+        inputs = chain.filter_shapes[index][1]
+        yield "one group" if conv.groups == 1 else "depthwise" if inputs == 1 else "groups"
+        if conv.groups > 1:
+            yield f"groups of {'whole blocks' if inputs % 32 == 0 else 'other sizes'}"
         if chain.is_integer:
             yield f"rounding {conv.requantize.rounding if conv.requantize else 'none'}"
             yield f"{chain.dtype} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
@@ -65,6 +69,7 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *(f"{name} {pair}" for name in ("stride", "dilation") for pair in pairs),
         *(f"padding of conv {index}: {kind}" for index in range(4) for kind in ("none", "asymmetric")),
         *("bias True", "bias False", "activation relu", "activation relu6", "activation none"),
+        *("one group", "depthwise", "groups", "groups of whole blocks", "groups of other sizes"),
         *("rounding away", "rounding up", "rounding none"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }
