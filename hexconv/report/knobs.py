@@ -85,7 +85,7 @@ def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
     listings = [annotated_tir(case, lower_case(case), "") for case in cases]
     nests = [skeleton(listing) for listing in listings]
     for plan, nest in zip((before, after), nests[:1] if nests[0] == nests[1] else nests, strict=False):
-        yield from ("", f"`{_stated(knob, plan)}`:", "", "```python", *nest, "```")
+        yield from ("", f"`{_stated(knob, plan)}`:", "", "```text", *nest, "```")
     if nests[0] == nests[1]:
         told = f"`{_stated(knob, after)}` has the same loops; other lines differ:"
         yield from ("", told, "", "```diff", *_changes(listings[0], listings[1]), "```")
