@@ -24,6 +24,8 @@ CASES = {
     "a value that clears the terminal": CHAIN.format([1] * 4) + 'dtype = "\\u001b[2J"\n' + CONV.format(1, 1),
     "a kernel as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**19, 1]),
     "two kernels as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**18, 1]) * 2,
+    "taps far from each other in a large image": CHAIN.format([1, 2**20, 1, 1])
+    + (CONV.format(1, [2, 1]) + f"dilation = [{2**17}, 1]\n") * 2,
     "many strides of a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**13, 1]) * 3,
     "plans by the million that might fit": CHAIN.format([1, 2**16, 1, 1])
     + CONV.format(2**13, 1)
