@@ -16,10 +16,10 @@ from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
 from hexconv.report import run_csv, run_row
 from hexconv.run.copies import Copies, Moment
-from hexconv.run.measure import Target, run_case, runner_of
+from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS
-from hexconv.spec import Case
+from hexconv.spec import Case, Target
 
 Row = dict[str, Any]
 
@@ -53,7 +53,7 @@ def run(
         seconds: the time that one run on the simulator has.
         json: print JSON instead of a table.
     """
-    loaded = load_cases(cases)
+    loaded = load_cases(cases, target)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
     if save and seeds > 1:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -18,12 +17,10 @@ from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
-from hexconv.spec import Case, Chain, kernel_of
+from hexconv.spec import Case, Chain, Target, kernel_of
 
 HOMES = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
-
-Target = Literal["llvm", "hexagon"]
 
 
 @dataclass(frozen=True)
