@@ -2,7 +2,9 @@
  *
  * As early as possible, as late as possible, or at random: at its start or at any later call of the engine. Until then the
  * target is poison, so that a kernel that reads too early reads poison. Nothing else may write the target: it is looked at
- * when the copy is performed, and again, with the source, which must not change, when the copy is waited for. The host builds this file too, for runs on the machine itself.
+ * when the copy is performed, and again, with the source, which must not change, when the copy is waited for.
+ *
+ * The host builds this file too, for runs on the machine itself.
  */
 #include <stdbool.h>
 #include <stddef.h>
