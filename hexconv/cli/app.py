@@ -6,9 +6,16 @@ from cyclopts import App, CycloptsError
 
 from hexconv.errors import HexconvError, one_line
 
+HELP = """From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
+
+A case file (TOML) says what is computed and how; begin with `hexconv cache schedules/split-3x3.toml`, or with the
+tutorial in hexconv/docs/tutorial.md. Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a
+missing tool: one line that says what was asked, what is true and what to change).
+"""
+
 app = App(
     name="hexconv",
-    help="From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.",
+    help=HELP,
     help_format="markdown",
     result_action="return_value",
     default_parameter=None,

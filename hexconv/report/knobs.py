@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
-from hexconv.errors import InputError
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import own_cost
 from hexconv.report.listing import Block, module_of
@@ -25,8 +24,11 @@ CONV = Conv2d(out_channels=64, kernel=(3, 3))
 FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
-TURNED: dict[str, tuple[Any, ...]] = {"k_split": (2,), "h_split": (2,), "arch": ()}
-"""To what the knobs are turned that are no words; one that has no loops to show is only told of."""
+AVX2 = Plan(kernel="host", simd="avx2")
+BASES = {"halo": Plan(order="h_outer"), "kernel": Plan(simd="avx2"), "threads": AVX2, "simd": AVX2}
+"""What else a plan says where a knob is turned that has an effect only there, or that would follow this machine."""
+
+OF_THIS_MACHINE = "auto"
 
 MOST_LINES, MOST_CHANGES = 28, 12
 HEADER = """# Knobs
@@ -57,20 +59,24 @@ def _told() -> dict[str, str]:
 
 
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
-    """Plans before and after: every value but the default, with the stripes outermost where it needs them there."""
+    """Plans before and after."""
+    before = BASES.get(knob, Plan())
+    for value in _values(knob):
+        yield before, replace(before, **{knob: value})
+
+
+def _values(knob: str) -> tuple[Any, ...]:
+    """Every other word that means the same on every machine; 2 for a number; nothing for what has no loops to show."""
     (field,) = (field for field in fields(Plan) if field.name == knob)
-    values = TURNED.get(knob, get_args(field.type)[1:])
-    for value in values:
-        try:
-            yield Plan(), replace(Plan(), **{knob: value})
-        except InputError:
-            before = Plan(order="h_outer")
-            yield before, replace(before, **{knob: value})
+    if get_origin(field.type) is Literal:
+        usual = getattr(BASES.get(knob, Plan()), knob)
+        return tuple(word for word in get_args(field.type) if word not in (usual, OF_THIS_MACHINE))
+    return (2,) if isinstance(getattr(Plan(), knob), int) else ()
 
 
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
     """Costs and nests, before and after."""
-    chain = INTEGER if knob == "kernel" else FLOAT
+    chain = INTEGER if "hvx" in (before.kernel, after.kernel) else FLOAT
     yield f"| | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
     yield "|---|---:|---:|"
     cases = [Case("example", chain, plan) for plan in (before, after)]
@@ -79,7 +85,7 @@ def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
     listings = [annotated_tir(case, lower_case(case), "") for case in cases]
     nests = [skeleton(listing) for listing in listings]
     for plan, nest in zip((before, after), nests[:1] if nests[0] == nests[1] else nests, strict=False):
-        yield from ("", f"`{_stated(knob, plan)}`:", "", "```python", *nest, "```")
+        yield from ("", f"`{_stated(knob, plan)}`:", "", "```text", *nest, "```")
     if nests[0] == nests[1]:
         told = f"`{_stated(knob, after)}` has the same loops; other lines differ:"
         yield from ("", told, "", "```diff", *_changes(listings[0], listings[1]), "```")
@@ -98,8 +104,10 @@ def _changes(before: str, after: str) -> list[str]:
 
 
 def _stated(knob: str, plan: Plan) -> str:
-    """The knob as a case file has it, and the order of loops if that is not the usual one."""
-    knobs = dict.fromkeys(("order", knob) if plan.order != "k_outer" else (knob,))
+    """The knob as a case file has it, behind those that it needs."""
+    base, usual = BASES.get(knob, Plan()), Plan()
+    needed = [field.name for field in fields(Plan) if getattr(base, field.name) != getattr(usual, field.name)]
+    knobs = dict.fromkeys((*needed, knob))
     values = ((name, getattr(plan, name)) for name in knobs)
     return ", ".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values)
 

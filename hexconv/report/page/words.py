@@ -17,6 +17,7 @@ def chain_words(chain: Chain) -> str:
         (rows, columns), stride, dilation = conv.kernel, conv.stride, conv.dilation
         extra = f", stride {stride[0]}×{stride[1]}" if stride != (1, 1) else ""
         extra += f", dilation {dilation[0]}×{dilation[1]}" if dilation != (1, 1) else ""
+        extra += f", {conv.groups} groups" if conv.groups > 1 else ""
         extra += ", padded" if conv.padding != type(conv.padding)() else ""
         steps.append(f"{rows}×{columns} conv, {conv.out_channels} channels{extra}")
     ends = ["×".join(map(str, chain.shapes[at])) for at in (0, -1)]
