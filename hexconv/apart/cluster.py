@@ -42,7 +42,9 @@ def _client(address: str) -> Any:
         distributed = importlib.import_module("distributed")
     except ImportError:
         raise ToolMissing(f"--scheduler needs dask.distributed, which is not installed: {INSTALL}") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # A lost worker is this sweep's to tell of. The client's logger has a level of its own.
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:

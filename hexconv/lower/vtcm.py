@@ -44,7 +44,7 @@ def capacity_bytes(arch: str) -> int:
     """
     known = capacities_bytes()
     if arch not in known:
-        raise InputError.no_such("plan.arch", arch, known)
+        raise InputError("plan.arch", arch, "one of " + ", ".join(known))
     return known[arch]
 
 
