@@ -104,6 +104,7 @@ def cases(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, storage: tuple[str,
         order=order,
         halo=halo,
         filters=draw(st.sampled_from(("per_tile", "resident"))),
+        buffering=draw(st.sampled_from(("single", "double"))),
         storage=draw(st.sampled_from(storage)),
     )
     return Case("drawn", chain, plan)

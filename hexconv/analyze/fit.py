@@ -97,7 +97,15 @@ def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
 
 
 def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
-    """For each split the largest smaller value that fits, both splits where neither does alone, and a larger VTCM."""
+    """What brings a plan under, by one knob where that is enough, and a larger VTCM.
+
+    For each split the largest smaller value that fits, both splits where neither does alone; one slot instead of two,
+    filters by the tile instead of whole.
+    """
+    words = [("buffering", "single"), ("filters", "per_tile")]
+    for knob, value in words:
+        if getattr(plan, knob) != value:
+            yield from _first_that_fits(chain, [replace(plan, **{knob: value})], capacity, knob)
     smaller_k, smaller_h = _smaller(plan.k_split), _smaller(plan.h_split)
     alone = (
         *_first_that_fits(chain, [replace(plan, k_split=k) for k in smaller_k], capacity, "k_split"),

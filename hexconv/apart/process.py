@@ -27,6 +27,7 @@ from hexconv.errors import RunFailed
 
 LOOK_SECONDS = 0.05
 START_SECONDS = 300.0
+LAST_SECONDS = 10.0
 TRIES = 3
 JOBS_PER_PROCESS = 200
 """Then a fresh one takes over: every compiled case leaves its code in its process."""
@@ -151,8 +152,7 @@ class _Process:
         process = cls(popen, said)
         if process._answers(START_SECONDS) and process.stdout.readline() == b"ready\n":
             return process
-        process.kill()
-        status = popen.wait()
+        status = process._status()
         if status == -signal.SIGKILL:
             return process  # its job will find it dead, and be done by another one
         words = process._last_words(0)
@@ -191,7 +191,7 @@ class _Process:
 
     def _death(self, heard: int) -> Ending:
         """What became of a process that gave no answer."""
-        status = self.popen.wait()
+        status = self._status()
         if status == -signal.SIGKILL:
             return Ending("killed")
         if status != -signal.SIGABRT:
@@ -200,6 +200,14 @@ class _Process:
         words = self._last_words(heard)
         how = "out_of_memory" if "bad_alloc" in words or "out of memory" in words else "crashed"
         return Ending(how, reason=f"its process ended with SIGABRT: {words}")
+
+    def _status(self) -> int:
+        """The exit status of a process that says nothing more; it is ended if it goes on all the same."""
+        try:
+            return self.popen.wait(LAST_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.popen.wait()
 
     def _answers(self, seconds: float) -> bool:
         """Whether there is something to read, or nothing more to come."""

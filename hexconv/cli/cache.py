@@ -25,7 +25,7 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
         csv: also write the table there.
         json: print JSON instead of a table.
     """
-    loaded = load_cases(cases)
+    loaded = load_cases(cases, "hexagon")
     judged = [_judge(case) for case in loaded]
     if csv:
         write_text(csv, cache_csv(judged))

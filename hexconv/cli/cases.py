@@ -7,18 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from hexconv.errors import InputError
-from hexconv.spec import Case
+from hexconv.spec import Case, Target
 
 
-def load_cases(paths: Sequence[Path]) -> list[Case]:
+def load_cases(paths: Sequence[Path], target: Target | None = None) -> list[Case]:
     """Read all case files before anything is done with one.
+
+    Args:
+        paths: of the files.
+        target: where files that state no plan get the fastest kernel that serves them.
 
     Raises:
         InputError: no file was named, one can't be used, or two have the same name.
     """
     if not paths:
         raise InputError("CASE", "nothing", "one or more case files, such as schedules/baseline-1x1.toml")
-    cases = [Case.load(path) for path in paths]
+    cases = [Case.load(path, target) for path in paths]
     names = [case.name for case in cases]
     for case in cases:
         if names.count(case.name) > 1:

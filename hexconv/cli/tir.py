@@ -25,7 +25,7 @@ def tir(
         json: print what was written as JSON.
     """
     written = []
-    for path, case in zip(cases, load_cases(cases), strict=True):
+    for path, case in zip(cases, load_cases(cases, "hexagon"), strict=True):
         lowered = lower_case(case)
         agrees = cache_usage(case, lowered).agrees
         agreement = "as the closed form predicts" if agrees else "NOT as the closed form predicts"

@@ -41,5 +41,18 @@ def _called(node: tirx.Evaluate) -> tirx.Evaluate:
     name = FUNCTIONS.get(call.op) if isinstance(call, Call) else None
     if name is None:
         return node
-    arguments = call.args[:4] if call.op.same_as(queues.COPY) else call.args
-    return tirx.Evaluate(tirx.call_extern("int32", name, *arguments))
+    if not call.op.same_as(queues.COPY):
+        return tirx.Evaluate(tirx.call_extern("int32", name, *call.args))
+    queue, target, source, size_bytes, _bypass = call.args
+    return tirx.Evaluate(tirx.call_extern("int32", name, queue, _pointer(target), _pointer(source), size_bytes))
+
+
+def _pointer(address: Call) -> Call:
+    """The same address, from the start of its buffer: TVM's passes then know that all of the buffer may be meant.
+
+    They take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than what they
+    see accessed.
+    """
+    element = address.args[0]
+    offset_bytes = element.indices[0] * tvm.DataType(element.source.dtype).itemsize
+    return Call("tirx.handle_add_byte_offset", [element.source.data, offset_bytes], ret_ty=address.ty)

@@ -71,7 +71,7 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
         Unsupported: a workspace whose size isn't known before the run.
     """
     target = hexagon_target(isa)
-    finished = _finished(vtcm.place_in_vtcm(call_engine(_flattened(module))), target)
+    finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
     workspaces = _workspaces(finished)
     return HexagonObject(
         isa=isa,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import tvm
 
+from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
 from hexconv.spec import Case, refusal
@@ -19,6 +20,7 @@ LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?),
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
 VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
 RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
+QUEUED = re.compile(r"^T\.(dma_\w+)\((\d+)(.*)\)$")
 INDENT = 4
 
 
@@ -74,15 +76,19 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _body(lowered: Lowered) -> Iterator[str]:
     """The script, commented."""
     memories = {memory.name: memory for memory in lowered.allocations}
+    convs = sum(argument.name.startswith("filter") for argument in lowered.module["main"].params)
     script = lowered.labelled.script().splitlines()
     lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
-    for line in _with_grids(list(_with_comments(lines, memories))):
+    for line in _with_grids(list(_with_comments(lines, memories, convs))):
         yield " " * INDENT * line.depth + line.text if line.text else ""
 
 
-def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> Iterator[Line]:
+def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:
     """Each part of the chain and each allocation under a comment; annotations taken out."""
     for line in lines:
+        if queued := QUEUED.match(line.text):
+            yield from _queued(queued, line.depth, convs)
+            continue
         if (loop := LOOP.match(line.text)) and loop[4]:
             if part := re.search(rf'"{PART}": "([^"]*)"', loop[5]):
                 yield Line(line.depth, f"# {part[1]}")
@@ -93,6 +99,23 @@ def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation]) -> It
         if comment := _memory_comment(line.text, memories):
             yield Line(line.depth, comment)
         yield Line(line.depth, RETYPED.sub(lambda view: _spelled_out(view, memories), line.text))
+
+
+def _queued(call: re.Match[str], depth: int, convs: int) -> Iterator[Line]:
+    """An operation on a queue, under a comment that says what it is about, in words that TVM's parser knows.
+
+    before:  T.dma_wait(1, 1)
+    after:   # wait for copies of filter1, all but the youngest 1
+             T.evaluate(T.call_intrin("int32", "tirx.dma_wait", 1, 1))
+    """
+    name, queue, rest = call.groups()
+    tensor = queues.tensor_of(int(queue), convs)
+    if name == "dma_start_group":
+        yield Line(depth, f"# start copies of {tensor}")
+    if name == "dma_wait":
+        left = rest.removeprefix(", ")
+        yield Line(depth, f"# wait for copies of {tensor}" + ("" if left == "0" else f", all but the youngest {left}"))
+    yield Line(depth, f'T.evaluate(T.call_intrin("int32", "tirx.{name}", {queue}{rest}))')
 
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:

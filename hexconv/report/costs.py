@@ -55,7 +55,7 @@ def own_cost(case: Case) -> PlanCost:
 
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
-    """A case's plan under other splits, `k_split` varying fastest; only the plain kernel takes it."""
+    """A case's plan under other splits, `k_split` varying fastest; `h_split` alone where the kernel isn't plain."""
     space = _space(case, (case.plan,), MOST_SPLITS)
     if kernel_of(case.chain, case.plan) != "plain":
         return _costs(case, (_of_kernel(case, space.plan(number)) for number in range(space.size)))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -12,17 +11,16 @@ from hexconv.errors import Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
+from hexconv.run.copies import ANY_MOMENT, Copies
 from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
-from hexconv.spec import Case, Chain, kernel_of
+from hexconv.spec import Case, Chain, Target, kernel_of
 
 HOMES = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
-
-Target = Literal["llvm", "hexagon"]
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,16 @@ class Run:
     vtcm_bytes: int | None
 
 
-def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS) -> Runner:
+def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
     """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
 
     Args:
         case: the case.
         target: `llvm` or `hexagon`.
         seconds: the time that a run on the simulator has.
+        copies: when asynchronous copies are performed.
     """
-    return Host() if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds)
+    return Host(copies) if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds, copies=copies)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:

@@ -4,7 +4,7 @@ from hexconv.spec.case import Case
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.extents import Extents, tensor_extents
-from hexconv.spec.kernel import kernel_of, refusal
+from hexconv.spec.kernel import Target, fastest_plan, kernel_of, refusal
 from hexconv.spec.plan import Plan
 from hexconv.spec.requantize import Requantize
 
@@ -16,6 +16,8 @@ __all__ = [
     "Padding",
     "Plan",
     "Requantize",
+    "Target",
+    "fastest_plan",
     "kernel_of",
     "refusal",
     "tensor_extents",

@@ -12,6 +12,7 @@ from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
+from hexconv.spec.kernel import Target, fastest_plan
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint
@@ -22,10 +23,10 @@ MOST_STEPS = 2**19
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CaseFile:
-    """The tables of a case file."""
+    """The tables of a case file; without a plan the case gets one that is fit for where it runs."""
 
     chain: Chain
-    plan: Plan = Plan()
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -55,25 +56,30 @@ class Case:
         _check_steps(self.chain, self.plan)
 
     @classmethod
-    def load(cls, path: Path) -> "Case":
+    def load(cls, path: Path, target: Target | None = None) -> "Case":
         """Read one case file.
+
+        Args:
+            path: of the file.
+            target: where a file that states no plan gets the fastest kernel that serves it (`fastest_plan`); without a
+                target it gets the plan of all defaults.
 
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.
         """
-        return cls.parse(read_text(path), name=path.stem, where=str(path))
+        return cls.parse(read_text(path), name=path.stem, where=str(path), target=target)
 
     @classmethod
-    def parse(cls, text: str, name: str, where: str = "case") -> "Case":
-        """Read a case from TOML text; `where` names its source in errors."""
-        return cls.of(parse_table(text, where), name, where)
+    def parse(cls, text: str, name: str, where: str = "case", target: Target | None = None) -> "Case":
+        """Read a case from TOML text; `where` names its source in errors, `target` is as in `load`."""
+        return cls.of(parse_table(text, where), name, where, target)
 
     @classmethod
-    def of(cls, table: dict[str, Any], name: str, where: str = "case") -> "Case":
-        """Read a case from a TOML table."""
+    def of(cls, table: dict[str, Any], name: str, where: str = "case", target: Target | None = None) -> "Case":
+        """Read a case from a TOML table; `target` is as in `load`."""
         try:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
-            return cls(name, file.chain, file.plan)
+            return cls(name, file.chain, file.plan or fastest_plan(file.chain, target))
         except ValidationError as error:
             raise first_complaint(error).within(where) from None
         except InputError as error:

@@ -1,7 +1,23 @@
-"""Which kernel a chain gets: the one that its plan asks for, where that serves it."""
+"""Which kernel a chain gets: the one that its plan asks for, where that serves it.
+
+A case file that states no plan at all leaves the choice to us. It then gets the fastest kernel that is legal where it
+runs:
+
+    uint8, int8      on Hexagon hvx where that serves the chain, else plain; elsewhere plain
+    float32          on this machine (llvm) host, with all of its processors; elsewhere plain
+    float16          plain
+
+A file that states a plan, be it one knob, or none under the heading, means the documented strategy unless it names
+another kernel: its knobs are that strategy's.
+"""
+
+import os
+from typing import Literal
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.plan import Kernel, Plan
+from hexconv.spec.plan import MOST_THREADS, Kernel, Plan
+
+Target = Literal["llvm", "hexagon"]
 
 
 def kernel_of(chain: Chain, plan: Plan) -> Kernel:
@@ -13,6 +29,21 @@ def kernel_of(chain: Chain, plan: Plan) -> Kernel:
     ('plain', 'host')
     """
     return "plain" if refusal(chain, plan.kernel) else plan.kernel
+
+
+def fastest_plan(chain: Chain, target: Target | None) -> Plan:
+    """The plan of a chain for which none was stated; without a target, all defaults.
+
+    >>> from hexconv.spec.conv import Conv2d
+    >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
+    >>> [fastest_plan(chain, target).kernel for target in ("llvm", "hexagon", None)]
+    ['host', 'plain', 'plain']
+    """
+    if target == "llvm" and not refusal(chain, "host"):
+        return Plan(kernel="host", threads=min(os.cpu_count() or 1, MOST_THREADS))
+    if target == "hexagon" and not refusal(chain, "hvx"):
+        return Plan(kernel="hvx")
+    return Plan()
 
 
 def refusal(chain: Chain, kernel: Kernel) -> str:

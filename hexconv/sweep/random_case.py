@@ -128,6 +128,7 @@ def _plan(random: Random, chain: Chain) -> Plan:
         order=order,
         halo=halo,
         filters="resident" if random.integers(2) else "per_tile",
+        buffering="double" if random.integers(2) else "single",
         storage="vtcm" if random.integers(4) == 0 else "global",
     )
 

@@ -60,6 +60,19 @@ def test_every_lever_brings_it_under_and_one_step_less_does_not() -> None:
         assert not vtcm_fit(case.chain, replace(case.plan, **less)).fits
 
 
+def test_knobs_that_are_words_are_levers_too() -> None:
+    """Whole filters and second slots are given up where that alone is enough; the splits stay on offer."""
+    knobs = 'k_split = 2\norder = "h_outer"\nfilters = "resident"\nbuffering = "double"'
+    case, fit = fit_of(CASE.replace("k_split = 2", knobs).replace("h_split = 4", "h_split = 2"))
+    assert not fit.fits
+    levers = [lever for lever in fit.levers if "arch" not in lever.knobs]
+    assert {"buffering": "single"} in [lever.knobs for lever in levers]
+    for lever in levers:
+        changed = vtcm_fit(case.chain, replace(case.plan, **lever.knobs))
+        assert changed.fits
+        assert changed.demand_bytes == lever.demand_bytes
+
+
 def test_both_splits_are_offered_where_neither_does_alone() -> None:
     case, fit = fit_of(CASE.replace("64, 16, 32", "64, 48, 32"))
     (both,) = [lever for lever in fit.levers if "arch" not in lever.knobs]

@@ -14,6 +14,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.request import requests
+from hexconv.sweep.rows import GOOD
 
 GRID = """
 targets = ["cache", "llvm"]
@@ -34,7 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grid that was swept to CSV."""
     folder = tmp_path_factory.mktemp("grid")
     (folder / "grid.toml").write_text(GRID)
-    assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv")]) == 0
+    assert (
+        exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv"), "--workers", "1"])
+        == 0
+    )
     return folder
 
 
@@ -99,7 +103,8 @@ def test_a_terminal_sees_rate_estimate_and_failures(folder: Path) -> None:
     (folder / "slow.toml").write_text(text)
     command = [sys.executable, "-m", "hexconv", "sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv")]
     driver, terminal = pty.openpty()
-    with subprocess.Popen([*command, "--memory", "30MiB"], stdout=subprocess.PIPE, stderr=terminal, text=True) as sweep:
+    command += ["--memory", "30MiB", "--workers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True) as sweep:
         os.close(terminal)
         seen = b""
         try:
@@ -118,6 +123,30 @@ def test_a_terminal_sees_rate_estimate_and_failures(folder: Path) -> None:
     assert "2 failures" in text
     assert re.search(r"\d\.\d (rows/s|s/row)", text)
     assert re.search(r"\d:\d\d:\d\d", last)
+
+    # What a limit has ended is done again under another one; what was refused is not.
+    assert exit_code(["sweep", str(folder / "slow.toml"), "--out", str(folder / "slow.csv"), "--workers", "1"]) == 0
+    assert list(pd.read_csv(folder / "slow.csv")["status"]) == ["holds", "holds", "refused"]
+
+
+def test_a_missing_simulator_stops_the_sweep_and_is_no_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "grid.toml").write_text('targets = "hexagon"' + GRID.replace('targets = ["cache", "llvm"]', ""))
+    assert exit_code(["sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "t.csv"), "--workers", "1"]) == 2
+    assert "qemu-hexagon is not on PATH" in capsys.readouterr().err
+    rows = [json.loads(line)["row"] for line in (tmp_path / "t.csv.journal").read_text().splitlines()]
+    assert {row["status"] for row in rows} == {"refused"}
+
+
+def test_the_readme_shows_a_grid_and_every_status() -> None:
+    section = (
+        Path(__file__).parents[2].joinpath("README.md").read_text().partition("## Sweeps")[2].partition("\n## ")[0]
+    )
+    assert len(Grid.parse(section.partition("```toml\n")[2].partition("```")[0])) == 48
+    for status in (*GOOD, "differs", "failed", "crashed", "overran", "out_of_memory"):
+        assert f"`{status}`" in section
 
 
 @pytest.mark.parametrize(

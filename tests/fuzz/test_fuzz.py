@@ -9,7 +9,7 @@ from tests.fuzz.strategies import SEEDS, TEXTS
 from tests.fuzz.targets import SHARES, TARGETS, accepts, limit_memory
 
 INPUTS = os.environ.get("HEXCONV_FUZZ_INPUTS")
-FEW = 1200
+FEW = 600
 EVERY_TIME_OTHERS = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=INPUTS is None)
 
 

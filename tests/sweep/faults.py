@@ -70,18 +70,16 @@ FIRST_BATCH = 101
 """Fault i belongs to cases of this many images, and i more."""
 
 
-def row(task: Task) -> Task:
-    """The row that the sweep asks for, measured by hexconv itself, or the fault that its batch stands for."""
-    batch = int(task["case"].split("h")[0].removeprefix("n"))
-    faults = list(FAULTS.values())
-    if FIRST_BATCH <= batch < FIRST_BATCH + len(faults):
-        faults[batch - FIRST_BATCH]()
-    from hexconv.sweep.measure import measure  # here: the faults need no TVM, and come up quicker without
-
-    return measure(task)
-
-
 def quick(task: Task) -> Task:
     """A row that takes no time to speak of and hangs on its case alone."""
     time.sleep(0.01)
     return {"status": "holds", "reason": "", "peak_bytes": sum(map(ord, task["toml"]))}
+
+
+def row(task: Task) -> Task:
+    """A quick row, or the fault that its batch stands for."""
+    batch = int(task["case"].split("h")[0].removeprefix("n"))
+    faults = list(FAULTS.values())
+    if FIRST_BATCH <= batch < FIRST_BATCH + len(faults):
+        faults[batch - FIRST_BATCH]()
+    return quick(task)

@@ -45,9 +45,9 @@ def scheduler() -> Iterator[str]:
         process.wait()
 
 
-@pytest.fixture
-def workers(scheduler: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Two, each with the nanny that dask gives it by default and a thread."""
+@contextlib.contextmanager
+def working(scheduler: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two workers, each with the nanny that dask gives it by default and a thread."""
     options = ("--nthreads", "1", "--local-directory", str(tmp_path / "dask"))
     processes = [started("dask_worker", scheduler, *options) for _ in range(2)]
     try:
@@ -63,15 +63,16 @@ def workers(scheduler: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[by
                 kill(pid)
 
 
-def test_a_cluster_does_the_same_rows_and_outlives_a_worker(
-    scheduler: str, workers: list[subprocess.Popen[bytes]], tmp_path: Path
-) -> None:
+def test_a_cluster_does_the_same_rows_and_outlives_a_worker(scheduler: str, tmp_path: Path) -> None:
     here, there = (Sweeping(tmp_path / name) for name in ("here", "there"))
     for sweeping in (here, there):
         sweeping.folder.mkdir()
         (sweeping.folder / "grid.toml").write_text(grid_text(ROWS))
     assert here.ran()[0] == 0
-    with there.started(scheduler=scheduler) as driver:
+    code, _, err = there.ran(scheduler=scheduler)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "has no workers" in err
+    with working(scheduler, tmp_path) as workers, there.started(scheduler=scheduler) as driver:
         wait_until(lambda: len(there.keys()) >= 5)
         assert len(descendants(driver.pid)) == 0  # the rows are done elsewhere
         doomed = [workers[0].pid, *descendants(workers[0].pid)]
@@ -91,11 +92,3 @@ def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
     code, out, err = sweeping.ran(scheduler=f"tcp://127.0.0.1:{free_port()}")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "no scheduler that answers" in err
-
-
-def test_a_scheduler_without_workers_is_one_line(scheduler: str, tmp_path: Path) -> None:
-    sweeping = Sweeping(tmp_path)
-    (tmp_path / "grid.toml").write_text(grid_text(2))
-    code, out, err = sweeping.ran(scheduler=scheduler)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "has no workers" in err

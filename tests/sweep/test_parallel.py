@@ -1,6 +1,16 @@
 """A case that takes its process down, hangs or raises is a disagreement, and no other case notices."""
 
-from hexconv.apart import Limits
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from hexconv.apart import Limits, cores, do_all
+from hexconv.apart.parallel import close_all
+from hexconv.apart.process import TRIES
+from hexconv.errors import RunFailed
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.sweep.judging import judge_all
 from hexconv.sweep.sweep import Sweep, case_file
@@ -10,7 +20,7 @@ from tests.sweep.faults import FAULTS
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))
 NAMES = ("first", *FAULTS, "refused", "second")
 CASES = [Case(name, CHAIN, Plan()) for name in NAMES]
-LIMITS = Limits(seconds=3, memory_bytes=300 << 20)
+LIMITS = Limits(seconds=2, memory_bytes=300 << 20)
 
 
 def test_a_case_answers_for_its_own_process_only() -> None:
@@ -19,7 +29,7 @@ def test_a_case_answers_for_its_own_process_only() -> None:
     assert {verdict.case.name: verdict.reasons for verdict in verdicts if verdict.outcome != "agrees"} == {
         "crashes": ("its process ended with SIGSEGV",),
         "aborts": ("its process ended with SIGABRT: last words",),
-        "hangs": ("it took longer than 3 s",),
+        "hangs": ("it took longer than 2 s",),
         "hogs": ("it took more than 314572800 bytes of memory",),
         "asks for too much": ("it asked for more memory than there is",),
         "is killed": ("its process was killed 3 times, as a system short of memory does",),
@@ -28,6 +38,38 @@ def test_a_case_answers_for_its_own_process_only() -> None:
         "refused": (),
     }
     assert (Sweep.of(verdicts).checked, Sweep.of(verdicts).refused, Sweep.of(verdicts).disagree) == (10, 1, 8)
+
+
+class Unsteady(ThreadPoolExecutor):
+    """An executor that loses every task some times, as a cluster does whose machines go."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(1)
+        self.losses, self.seen = losses, Counter[str]()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        name = arguments[2]["name"]
+        self.seen[name] += 1
+        if self.seen[name] > self.losses:
+            return super().submit(function, *arguments, **options)
+        lost: Future[Any] = Future()
+        lost.set_exception(OSError("the machine is gone"))
+        return lost
+
+
+def test_what_an_executor_loses_is_handed_in_again() -> None:
+    tasks = [{"name": f"case {number}"} for number in range(3)]
+    with Unsteady(TRIES - 1) as executor:
+        found = dict(do_all("tests.sweep.faults:judged", LIMITS, tasks, executor))
+    close_all()
+    assert {place: ending.how for place, ending in found.items()} == dict.fromkeys(range(3), "answered")
+    with Unsteady(TRIES) as executor, pytest.raises(RunFailed, match="no answer 3 times: OSError: the machine is gone"):
+        list(do_all("tests.sweep.faults:judged", LIMITS, tasks, executor))
+
+
+def test_a_job_that_is_nowhere_is_an_error_and_no_verdict() -> None:
+    with cores(1) as executor, pytest.raises(RunFailed, match=r"No module named .tests\.nowhere"):
+        list(do_all("tests.nowhere:job", LIMITS, [{}], executor))
 
 
 def test_a_failure_is_a_case_file() -> None:

@@ -94,6 +94,21 @@ def engine_library() -> Path:
     return cached("engines", key, build)
 
 
+def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
+    """One object of a kernel that another compiler made and a C file with the entry that the harness calls.
+
+    Raises:
+        ToolMissing: no zig.
+        RunFailed: the entry doesn't compile.
+    """
+    headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
+    flags = (f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers), *flags)
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        joined = Path(folder) / "joined.o"
+        _zig("cc", "-target", ZIG_TARGET, *flags, "-r", str(entry), str(kernel), "-o", str(joined))
+        return joined.read_bytes()
+
+
 def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         unlinked = Path(folder) / "kernel.o"

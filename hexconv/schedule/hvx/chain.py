@@ -7,13 +7,13 @@ No row is computed twice: between stripes a cache keeps its last rows, moved to 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
 
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
+from hexconv.schedule.hvx.arguments import Arguments, arguments_of, elements
 from hexconv.schedule.hvx.caches import Cache, clear, roll, zero_fringe
 from hexconv.schedule.hvx.conv import Address, Conv
 from hexconv.schedule.hvx.convolve import convolve
@@ -32,23 +32,8 @@ from hexconv.schedule.hvx.stage import (
 )
 from hexconv.schedule.hvx.windows import Windows, column_words, row_words, served, slack_bytes
 from hexconv.schedule.rows import Rows
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import ROW_BLOCK
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """The buffers that the function is called with, in this order."""
-
-    image: tirx.Buffer
-    filters: tuple[tirx.Buffer, ...]
-    biases: tuple[tirx.Buffer | None, ...]
-    output: tirx.Buffer
-
-    @property
-    def all(self) -> list[tirx.Buffer]:
-        """As the signature has them."""
-        return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]
 
 
 @dataclass(frozen=True)
@@ -73,7 +58,7 @@ def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
         plan: `h_split` blocks of 8 rows are a stripe; all output channels of a stripe are computed at once.
     """
     stages = stages_of(chain)
-    arguments = _arguments(chain, stages)
+    arguments = arguments_of(chain, stages)
     body = Block()
     kernel = _prepare(body, Rows(stages, plan.h_split * ROW_BLOCK), plan.scope, arguments)
     zero_at = _packed_address(stages[-1], int32(0))
@@ -96,29 +81,6 @@ def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
     return tirx.PrimFunc(arguments.all, body.statement()).with_attr("global_symbol", "main")
 
 
-def _arguments(chain: Chain, stages: Sequence[Stage]) -> Arguments:
-    last, dtype = tensor_extents(chain)[-1], chain.output_dtype(len(stages) - 1)
-    return Arguments(
-        image=_argument("input", chain.input, chain.dtype),
-        filters=tuple(
-            _argument(
-                f"filter{number}", (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNELS, 4), chain.dtype
-            )
-            for number, stage in enumerate(stages, 1)
-        ),
-        biases=tuple(
-            _argument(f"bias{number}", (stage.out_channels,), "int32") if stage.has_bias else None
-            for number, stage in enumerate(stages, 1)
-        ),
-        output=_argument("output", last.packed_shape, dtype),
-    )
-
-
-def _argument(name: str, shape: tuple[int, ...], dtype: str) -> tirx.Buffer:
-    """An argument; vectors are loaded and stored where a multiple of 128 bytes is known, so it has to start at one."""
-    return tirx.decl_buffer(shape, dtype, name, data_alignment=vector.BYTES)
-
-
 def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kernel:
     """Allocate the caches, stage filters and offsets."""
     stages = rows.stages
@@ -127,7 +89,7 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     groups = [intermediate_groups(stage.out_blocks) for stage in stages[:-1]] + [output_groups(stages[-1].out_blocks)]
     filters, offsets = [], []
     for number, stage in enumerate(stages):
-        packed = block.view(arguments.filters[number], _elements(arguments.filters[number]), "uint8")
+        packed = block.view(arguments.filters[number], elements(arguments.filters[number]), "uint8")
         size = cache_bytes(stage, planes[number])
         cache = _allocate(block, f"filter{number + 1}_cache", size, "uint8", scope)
         filters.append(Filter(stage, planes[number], groups[number], packed, cache))
@@ -140,8 +102,8 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     return Kernel(
         rows=rows,
         scope=scope,
-        image=block.view(arguments.image, _elements(arguments.image), "uint8"),
-        output=block.view(arguments.output, _elements(arguments.output), "uint8" if stages[-1].narrowing else "int32"),
+        image=block.view(arguments.image, elements(arguments.image), "uint8"),
+        output=block.view(arguments.output, elements(arguments.output), "uint8" if stages[-1].narrowing else "int32"),
         caches=caches,
         filters=tuple(filters),
         offsets=tuple(offsets),
@@ -250,7 +212,3 @@ def _packed_address(stage: Stage, image: Number) -> Address:
         return (tile * 64 + low * 8 + inside) * CHANNELS
 
     return address
-
-
-def _elements(buffer: tirx.Buffer) -> int:
-    return math.prod(int(extent) for extent in buffer.shape)

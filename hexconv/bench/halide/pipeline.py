@@ -1,0 +1,216 @@
+"""Two convs of uint8 in Halide, the second computed from rows of the first that never leave the cache.
+
+    sums[k, x, y]  = -filter zero point * window[x, y]
+    sums[k, x, y] += filter * source, over channels and taps
+    made[k, x, y]  = requantised sums
+
+Filters come as [tap row][tap column][k/32][c/4][32 k][4 c]: four channels by 32 output channels are then one vector,
+and Halide finds `vrmpy` with the four activations as a scalar.
+"""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hexconv.bench.halide.schedule import Schedule
+from hexconv.errors import ToolMissing, Unsupported
+from hexconv.spec import Chain, Conv2d, Requantize
+
+TARGET = "hexagon-32-noos-hvx_128-hvx_v66-no_runtime-no_asserts-no_bounds_query"
+INSTALL = 'pip install "hexconv[bench]"'
+BLOCK, WORD, VECTOR_BYTES = 32, 4, 128
+PIXELS = 8  # whose window sums are reduced together
+MOST_SHIFT = 15  # of 32 bits that Halide narrows to 16 while it shifts
+
+Halide = Any
+"""The module, and what it makes: Halide comes without types."""
+
+
+@dataclass(frozen=True)
+class _Conv:
+    """One conv's functions and axes of reduction; without a zero point there are no windows."""
+
+    made: Halide
+    sums: Halide
+    axes: Halide
+    channel_sums: Halide
+    channel_axis: Halide
+    windows: Halide
+    window_axes: Halide
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The pure axes that all functions share."""
+
+    k: Halide
+    x: Halide
+    y: Halide
+
+
+def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
+    """Compile a chain to an object file with one function `name(input, filter1, filter2, output)`.
+
+    Raises:
+        ToolMissing: Halide isn't installed.
+        Unsupported: a chain that these schedules don't serve.
+    """
+    check(chain)
+    hl = module()
+    axes = _Axes(hl.Var("k"), hl.Var("x"), hl.Var("y"))
+    image = hl.ImageParam(hl.UInt(8), 3, "input")
+    filters = [hl.ImageParam(hl.UInt(8), 6, f"filter{number}") for number in (1, 2)]
+    first = _conv(hl, axes, chain, 0, image, filters[0])
+    second = _conv(hl, axes, chain, 1, first.made, filters[1])
+    _schedule(hl, axes, chain, schedule, first, second)
+    _describe(image, (chain.input[3], chain.input[2], chain.input[1]))
+    for conv, filter, shape in zip(chain.conv, filters, chain.shapes, strict=False):
+        _describe(filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel)))
+    _, rows, columns, channels = chain.shapes[-1]
+    _describe(second.made.output_buffer(), (channels, columns, rows))
+    second.made.compile_to({hl.OutputFileType.object: str(path)}, [image, *filters], name, hl.Target(TARGET))
+
+
+def module() -> Halide:
+    """The package `halide`.
+
+    Raises:
+        ToolMissing: it isn't installed.
+    """
+    try:
+        return importlib.import_module("halide")
+    except ImportError as missing:
+        raise ToolMissing(f"Halide is not installed ({missing}); {INSTALL}") from None
+
+
+def check(chain: Chain) -> None:
+    """Two convs of whole blocks, of stride 1 and without padding, on uint8.
+
+    Raises:
+        Unsupported: any other chain.
+    """
+    served = chain.dtype == "uint8" and len(chain.conv) == 2 and chain.input[0] == 1 and chain.zero_point == 0
+    whole = all(shape[3] % BLOCK == 0 for shape in chain.shapes)
+    if not (served and whole and all(map(_is_plain, chain.conv))):
+        raise Unsupported(
+            "the bench has Halide schedules for one image and two uint8 convs of whole blocks of 32 channels, stride "
+            "1, no padding, no bias, activations with zero point 0; it measures no other chain"
+        )
+
+
+def _is_plain(conv: Conv2d) -> bool:
+    """A conv with nothing but a kernel, a zero point of the filter, and a requantisation to zero point 0."""
+    stated = Conv2d(
+        out_channels=conv.out_channels,
+        kernel=conv.kernel,
+        filter_zero_point=conv.filter_zero_point,
+        requantize=conv.requantize,
+    )
+    return conv == stated and conv.requantize is not None and conv.requantize.zero_point == 0
+
+
+def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, filter: Halide) -> _Conv:
+    """The algorithm of one conv."""
+    conv, channels, number = chain.conv[index], chain.shapes[index][3], index + 1
+    k, x, y = axes.k, axes.x, axes.y
+    rows, columns = conv.kernel
+    sums, made = hl.Func(f"sums{number}"), hl.Func(f"made{number}")
+    channel_sums, windows = hl.Func(f"channel_sums{number}"), hl.Func(f"windows{number}")
+    channel = hl.RDom([(0, channels)], f"channel{number}")
+    taps = hl.RDom([(0, columns), (0, rows)], f"taps{number}")
+    r = hl.RDom([(0, WORD), (0, channels // WORD), (0, columns), (0, rows)], f"r{number}")
+    if conv.filter_zero_point:
+        channel_sums[x, y] = hl.i32(0)
+        channel_sums[x, y] += hl.i32(source[channel.x, x, y])
+        windows[x, y] = hl.i32(0)
+        windows[x, y] += channel_sums[x + taps.x, y + taps.y]
+        sums[k, x, y] = hl.i32(-conv.filter_zero_point) * windows[x, y]
+    else:
+        sums[k, x, y] = hl.i32(0)
+    weight = filter[r.x, k % BLOCK, r.y, k // BLOCK, r.z, r.w]
+    sums[k, x, y] += hl.i32(weight) * hl.i32(source[r.x + WORD * r.y, x + r.z, y + r.w])
+    assert conv.requantize
+    made[k, x, y] = _requantized(hl, sums[k, x, y], conv.requantize)
+    return _Conv(made, sums, r, channel_sums, channel, windows, taps)
+
+
+def _requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
+    """Two rounding shifts where the multiplier is a power of two; results below zero are cut, so ties go either way."""
+    if how.multiplier & (how.multiplier - 1) == 0:
+        halfwords = hl.i16_sat(hl.rounding_shift_right(sums, hl.u32(32 - how.multiplier.bit_length())))
+        return hl.u8_sat(hl.rounding_shift_right(halfwords, hl.u16(-how.shift)))
+    high = hl.rounding_mul_shift_right(sums, hl.i32(how.multiplier), hl.u32(31))
+    last = min(-how.shift, MOST_SHIFT)
+    high = high >> (-how.shift - last) if -how.shift > last else high
+    return hl.u8_sat(hl.i16_sat(hl.rounding_shift_right(high, hl.u32(last))))
+
+
+def _schedule(hl: Halide, axes: _Axes, chain: Chain, schedule: Schedule, first: _Conv, second: _Conv) -> None:
+    """Tiles of both convs, the first inside of the second's rows."""
+    tail = hl.TailStrategy
+    xo, yo = hl.Var("xo"), hl.Var("yo")
+    made = zip((first, second), schedule.tiles, chain.conv, (tail.RoundUp, tail.ShiftInwards), strict=True)
+    for conv, (columns, rows), spec, strategy in made:
+        _tile_output(conv.made, axes, (xo, yo), (columns, rows), spec.out_channels, strategy)
+    _, height, width, _ = chain.shapes[-1]
+    second.made.bound(axes.x, 0, width).bound(axes.y, 0, height)
+    row = yo if schedule.tiles[1][1] > 1 else axes.y
+    if schedule.rolls:
+        first.made.store_root().compute_at(second.made, row).fold_storage(axes.y, schedule.rolls)
+    else:
+        first.made.compute_at(second.made, row)
+    for conv, channels, spec in zip((first, second), schedule.channels, chain.conv, strict=True):
+        _tile_sums(hl, axes, conv, xo, channels, spec.out_channels)
+        if spec.filter_zero_point:
+            _windows(hl, axes, conv, second, row, spec)
+
+
+def _tile_output(
+    made: Halide, axes: _Axes, outer: tuple[Halide, Halide], tile: tuple[int, int], channels: int, tail: Halide
+) -> None:
+    """Rows of tiles; a tile is written pixel by pixel, all channels of one at a time."""
+    (k, x, y), (xo, yo), (columns, rows) = (axes.k, axes.x, axes.y), outer, tile
+    made.bound(k, 0, channels).split(x, xo, x, columns, tail)
+    if rows > 1:
+        made.split(y, yo, y, rows).reorder(k, x, y, xo, yo).unroll(y)
+    else:
+        made.reorder(k, x, xo, y)
+    made.vectorize(k, channels).unroll(x)
+
+
+def _tile_sums(hl: Halide, axes: _Axes, conv: _Conv, tile: Halide, channels: int, out_channels: int) -> None:
+    """The sums of a tile in registers, some channels of the reduction in each step."""
+    k, x, y, r = axes.k, axes.x, axes.y, conv.axes
+    ko, outer, inner, tail = hl.Var("ko"), hl.RVar("outer"), hl.RVar("inner"), hl.TailStrategy.RoundUp
+    conv.sums.compute_at(conv.made, tile).store_in(hl.MemoryType.Stack).bound_extent(k, out_channels)
+    conv.sums.split(k, ko, k, BLOCK, tail).reorder(k, ko, x, y).vectorize(k).unroll(ko).unroll(x).unroll(y)
+    update = conv.sums.update()
+    update.split(k, ko, k, BLOCK, tail).split(r.y, outer, inner, channels // WORD)
+    update.reorder(r.x, k, ko, x, y, inner, outer, r.z, r.w)
+    update.atomic().vectorize(r.x).vectorize(k).unroll(ko).unroll(x).unroll(y).unroll(inner)
+
+
+def _windows(hl: Halide, axes: _Axes, conv: _Conv, last: _Conv, row: Halide, spec: Conv2d) -> None:
+    """Sums over channels for some pixels together: those of the input ahead of all, of the intermediate by row."""
+    x, xi, tail = axes.x, hl.Var("xi"), hl.TailStrategy.RoundUp
+    channels, taps = conv.channel_axis.x, conv.window_axes
+    update = conv.channel_sums.update()
+    update.split(x, x, xi, PIXELS, tail).reorder(channels, xi, x, axes.y).atomic().vectorize(channels).vectorize(xi)
+    if conv is last:
+        conv.channel_sums.compute_at(last.made, row)
+    else:
+        conv.channel_sums.compute_root()
+    conv.channel_sums.vectorize(x, BLOCK, tail)
+    if spec.kernel != (1, 1):
+        conv.windows.compute_at(conv.made, axes.y).vectorize(x, BLOCK, tail)
+        conv.windows.update().vectorize(x, BLOCK, tail).unroll(taps.x).unroll(taps.y)
+
+
+def _describe(buffer: Halide, extents: tuple[int, ...]) -> None:
+    """A dense buffer from index 0 on, the first axis innermost."""
+    stride = 1
+    for axis, extent in enumerate(extents):
+        buffer.dim(axis).set_bounds(0, extent).set_stride(stride)
+        stride *= extent
+    buffer.set_host_alignment(VECTOR_BYTES)

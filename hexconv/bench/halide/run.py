@@ -1,0 +1,58 @@
+"""Halide's kernel of a chain on the simulator: built, linked behind this project's harness, run and judged."""
+
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from einops import rearrange
+
+from hexconv.bench.halide.pipeline import BLOCK, WORD, build
+from hexconv.bench.halide.schedule import Schedule
+from hexconv.compute import reference
+from hexconv.errors import RunFailed
+from hexconv.lower.hexagon import HexagonObject
+from hexconv.run.runner import Array, Counts
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import join_foreign
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Chain
+
+NAME = "halide_chain"
+
+
+def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Counts:
+    """What Halide's kernel executes for a chain; filters are packed before the run, and not counted.
+
+    Raises:
+        RunFailed: its result isn't numpy's to the last bit, or the run failed.
+        ToolMissing: no Halide, no zig, no simulator.
+        Unsupported: a chain that the schedules don't serve.
+    """
+    tensors = random_tensors(chain, seed)
+    inputs = [tensors.image[0], *map(packed, tensors.filters)]
+    measurement = Simulator().run_object(_kernel(chain, schedule), inputs, [(chain.shapes[-1][1:], "uint8")])
+    expected = reference(chain, tensors.image, tensors.filters, tensors.biases)[0]
+    wrong = np.count_nonzero(measurement.outputs[0] != expected)
+    if wrong:
+        raise RunFailed(f"Halide's kernel of {chain.slug} differs from numpy in {wrong} of {expected.size} elements")
+    assert measurement.counts
+    return measurement.counts
+
+
+def packed(filter: Array) -> Array:
+    """OIHW as [tap row][tap column][k/32][c/4][32 k][4 c]."""
+    return np.ascontiguousarray(rearrange(filter, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
+
+
+def _kernel(chain: Chain, schedule: Schedule) -> HexagonObject:
+    """Halide's object behind the entry that the harness calls; its intermediates lie in a heap of its own."""
+    isa = find_qemu().isa
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        pipeline = Path(folder) / "pipeline.o"
+        build(chain, schedule, NAME, pipeline)
+        source = resources.files("hexconv.bench.halide") / "entry.c"
+        with resources.as_file(source) as entry:
+            elf = join_foreign(pipeline, entry, isa, f"-DPIPELINE={NAME}")
+    return HexagonObject(isa, elf, (), ())

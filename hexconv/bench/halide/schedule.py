@@ -1,0 +1,32 @@
+"""The schedules that Halide is measured with: the best found by hand, for each case of the bench."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How two fused convs are computed.
+
+    Attributes:
+        tiles: per conv, (columns, rows) of the pixels that are computed together for all output channels, in registers.
+        channels: per conv, input channels that a step of the reduction takes.
+        rolls: rows of the intermediate that a ring holds, each computed once; 0 computes them per row of tiles.
+    """
+
+    tiles: tuple[tuple[int, int], tuple[int, int]]
+    channels: tuple[int, int]
+    rolls: int = 0
+
+
+_POINTWISE = Schedule(tiles=((2, 2), (2, 2)), channels=(16, 16))
+_THREE_BY_THREE = Schedule(tiles=((7, 1), (6, 1)), channels=(4, 4), rolls=4)
+
+SCHEDULES = {
+    "a-shift": _POINTWISE,
+    "a-multiplier": _POINTWISE,
+    "a-filter-zero": _POINTWISE,
+    "b-shift": _THREE_BY_THREE,
+    "b-multiplier": _THREE_BY_THREE,
+    "b-filter-zero": _THREE_BY_THREE,
+}
+"""By the name of the case in `schedules/hvx`."""

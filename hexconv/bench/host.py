@@ -1,0 +1,134 @@
+"""Milliseconds on this machine: our fused float32 kernels and oneDNN's convs one after the other, in turns.
+
+    python -m hexconv.bench.host schedules/host/a.toml --threads 2 --simd avx512
+
+prints one row as JSON. `measured` runs that in a process of its own: both tools take their threads, and oneDNN its
+instruction set, from the environment, once.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.target import Target
+
+from hexconv.analyze import needed_macs
+from hexconv.bench import onednn
+from hexconv.compute import reference
+from hexconv.compute.stored import ACTIVATION_TAG
+from hexconv.errors import RunFailed
+from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.run.check import check
+from hexconv.run.host import TARGET
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.spec import Case
+from hexconv.spec.plan import Simd
+
+Row = dict[str, Any]
+
+ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
+"""oneDNN's names."""
+
+SETTLE_SECONDS = 0.02
+"""Pause before a turn: idle threads of either tool spin for some milliseconds, on the cores of the other."""
+
+ROUNDS = 40
+
+
+def measured(path: Path, threads: int, simd: Simd) -> Row:
+    """One case with so many threads and one instruction set, both tools.
+
+    Raises:
+        RunFailed: a result is wrong, or the process failed.
+    """
+    number = str(threads)
+    environment = {**os.environ, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number, "ONEDNN_MAX_CPU_ISA": ISAS[simd]}
+    command = [sys.executable, "-m", "hexconv.bench.host", str(path), "--threads", number, "--simd", simd]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunFailed(f"the host's bench of {path.stem} failed: {(done.stderr.strip() or 'no message')[-400:]}")
+    return json.loads(done.stdout)
+
+
+def row(case: Case, threads: int, simd: Simd) -> Row:
+    """One case in this process; its environment has to say the same of threads and instruction set."""
+    case = replace(case, plan=replace(case.plan, threads=threads, simd=simd))
+    tensors = random_tensors(case.chain)
+    peers = {
+        "onednn nhwc": onednn.convs(case.chain, tensors.image, tensors.filters, dense=True),
+        "onednn own layout": onednn.convs(case.chain, tensors.image, tensors.filters, dense=False),
+    }
+    kernel = tvm.compile(lower_case(case).module, target=_target(simd))["main"]
+    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
+    inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(case.chain, tensors)]
+    runs: dict[str, Callable[[], object]] = {name: convs.run for name, convs in peers.items()}
+    milliseconds = in_turns({"hexconv": lambda: kernel(*inputs, output), **runs})
+    expected = reference(case.chain, tensors.image, tensors.filters, tensors.biases)
+    layout = packed(ACTIVATION_TAG, expected.shape)
+    outputs = {"hexconv": output.numpy(), **{name: layout.pack(convs.output()) for name, convs in peers.items()}}
+    passed = all(check(result, expected, "float32").passed for result in outputs.values())
+    version = next(iter(peers.values())).version
+    return {**_figures(case, threads, simd, milliseconds), "onednn": version, "passed": passed}
+
+
+def in_turns(runs: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, list[float]]:
+    """Milliseconds of each, run one after the other in every round, each right after a run of its own."""
+    milliseconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            time.sleep(SETTLE_SECONDS)
+            run()
+            started = time.perf_counter()
+            run()
+            milliseconds[name].append((time.perf_counter() - started) * 1e3)
+    return milliseconds
+
+
+def _figures(case: Case, threads: int, simd: Simd, milliseconds: dict[str, list[float]]) -> Row:
+    """Medians, and the ratio to the better of oneDNN's ways."""
+    medians = {name: statistics.median(samples) for name, samples in milliseconds.items()}
+    ours = medians.pop("hexconv")
+    least = {name: min(samples) for name, samples in milliseconds.items()}
+    best = min(medians, key=lambda name: medians[name])
+    return {
+        "case": case.name,
+        "threads": threads,
+        "simd": simd,
+        "hexconv_ms": round(ours, 3),
+        "onednn_ms": round(medians[best], 3),
+        "onednn_way": best,
+        "ratio": round(ours / medians[best], 3),
+        "ratio_of_least": round(least.pop("hexconv") / min(least.values()), 3),
+        "hexconv_gflops": round(2 * needed_macs(case.chain) / ours / 1e6, 1),
+    }
+
+
+def _target(simd: Simd) -> Target:
+    """This machine, or what it has in common with the first machines of AVX2."""
+    return TARGET if simd == "avx512" else Target({"kind": "llvm", "mcpu": "haswell"})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print one row as JSON."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.host", description="Our host kernel beside oneDNN's.")
+    parser.add_argument("case", type=Path)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--simd", choices=sorted(ISAS), default="avx2")
+    options = parser.parse_args(arguments)
+    print(json.dumps(row(Case.load(options.case), options.threads, options.simd)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,201 @@
+"""Copies that run while a chain computes: right whenever they happen, and each wait and each slot is needed."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.analyze import plan_arena, work_usage
+from hexconv.compute import chain_module, reference
+from hexconv.errors import RunFailed
+from hexconv.lower import Lowered, lower_case, passes, queues
+from hexconv.lower.arena import place_in_arena
+from hexconv.lower.dma import copy_by_dma
+from hexconv.lower.names import drop_annotations
+from hexconv.run.check import check
+from hexconv.run.copies import MOMENTS, Copies
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.run.runner import Array
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.schedule import stripe
+from hexconv.schedule.copies import WRITE_BACK
+from hexconv.schedule.steps import PART
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+
+SEEDS = range(100)
+SAME = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+HALVING = replace(SAME, stride=(2, 2), activation="relu")
+DILATED = replace(SAME, dilation=(2, 1), out_channels=5)
+CHAINS = {
+    "1x1": Chain(input=(1, 24, 9, 40), conv=(Conv2d(out_channels=70), Conv2d(out_channels=70))),
+    "same": Chain(input=(2, 20, 3, 5), conv=(SAME, SAME)),
+    "stride-2": Chain(input=(1, 50, 3, 5), dtype="int8", conv=(replace(SAME, stride=(2, 2)),)),
+    "three-convs": Chain(input=(1, 41, 3, 3), conv=(SAME, HALVING, DILATED)),
+}
+PLANS = {
+    "documented": Plan(buffering="double"),
+    "stripes": Plan(order="h_outer", h_split=2, buffering="double"),
+    "rings": Plan(order="h_outer", halo="roll", buffering="double"),
+    "least": Plan(k_split=2, order="h_outer", halo="roll", filters="resident", buffering="double"),
+}
+
+
+def case_of(chain: str, plan: str) -> Case:
+    return Case(f"{chain}-{plan}", CHAINS[chain], PLANS[plan])
+
+
+@lru_cache
+def numpys(chain: Chain) -> Array:
+    tensors = random_tensors(chain)
+    return reference(chain, tensors.image, tensors.filters, tensors.biases)
+
+
+def run(case: Case, module: tvm.IRModule, copies: Copies) -> bytes | None:
+    """The result's bits if it is numpy's and every promise about copies was kept."""
+    chain = case.chain
+    dtype = chain.output_dtype(len(chain.conv) - 1)
+    arguments = packed_arguments(chain, random_tensors(chain))
+    try:
+        measured = Host(copies).run(module, arguments, [(output_shape(chain), dtype)])
+    except RunFailed:
+        return None
+    right = numpys(chain)
+    return measured.outputs[0].tobytes() if check(measured.outputs[0], right, dtype).passed else None
+
+
+def is_right(case: Case, module: tvm.IRModule) -> bool:
+    """Whether the result is numpy's at any moment."""
+    return all(run(case, module, Copies(moment)) is not None for moment in MOMENTS)
+
+
+PAIRS = [*zip(CHAINS, PLANS, strict=True), *zip(CHAINS, [*list(PLANS)[2:], *list(PLANS)[:2]], strict=True)]
+
+
+@pytest.mark.parametrize(("chain", "plan"), PAIRS)
+def test_every_moment_gives_the_right_result(chain: str, plan: str) -> None:
+    """As early as possible, as late as possible, and a hundred times at random: one result."""
+    case = case_of(chain, plan)
+    module = lower_case(case).module
+    moments = [Copies("early"), Copies("late"), *(Copies("random", seed) for seed in SEEDS)]
+    results = {run(case, module, copies) for copies in moments}
+    assert None not in results
+    assert len(results) == 1
+
+
+@pytest.mark.simulator
+def test_the_simulator_says_so_too_and_counts_no_packet_of_the_engine() -> None:
+    case = case_of("stride-2", "rings")
+    lowered = lower_case(case)
+    runs = [run_case(case, lowered, Simulator(copies=Copies(moment, 7))) for moment in ("random", "late")]
+    assert all(each.check.passed for each in runs)
+    assert runs[0].counts == runs[1].counts
+
+
+@pytest.mark.parametrize("plan", ["stripes", "rings"])
+def test_the_engine_counts_what_the_closed_form_says(plan: str) -> None:
+    """A third opinion, from the run itself: bytes of every tensor, and copies under way."""
+    case = case_of("three-convs", plan)
+    lowered = lower_case(case)
+    arguments = packed_arguments(case.chain, random_tensors(case.chain))
+    found = Host().run(lowered.module, arguments, [(output_shape(case.chain), "float32")]).copies
+    work = work_usage(case, count(lowered))
+    assert found is not None
+    assert list(found.moved_bytes) == [tensor.predicted_bytes for tensor in work.traffic]
+    assert list(found.most_in_flight) == [tensor.predicted_copies_in_flight for tensor in work.traffic]
+
+
+@pytest.mark.parametrize("plan", ["documented", "least"])
+def test_two_slots_change_no_traffic(plan: str) -> None:
+    double = case_of("three-convs", plan)
+    single = replace(double, plan=replace(double.plan, buffering="single"))
+    counts = [count(lower_case(case)) for case in (single, double)]
+    assert counts[0].traffic_bytes == counts[1].traffic_bytes
+    assert counts[0].macs == counts[1].macs
+    assert set(counts[0].copies_in_flight.values()) == {0}
+
+
+def waits(lowered: Lowered) -> int:
+    """How many waits there are in a module's text."""
+    found: list[tirx.Evaluate] = []
+    tvm_ffi.structural_walk(lowered.module["main"].body, (tirx.Evaluate, found.append))
+    return sum(queues.queue_of(node, queues.WAIT) is not None for node in found)
+
+
+def without_wait(lowered: Lowered, number: int) -> tvm.IRModule:
+    """A module without one of its waits."""
+    places = iter(range(waits(lowered)))
+
+    def drop(node: tirx.Evaluate) -> tirx.Evaluate:
+        is_wait = queues.queue_of(node, queues.WAIT) is not None
+        return tirx.Evaluate(tirx.const(0, "int32")) if is_wait and next(places) == number else node
+
+    main = lowered.module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.Evaluate, drop)))})
+
+
+@pytest.mark.parametrize(("chain", "plan"), [("stride-2", "documented"), ("1x1", "least")])
+def test_no_wait_can_be_taken_away(chain: str, plan: str) -> None:
+    case = case_of(chain, plan)
+    lowered = lower_case(case)
+    assert waits(lowered) >= 5
+    assert [number for number in range(waits(lowered)) if is_right(case, without_wait(lowered, number))] == []
+
+
+@pytest.mark.parametrize("name", ["filter1_cache", "filter2_cache", "output_cache", "intermediate1"])
+def test_no_cache_can_share_memory_with_a_copy(name: str) -> None:
+    """A cache in the place of the input's ring, into which slabs are under way."""
+    case = case_of("same", "rings")
+    lowered, arena = lower_case(case), plan_arena(case.chain, case.plan)
+    offsets = {placement.name: placement.offset_bytes for placement in arena.placements}
+    assert run(case, place_in_arena(lowered, offsets, arena.bytes), Copies("late")) is not None
+    clash = place_in_arena(lowered, offsets | {name: offsets["input_cache"]}, 2 * arena.bytes)
+    assert not is_right(case, clash)
+
+
+def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
+    """A documented schedule whose output is copied out while the next step reads its input.
+
+    Its output cache has one slot, and waits before the next output is computed. `share` lets TVM's StorageRewrite
+    choose the memory, as the document does; else every cache has its own for the whole run.
+    """
+
+    def change(loop: tirx.For) -> tirx.Stmt:
+        part = loop.annotations.get(PART)
+        if part == WRITE_BACK:
+            return tirx.SeqStmt([queues.start_group(3), loop, queues.end_group(3)])
+        return tirx.SeqStmt([queues.wait(3, 0), loop]) if part == "conv2d #2" else loop
+
+    shaped = passes.unblock(passes.compact(stripe(chain_module(case.chain), case.chain, case.plan).mod))
+    body = tvm_ffi.structural_map(shaped["main"].body, (tirx.For, change))
+    steps = [*(body.seq if isinstance(body, tirx.SeqStmt) else [body]), queues.wait(3, 0)]
+    flat = passes.flatten(tvm.IRModule({"main": shaped["main"].with_body(tirx.SeqStmt(steps))}))
+    return drop_annotations(copy_by_dma(passes.merge(flat) if share else with_caches_outside(flat)))
+
+
+def with_caches_outside(module: tvm.IRModule) -> tvm.IRModule:
+    """Every cache allocated before all loops."""
+    allocated: list[tirx.AllocBuffer] = []
+
+    def without(sequence: tirx.SeqStmt) -> tirx.Stmt:
+        kept = [step for step in sequence.seq if not isinstance(step, tirx.AllocBuffer)]
+        return tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
+
+    main = module["main"]
+    tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, allocated.append))
+    body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
+    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, body]))})
+
+
+def test_sharing_memory_as_in_the_document_breaks_asynchronous_copies() -> None:
+    """Seed document 003 lets the output live in the input cache's memory; the next input lands there too early."""
+    square = Conv2d(out_channels=64)
+    case = Case("documented", Chain(input=(1, 24, 9, 64), conv=(square, square)), Plan())
+    assert ("input_cache", "output_cache") in [memory.holds for memory in lower_case(case).allocations]
+    assert is_right(case, with_asynchronous_write_back(case, share=False))
+    assert run(case, with_asynchronous_write_back(case, share=True), Copies("late")) is None

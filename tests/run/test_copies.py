@@ -1,0 +1,112 @@
+"""Kernels that keep their promises about copies, and kernels that break one: on this machine and on the simulator."""
+
+import re
+
+import numpy as np
+import pytest
+import tvm
+
+from hexconv.errors import RunFailed
+from hexconv.run.copies import MOMENTS, Copies, Moment
+from hexconv.run.host import Host
+from hexconv.run.runner import Measurement
+from hexconv.run.simulator.runner import Simulator
+
+INPUT = np.linspace(1, 1.5, 256, dtype=np.float32)
+STARTED = """
+        start(0)
+        copy(0, cache[0], input[0], 1024)
+        end(0)"""
+DOUBLED = """
+        for i in range(256):
+            output[i] = cache[i] * T.float32(2)"""
+WAIT = """
+        wait(0, 0)"""
+ZEROED = """
+        for i in range(256):
+            cache[i] = T.float32(0)"""
+COPIED_OUT = """
+        start(1)
+        copy(1, output[0], cache[0], 1024)
+        end(1)"""
+
+
+def kernel(*parts: str) -> tvm.IRModule:
+    """A kernel with a cache of its own; `copy`, `start`, `end` and `wait` stand for TVM's builtins."""
+    text = f"""
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(input: T.Buffer((256,), "float32"), output: T.Buffer((256,), "float32")):
+        cache = T.alloc_buffer((256,)){"".join(parts)}
+"""
+    addresses = r"\1, T.address_of(\2), T.address_of(\3), \4, T.bool(False)"
+    text = re.sub(r"copy\((\d), (\S+), (\S+), (\d+)\)", _builtin("copy", addresses), text)
+    text = re.sub(r"(start|end)\((\d)\)", _builtin(r"\1_group", r"\2"), text)
+    return tvm.script.from_source(re.sub(r"wait\((.*)\)", _builtin("wait", r"\1"), text))
+
+
+def _builtin(name: str, arguments: str) -> str:
+    return f'T.evaluate(T.call_intrin("int32", "tirx.dma_{name}", {arguments}))'
+
+
+def run(module: tvm.IRModule, place: str, moment: Moment) -> Measurement:
+    runner = Host(Copies(moment)) if place == "llvm" else Simulator(copies=Copies(moment))
+    return runner.run(module, [INPUT], [((256,), "float32")])
+
+
+PLACES = ["llvm", pytest.param("hexagon", marks=pytest.mark.simulator)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_copy_that_is_waited_for_is_there(place: str, moment: Moment) -> None:
+    measured = run(kernel(STARTED, WAIT, DOUBLED), place, moment)
+    assert (measured.outputs[0] == INPUT * 2).all()
+    assert measured.copies is not None
+    assert measured.copies.moved_bytes == (1024,)
+    assert measured.copies.most_in_flight == (1,)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_who_reads_too_early_reads_poison(place: str) -> None:
+    early = kernel(STARTED, DOUBLED, WAIT)
+    assert np.isnan(run(early, place, "late").outputs[0]).all()
+    assert (run(early, place, "early").outputs[0] == INPUT * 2).all()
+
+
+BROKEN = {
+    "ended while 1 copies of queue 0 were under way": (STARTED, DOUBLED),
+    "something else wrote to the target of copy 1 of queue 0": (STARTED, ZEROED, WAIT, DOUBLED),
+    "the source of copy 1 of queue 1 changed": (STARTED, WAIT, COPIED_OUT, ZEROED, WAIT.replace("(0", "(1")),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("promise", BROKEN)
+def test_a_broken_promise_has_a_name(promise: str, moment: Moment, place: str) -> None:
+    with pytest.raises(RunFailed, match=promise):
+        run(kernel(*BROKEN[promise]), place, moment)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_queue_that_is_not_there_has_a_name(place: str) -> None:
+    with pytest.raises(RunFailed, match="queue 77; there are 0 to 63"):
+        run(kernel(WAIT.replace("(0", "(77"), STARTED, WAIT, DOUBLED), place, "early")
+
+
+def test_a_seed_is_a_choice_of_moments() -> None:
+    """Many small copies, read too early: which of them have happened depends on the seed and on nothing else."""
+    pieces = """
+        start(0)
+        for i in range(64):
+            copy(0, cache[i*4], input[i*4], 16)
+        end(0)"""
+    early = kernel(pieces, DOUBLED, WAIT)
+
+    def happened(seed: int) -> bytes:
+        return Host(Copies("random", seed)).run(early, [INPUT], [((256,), "float32")]).outputs[0].tobytes()
+
+    assert happened(1) == happened(1)
+    assert len({happened(seed) for seed in range(8)}) > 4
