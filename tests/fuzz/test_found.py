@@ -23,13 +23,14 @@ CASES = {
     "a key that clears the terminal": '"\\u001b[2J" = 1',
     "a value that clears the terminal": CHAIN.format([1] * 4) + 'dtype = "\\u001b[2J"\n' + CONV.format(1, 1),
     "a kernel as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**19, 1]),
+    "a kernel as wide as a wide image": CHAIN.format([1, 1, 2**20, 1]) + CONV.format(1, [1, 2**19]),
     "two kernels as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**18, 1]) * 2,
     "taps far from each other in a large image": CHAIN.format([1, 2**20, 1, 1])
     + (CONV.format(1, [2, 1]) + f"dilation = [{2**17}, 1]\n") * 2,
     "many strides of a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**13, 1]) * 3,
-    "plans by the million that might fit": CHAIN.format([1, 2**16, 1, 1])
-    + CONV.format(2**13, 1)
-    + f'[plan]\nk_split = {2**8}\nh_split = {2**13}\nstorage = "vtcm"\n',
+    "plans by the million that might fit": CHAIN.format([1, 2**14, 1, 1])
+    + CONV.format(2**12, 1)
+    + f'[plan]\nk_split = {2**7}\nh_split = {2**11}\nstorage = "vtcm"\narch = "v65"\n',
     "terabytes": CHAIN.format([2**20] * 4) + CONV.format(2**20, 1),
     "an axis of 2**31": CHAIN.format([1, 2**31, 1, 1]) + CONV.format(1, 1),
     "more padding than image": CHAIN.format([1, 1, 1, 1]) + CONV.format(1, 1) + f"padding = {2**20}\n",
