@@ -3,6 +3,7 @@
 .PHONY: help tir test lint types imports check clean
 BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
+KERNEL_CASES := $(sort $(wildcard schedules/hvx/*.toml schedules/host/*.toml))
 WORKERS ?= 2
 
 help: ## list the targets
@@ -12,7 +13,7 @@ help: ## list the targets
 	@.ci/setup
 
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
-	$(BIN)/hexconv tir $(CASES)
+	$(BIN)/hexconv tir $(CASES) $(KERNEL_CASES)
 	$(BIN)/hexconv cache $(CASES) --csv reports/cache_usage.csv
 
 test: .venv/installed ## run the tests, in parallel

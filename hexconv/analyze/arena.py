@@ -3,8 +3,8 @@
 TVM's StorageRewrite gives caches that take turns one allocation, and no allocation another's place: a large cache that
 is dead leaves no room for two small ones. With offsets of our own it does. Each cache in turn goes to the lowest place
 where it meets no other in space and time (first fit); what comes out depends on the order, so several are tried: by
-size, by start, by length of life. TVM's own allocations, one behind the other, are a placement too, so that the arena
-is never larger than they are together.
+size, by start, by length of life. TVM's own allocations, each at a whole vector behind the one before, are a placement
+too, so that the arena is never larger than they are together.
 
 TVM lets a statement that works element by element write the cache that it reads. Only its placement has such pairs; the
 two caches then start at the same byte.

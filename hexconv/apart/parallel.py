@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
-from threading import local
+from threading import Thread, local
 
-from hexconv.apart.process import TRIES, Apart, Ending, Limits, Task
+from hexconv.apart.process import LOOK_SECONDS, TRIES, Apart, Ending, Limits, Task
 from hexconv.errors import HexconvError, RunFailed
 
 _here = local()
@@ -43,8 +43,11 @@ def cores(workers: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        close_all()
-        executor.shutdown()
+        ending = Thread(target=executor.shutdown)
+        ending.start()
+        while ending.is_alive():  # a thread that was about to start a process is caught the next time
+            close_all()
+            ending.join(LOOK_SECONDS)
 
 
 def do_all(job: str, limits: Limits, tasks: Sequence[Task], executor: Executor) -> Iterator[tuple[int, Ending]]:

@@ -141,14 +141,11 @@ class _Process:
     @classmethod
     def started(cls, job: str) -> "_Process":
         said = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
-        popen = subprocess.Popen(
-            [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path), job, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            env={**os.environ, **ONE_THREAD},
-            start_new_session=True,  # Ctrl-C is for this process, and what the child starts ends with it
-        )
+        try:
+            popen = _spawned(job, said)
+        except OSError as error:
+            said.close()
+            raise RunFailed(f"a process for {job} can't be started: {error.strerror}") from None
         process = cls(popen, said)
         if process._answers(START_SECONDS) and process.stdout.readline() == b"ready\n":
             return process
@@ -229,3 +226,15 @@ class _Process:
         start = max(heard, self._said_bytes() - 2000)
         words = os.pread(self.said.fileno(), 2000, start).decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")
+
+
+def _spawned(job: str, said: Any) -> subprocess.Popen[bytes]:
+    """A new process that reads tasks and says nothing yet; its standard error goes to `said`."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path), job, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        env={**os.environ, **ONE_THREAD},
+        start_new_session=True,  # Ctrl-C is for this process, and what the child starts ends with it
+    )

@@ -14,7 +14,7 @@ import tvm
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case, refusal
+from hexconv.spec import Case, Plan, refusal
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
@@ -51,7 +51,7 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     if case.plan.kernel != "plain":
         why = refusal(case.chain, case.plan.kernel)
-        yield f"# kernel: plain, since {why}" if why else f"# kernel: {case.plan.kernel}"
+        yield f"# kernel: plain, for the whole chain, since {why}" if why else _kernel(case.plan)
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -64,6 +64,12 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     rows = [(a.name, ", ".join(a.holds), str(a.elements), str(a.bytes)) for a in lowered.allocations]
     yield from _table([("allocation", "holds", "elements", "bytes"), *rows])
     yield f"# peak {sum(a.bytes for a in lowered.allocations)} bytes; {agreement}"
+
+
+def _kernel(plan: Plan) -> str:
+    """A kernel that serves a chain serves all of it."""
+    each = "; of caches that are allocated in a band, each of its threads has its own" if plan.threads > 1 else ""
+    return f"# kernel: {plan.kernel}, for the whole chain{each}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

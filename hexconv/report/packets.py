@@ -1,6 +1,8 @@
 """MACs per packet of cases on the simulator, as a table and as CSV.
 
-    python -m hexconv.report.packets schedules/hvx/*.toml --csv reports/hvx.csv
+    python -m hexconv.report.packets schedules/hvx/*.toml
+
+`make bench` writes the same for all of schedules/hvx, Halide beside it, to reports/hvx.csv.
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
 the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.

@@ -73,7 +73,7 @@ class Journal:
         try:
             while line:
                 line = line[os.write(self._file, line) :]
-            os.fdatasync(self._file)
+            os.fsync(self._file)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, before)

@@ -131,7 +131,7 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     """One pixel at a time is not zero, and no tap cancels another: the result shows it, or nothing depends on it."""
     rows, columns = chain.input[1:3]
     pixels = np.eye(rows * columns).reshape(rows * columns, rows, columns, 1)
-    thin = tuple(replace(conv, out_channels=1, activation="none", bias=False) for conv in chain.conv)
+    thin = tuple(replace(conv, out_channels=1, groups=1, activation="none", bias=False) for conv in chain.conv)
     filters = [np.ones((1, 1, *conv.kernel)) for conv in thin]
     shown = reference(replace(chain, input=pixels.shape, conv=thin), pixels, filters, [None] * len(thin))
     reached = int(shown.any(axis=(1, 2, 3)).sum())

@@ -1,5 +1,6 @@
 """`hexconv sweep GRID --out FILE` as a user meets it: the rows say what `cache` and `run` say."""
 
+import errno
 import json
 import os
 import pty
@@ -70,12 +71,16 @@ def test_the_rows_say_what_cache_and_run_say(folder: Path, capsys: pytest.Captur
         assert table.loc[0, f"predicted_{name}"] == table.loc[0, counted]
 
 
+def no_process(*_: object, **__: object) -> None:
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
 def test_what_is_done_is_not_done_again_and_parquet_says_the_same(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows are taken from the journal: no process is started for them."""
     (folder / "new" / "table.csv.journal").rename(folder / "table.parquet.journal")
-    monkeypatch.setattr("subprocess.Popen", None)
+    monkeypatch.setattr("subprocess.Popen", no_process)
     out = folder / "table.parquet"
     assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -83,6 +88,8 @@ def test_what_is_done_is_not_done_again_and_parquet_says_the_same(
         "rows": 12,
         "statuses": {"holds": 8, "refused": 4},
     }
+    assert exit_code(["sweep", str(folder / "grid.toml"), "--out", str(out), "--fresh"]) == 2
+    assert "can't be started: Resource temporarily unavailable" in capsys.readouterr().err
     tables = (pd.read_parquet(out), pd.read_csv(folder / "new" / "table.csv"))
     kept, written = (table.astype(object).where(table.notna(), None) for table in tables)
     pd.testing.assert_frame_equal(kept, written)

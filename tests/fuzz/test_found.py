@@ -17,12 +17,15 @@ CHAIN = "[chain]\ninput = {}\n"
 CASES = {
     "a number of thousands of digits": "[plan]\nk_split = " + "9" * 5000,
     "keys that nest as deep as the file is long": ".".join("a" * 100_000) + " = 1",
+    "keys that nest too deep for a recursion": "chain." + ".".join("a" * 998) + " = 1",
     "lists that nest deep": "[chain]\ninput = " + "[" * 900 + "]" * 900,
     "a key of a megabyte": "a" * 1_000_000 + " = 1",
     "a key that clears the terminal": '"\\u001b[2J" = 1',
     "a value that clears the terminal": CHAIN.format([1] * 4) + 'dtype = "\\u001b[2J"\n' + CONV.format(1, 1),
     "a kernel as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**19, 1]),
     "two kernels as large as a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**18, 1]) * 2,
+    "taps far from each other in a large image": CHAIN.format([1, 2**20, 1, 1])
+    + (CONV.format(1, [2, 1]) + f"dilation = [{2**17}, 1]\n") * 2,
     "many strides of a large image": CHAIN.format([1, 2**20, 1, 1]) + CONV.format(1, [2**13, 1]) * 3,
     "plans by the million that might fit": CHAIN.format([1, 2**16, 1, 1])
     + CONV.format(2**13, 1)
@@ -38,7 +41,7 @@ def test_a_case_is_answered_soon(name: str) -> None:
     accepts(TARGETS["case"], CASES[name])
 
 
-@pytest.mark.parametrize("name", ["a number of thousands of digits", "keys that nest as deep as the file is long"])
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("a number", "keys"))])
 def test_a_grid_is_answered_soon(name: str) -> None:
     assert not accepts(TARGETS["grid"], CASES[name])
 

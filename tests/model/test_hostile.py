@@ -49,6 +49,12 @@ def test_a_truncated_model_is_one_line(tmp_path: Path, capsys: Capture) -> None:
         refusal(path, capsys)
 
 
+def test_a_name_that_is_no_text_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(small().SerializeToString().replace(b"second", b"sec\xffnd"))
+    assert "no UTF-8" in refusal(path, capsys)
+
+
 def test_what_is_no_file_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     assert "No such file" in refusal(tmp_path / "none.onnx", capsys)
     (tmp_path / "folder").mkdir()

@@ -75,6 +75,13 @@ def test_who_reads_too_early_reads_poison(place: str) -> None:
     assert (run(early, place, "early").outputs[0] == INPUT * 2).all()
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_what_a_target_held_before_is_gone_when_its_copy_starts(place: str) -> None:
+    """The same copy twice: who reads before the second is there doesn't get the first."""
+    again = kernel(STARTED, WAIT, STARTED, DOUBLED, WAIT)
+    assert np.isnan(run(again, place, "late").outputs[0]).all()
+
+
 BROKEN = {
     "ended while 1 copies of queue 0 were under way": (STARTED, DOUBLED),
     "something else wrote to the target of copy 1 of queue 0": (STARTED, ZEROED, WAIT, DOUBLED),

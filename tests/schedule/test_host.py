@@ -124,7 +124,8 @@ def test_what_the_host_kernel_does_not_serve_gets_the_plain_one_and_the_listing_
     chain = Chain(input=(1, 8, 8, 4), dtype="float16", conv=(Conv2d(out_channels=4),))
     case = Case("plain", chain, Plan(kernel="host"))
     assert kernel_of(chain, case.plan) == "plain"
-    assert f"# kernel: plain, since {refusal(chain, 'host')}" in annotated_tir(case, lower_case(case), "")
+    header = annotated_tir(case, lower_case(case), "")
+    assert f"# kernel: plain, for the whole chain, since {refusal(chain, 'host')}" in header
 
 
 def test_the_host_kernel_stays_on_the_host_and_out_of_vtcm() -> None:

@@ -84,4 +84,5 @@ def test_a_listing_parses_back(case: Case) -> None:
 def test_what_hvx_does_not_serve_gets_the_plain_kernel_and_the_listing_says_why(chain: Chain) -> None:
     case = Case("plain", chain, Plan(kernel="hvx"))
     assert kernel_of(chain, case.plan) == "plain"
-    assert f"# kernel: plain, since {refusal(chain, 'hvx')}" in annotated_tir(case, lower_case(case), "")
+    header = annotated_tir(case, lower_case(case), "")
+    assert f"# kernel: plain, for the whole chain, since {refusal(chain, 'hvx')}" in header

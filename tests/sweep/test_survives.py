@@ -188,3 +188,5 @@ def test_what_a_case_does_to_its_process_is_its_row(tmp_path: Path) -> None:
         "last": ("holds", ""),
     }
     assert len(requests(Grid.parse(text), 0)) == len(batches)
+    hung = 1 + list(FAULTS).index("hangs")
+    assert 2 <= pd.read_csv(sweeping.out)["elapsed_seconds"][hung] < 20

@@ -8,6 +8,7 @@ A stripe of every intermediate stays in the cache of its core. Within a band no 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -19,10 +20,13 @@ from hexconv.schedule.host.caches import Cache, clear, fill_input, roll
 from hexconv.schedule.host.convolve import Conv, convolve
 from hexconv.schedule.host.filters import Filter, cache_elements, stage_filter
 from hexconv.schedule.host.output import cache_address, packed_address, zero_fringe
-from hexconv.schedule.host.registers import Registers, registers_of, tile_shape
+from hexconv.schedule.host.registers import ELEMENT_BYTES, Registers, registers_of, tile_shape
 from hexconv.schedule.host.stage import Lines, Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+
+ALONE_BYTES = 256 * 1024
+"""Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +123,23 @@ def _prepare(
         filters.append(Filter(stage, registers, shape, packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
 
-    def share(at: Block, index: tirx.Expr) -> None:
-        for filter in filters:
-            stage_filter(at, filter, index, bands.count)
-
-    kind = tirx.ForKind.PARALLEL if bands.count > 1 else tirx.ForKind.SERIAL
-    block.loop("share", bands.count, share, part="filter cache read, all convs", kind=kind)
+    _stage_filters(block, filters, bands.count)
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
     return Kernel(bands, image, output, tuple(filters), tuple(biases))
+
+
+def _stage_filters(block: Block, filters: Sequence[Filter], threads: int) -> None:
+    """All filters, by all threads where they are so large that it pays to wake these."""
+    size_bytes = sum(cache_elements(filter.stage) for filter in filters) * ELEMENT_BYTES
+    shares = threads if size_bytes > ALONE_BYTES else 1
+
+    def share(at: Block, index: tirx.Expr) -> None:
+        for filter in filters:
+            stage_filter(at, filter, index, shares)
+
+    kind = tirx.ForKind.PARALLEL if shares > 1 else tirx.ForKind.SERIAL
+    block.loop("share", shares, share, part="filter cache read, all convs", kind=kind)
 
 
 def _stage_bias(block: Block, stage: Stage, bias: tirx.Buffer | None, number: int) -> tirx.Buffer | None:

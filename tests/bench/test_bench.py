@@ -1,0 +1,72 @@
+"""The bench measures what it says: peers in turns, at their best, exact; what it can't measure is refused by name."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hexconv.bench import halide, hexagon, host, onednn
+from hexconv.bench.halide.pipeline import check
+from hexconv.bench.halide.run import packed
+from hexconv.errors import ToolMissing, Unsupported
+from hexconv.lower import annotated_tir, lower_case
+from hexconv.spec import Case, Chain, Conv2d
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+CASES = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
+
+
+def test_tools_take_turns_and_each_timed_run_follows_one_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "SETTLE_SECONDS", 0)
+    ran: list[str] = []
+    times = host.in_turns({"a": lambda: ran.append("a"), "b": lambda: ran.append("b")}, rounds=3)
+    assert "".join(ran) == "aabb" * 3
+    assert [len(samples) for samples in times.values()] == [3, 3]
+
+
+def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None:
+    rows = [
+        {"case": "good", "halide_published": 200.0, "halide_macs_per_packet": 196.0},
+        {"case": "bad", "halide_published": 200.0, "halide_macs_per_packet": 195.9},
+        {"case": "ours alone"},
+    ]
+    assert [complaint.split(":")[0] for complaint in hexagon.unfair(rows)] == ["bad"]
+
+
+def test_every_case_with_a_published_figure_has_a_schedule_that_serves_it() -> None:
+    assert set(hexagon.PUBLISHED) == set(halide.SCHEDULES)
+    for name in halide.SCHEDULES:
+        check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain)
+
+
+def test_what_the_peers_have_no_words_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4, bias=True),))
+    with pytest.raises(Unsupported, match="whole blocks"):
+        check(chain)
+    with pytest.raises(Unsupported, match="without bias"):
+        onednn.convs(chain, np.zeros(chain.input, np.float32), [], dense=True)
+    monkeypatch.setattr(sys, "prefix", "/nowhere")
+    onednn._library.cache_clear()
+    with pytest.raises(ToolMissing, match="hexconv\\[bench\\]"):
+        onednn._library()
+
+
+def test_a_filter_is_packed_four_channels_to_a_word() -> None:
+    filter = np.random.default_rng(0).integers(0, 256, (64, 8, 3, 1), np.uint8)
+    for o, i, row in ((0, 0, 0), (37, 6, 2)):
+        assert packed(filter)[row, 0, o // 32, i // 4, o % 32, i % 4] == filter[o, i, row, 0]
+
+
+@pytest.mark.simulator
+def test_halide_is_exact_and_at_its_best() -> None:
+    pytest.importorskip("halide", reason="make bench installs it")
+    counts = halide.measured(Case.load(SCHEDULES / "hvx" / "a-shift.toml").chain, halide.SCHEDULES["a-shift"])
+    assert 134_217_728 / counts.packets >= hexagon.FAIR * hexagon.PUBLISHED["a-shift"]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_committed_listings_are_what_is_built(path: Path) -> None:
+    case = Case.load(path)
+    agreement = "as the closed form predicts"
+    assert path.with_suffix(".tir").read_text() == annotated_tir(case, lower_case(case), agreement)
