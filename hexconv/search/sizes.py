@@ -41,7 +41,7 @@ def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid
 
 def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
     """[words, H, K] by cache: whether one slot is computed on while the other is copied to or from."""
-    double, by_channels = space.flags("buffering", "double"), space.flags("order", "k_outer")
+    double = space.flags("buffering", "double")
     again = np.full((1, 1, 1), stripes.extents[-1].batch > 1)
     last = len(stripes.row_steps) - 1
     found = {}
@@ -51,7 +51,7 @@ def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
         if index == last:
             found["output_cache"] = double & tiles
         found[f"filter{index + 1}_cache"] = double & tiles & space.flags("filters", "per_tile")
-        again = np.where(by_channels & steps, tiles, again | steps)
+        again = again | steps  # tiles repeat a source only where there are several steps, which repeat it by themselves
     return {**found, "input_cache": double & again & space.flags("halo", "recompute")}
 
 

@@ -179,6 +179,17 @@ def test_a_figure_that_does_not_hold_is_told(
     assert checked["macs_agree"]
 
 
+def test_a_footprint_that_does_not_hold_is_told(
+    network: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best_plan.cache_clear()
+    monkeypatch.setattr("hexconv.search.sizes.DTYPE_BYTES", {"int8": 2, "int32": 4})
+    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    best_plan.cache_clear()
+    assert not checked["footprint_agrees"]
+    assert checked["traffic_agrees"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

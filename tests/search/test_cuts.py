@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hexconv.search import Objective, Question, Space, best_cuts, best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import piece_of
-from hexconv.spec import Chain, Conv2d, Padding, Plan
+from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.strategies import chains
 
 README = Path(__file__).parents[2] / "README.md"
@@ -81,6 +81,12 @@ def test_a_piece_reads_what_the_piece_before_writes() -> None:
     pieces = [piece_of(chain, index, index + 1) for index in range(3)]
     assert [piece.shapes[-1] for piece in pieces] == [*chain.shapes[1:]]
     assert [piece.input for piece in pieces] == [*chain.shapes[:-1]]
+
+
+def test_a_piece_takes_the_zero_point_that_the_conv_before_leaves() -> None:
+    conv = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30, zero_point=5))
+    chain = Chain(input=(1, 8, 8, 8), dtype="uint8", zero_point=3, conv=(conv, conv))
+    assert [piece_of(chain, index, index + 1).zero_point for index in range(2)] == [3, 5]
 
 
 def test_the_row_of_64x64x128_in_one_mebibyte() -> None:

@@ -80,3 +80,13 @@ def test_without_time_the_best_so_far_is_told_as_such(monkeypatch: pytest.Monkey
     monkeypatch.setattr("hexconv.search.large.SECONDS", 0.0)
     chain = Chain(input=(1, 64, 64, 128), conv=(Conv2d(out_channels=128),) * 2)
     assert search_large(chain, Question(1 << 20), MACHINE, None).proof.status == "feasible"
+
+
+def test_it_goes_on_until_nothing_better_is_left() -> None:
+    """The best plan is a fifth better than any of h_split = 1, which are looked at first."""
+    three = Conv2d(out_channels=128, kernel=(3, 3))
+    chain, question = Chain(input=(1, 64, 64, 128), conv=(three, three)), Question(2 << 20)
+    found = search_large(chain, question, MACHINE, None)
+    assert found.best is not None
+    assert found.best.traffic_bytes == 10682368
+    assert found.proof.status == "optimal"
