@@ -88,8 +88,8 @@ def test_the_8_bit_output_does_lie_in_32_bit_memory() -> None:
     "chain",
     [
         "input = [1, 1048576, 1048576, 1048576]\n[[chain.conv]]\nout_channels = 1",
-        # Of which one element is read.
-        "input = [1, 1048576, 1048576, 1048576]\n[[chain.conv]]\nout_channels = 1\nstride = 1048576\n[plan]\nh_split = 8",
+        # Of which four elements are read.
+        "input = [1, 1048576, 1048576, 1048576]\n[[chain.conv]]\nout_channels = 1\nstride = 524288",
         "input = [1048576, 1, 1, 1]\n[[chain.conv]]\nout_channels = 1048576",
         "input = [1, 1, 1, 1]\n[[chain.conv]]\nout_channels = 1\npadding = 1048576",
         "input = [1, 1, 1, 1048576]\n[[chain.conv]]\nout_channels = 1048576",
