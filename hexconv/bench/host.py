@@ -40,6 +40,9 @@ Row = dict[str, Any]
 ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
 """oneDNN's names."""
 
+PINNED = {"OMP_PROC_BIND": "true"}
+"""TVM pins its threads. Without it oneDNN's may share a core for whole time slices: 16 ms where it needs 1."""
+
 SETTLE_SECONDS = 0.02
 """Pause before a turn: idle threads of either tool spin for some milliseconds, on the cores of the other."""
 
@@ -53,7 +56,8 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
         RunFailed: a result is wrong, or the process failed.
     """
     number = str(threads)
-    environment = {**os.environ, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number, "ONEDNN_MAX_CPU_ISA": ISAS[simd]}
+    environment = {**os.environ, **PINNED, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number}
+    environment["ONEDNN_MAX_CPU_ISA"] = ISAS[simd]
     command = [sys.executable, "-m", "hexconv.bench.host", str(path), "--threads", number, "--simd", simd]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
