@@ -16,7 +16,7 @@ from hexconv.sweep.survey import Settings, survey
 def main(grid: str, out: str, job: str, scheduler: str | None = None, largest_file_bytes: int | None = None) -> int:
     if largest_file_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_bytes, resource.RLIM_INFINITY))
-    limits = Limits(seconds=2, memory_bytes=600 << 20)
+    limits = Limits(seconds=5, memory_bytes=600 << 20)
     settings = Settings(limits, workers=2, scheduler=scheduler, job=f"tests.sweep.faults:{job}")
     try:
         rows = survey(Grid.load(Path(grid)), Path(out), settings, lambda new, _there, _total: new)

@@ -20,7 +20,7 @@ from tests.sweep.faults import FAULTS
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))
 NAMES = ("first", *FAULTS, "refused", "second")
 CASES = [Case(name, CHAIN, Plan()) for name in NAMES]
-LIMITS = Limits(seconds=2, memory_bytes=300 << 20)
+LIMITS = Limits(seconds=5, memory_bytes=300 << 20)
 
 
 def test_a_case_answers_for_its_own_process_only() -> None:
@@ -29,7 +29,7 @@ def test_a_case_answers_for_its_own_process_only() -> None:
     assert {verdict.case.name: verdict.reasons for verdict in verdicts if verdict.outcome != "agrees"} == {
         "crashes": ("its process ended with SIGSEGV",),
         "aborts": ("its process ended with SIGABRT: last words",),
-        "hangs": ("it took longer than 2 s",),
+        "hangs": ("it took longer than 5 s",),
         "hogs": ("it took more than 314572800 bytes of memory",),
         "asks for too much": ("it asked for more memory than there is",),
         "is killed": ("its process was killed 3 times, as a system short of memory does",),
