@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.arguments import Arguments
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.bands import Bands, Progress
@@ -27,21 +28,6 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 ALONE_BYTES = 256 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """The buffers that the function is called with, in this order."""
-
-    image: tirx.Buffer
-    filters: tuple[tirx.Buffer, ...]
-    biases: tuple[tirx.Buffer | None, ...]
-    output: tirx.Buffer
-
-    @property
-    def all(self) -> list[tirx.Buffer]:
-        """As the signature has them."""
-        return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]
 
 
 @dataclass(frozen=True)

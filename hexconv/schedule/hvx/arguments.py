@@ -2,28 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.arguments import Arguments
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.stage import CHANNELS, Stage
 from hexconv.spec import Chain, tensor_extents
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """The buffers that the function is called with, in this order."""
-
-    image: tirx.Buffer
-    filters: tuple[tirx.Buffer, ...]
-    biases: tuple[tirx.Buffer | None, ...]
-    output: tirx.Buffer
-
-    @property
-    def all(self) -> list[tirx.Buffer]:
-        """As the signature has them."""
-        return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]
 
 
 def arguments_of(chain: Chain, stages: Sequence[Stage]) -> Arguments:

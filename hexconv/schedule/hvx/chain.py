@@ -13,7 +13,8 @@ from tvm import tirx
 
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.arguments import Arguments, arguments_of, elements
+from hexconv.schedule.arguments import Arguments
+from hexconv.schedule.hvx.arguments import arguments_of, elements
 from hexconv.schedule.hvx.caches import Cache, clear, roll, zero_fringe
 from hexconv.schedule.hvx.conv import Address, Conv
 from hexconv.schedule.hvx.convolve import convolve
