@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.schedule.arguments import Arguments
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.arguments import Arguments
 from hexconv.schedule.hvx.arguments import arguments_of, elements
 from hexconv.schedule.hvx.caches import Cache, clear, roll, zero_fringe
 from hexconv.schedule.hvx.conv import Address, Conv
