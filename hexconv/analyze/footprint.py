@@ -206,7 +206,7 @@ def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The filter blocks of one step of conv `index`, or all where the filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype, shape)
+    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def _vectors(size_bytes: int) -> int:
 
 def _filter_zero(chain: Chain, conv: Conv2d) -> int:
     """The filter's zero point, as uint8."""
-    return conv.filter_zero_point + (128 if chain.dtype == "int8" else 0)
+    return conv.filter_zero_point + (128 if chain.dtype_of_filters == "int8" else 0)
 
 
 def _slack(chain: Chain, index: int, pixel_bytes: int) -> int:

@@ -42,11 +42,11 @@ def _check_sums(chain: Chain) -> None:
     """An int32 accumulator holds every sum that the dtype allows."""
     if not chain.is_integer:
         return
-    low, high = INTEGER_RANGE[chain.dtype]
+    (low, high), (least, most) = INTEGER_RANGE[chain.dtype], INTEGER_RANGE[chain.dtype_of_filters]
     for index, conv in enumerate(chain.conv):
         fan_in = prod(chain.filter_shapes[index][1:])
         source = max(high - chain.output_zero_point(index), chain.output_zero_point(index) - low)
-        tap = max(high - conv.filter_zero_point, conv.filter_zero_point - low)
+        tap = max(most - conv.filter_zero_point, conv.filter_zero_point - least)
         largest = fan_in * source * tap + BIAS_ROOM
         if largest > LARGEST_INT32:
             raise Unsupported(

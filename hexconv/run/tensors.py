@@ -43,7 +43,7 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
         filters=tuple(
-            _values(random, shape, chain.dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
+            _values(random, shape, chain.dtype_of_filters, _spread(conv) * sqrt(3 / prod(shape[1:])))
             for conv, shape in zip(chain.conv, chain.filter_shapes, strict=True)
         ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
@@ -57,9 +57,8 @@ def run_bytes(chain: Chain) -> int:
     >>> run_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)))
     13376
     """
-    item_bytes = np.dtype(chain.dtype).itemsize
-    filters = sum(prod(shape) for shape in chain.filter_shapes)
-    drawn = (prod(chain.input) + filters) * item_bytes
+    filters = sum(prod(shape) for shape in chain.filter_shapes) * np.dtype(chain.dtype_of_filters).itemsize
+    drawn = prod(chain.input) * np.dtype(chain.dtype).itemsize + filters
     packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
     sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
     return 2 * drawn + packed_output + sums
@@ -67,7 +66,7 @@ def run_bytes(chain: Chain) -> int:
 
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
     """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
-    rest = _rest(chain.dtype)
+    rest = _rest(chain.dtype_of_filters)
     layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
     filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
     return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]

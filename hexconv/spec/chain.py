@@ -13,6 +13,8 @@ from hexconv.spec.requantize import ZeroPoint
 
 Dtype = Literal["float32", "float16", "int8", "uint8"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {"int8": ("int8", "uint8"), "uint8": ("int8", "uint8")}
+"""By the dtype of a chain, those that its filters may have; floats have filters of their own dtype."""
 MOST_CONVS = 16
 MOST_TAPS = 2**24
 """Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
@@ -24,7 +26,8 @@ class Chain:
 
     Attributes:
         input: logical (N, H, W, C).
-        dtype: of the input, the filters and everything between two convs.
+        dtype: of the input, of everything between two convs, and of the filters if nothing else is said of them.
+        filter_dtype: of the filters, where it is another one: the usual quantised network has uint8 and int8 filters.
         zero_point: of the input, for integer chains.
         conv: the convs in order.
 
@@ -35,11 +38,13 @@ class Chain:
 
     input: tuple[Size, Size, Size, Size]
     dtype: Dtype = "float32"
+    filter_dtype: Dtype | None = None
     zero_point: ZeroPoint = 0
     conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
 
     def __post_init__(self) -> None:
         """Refuse what no field can refuse alone."""
+        _check_filter_dtype(self)
         for index, conv in enumerate(self.conv):
             _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
@@ -78,6 +83,11 @@ class Chain:
         return self.dtype in INTEGER_RANGE
 
     @property
+    def dtype_of_filters(self) -> Dtype:
+        """What was stated for the filters, or else the chain's dtype."""
+        return self.filter_dtype or self.dtype
+
+    @property
     def accumulator_dtype(self) -> str:
         """float32 for floats, int32 for integers."""
         return "int32" if self.is_integer else "float32"
@@ -101,7 +111,8 @@ class Chain:
         'n1h8w8c4-k2r1x1-float32'
         """
         n, h, w, c = self.input
-        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtype])
+        dtypes = "x".join(dict.fromkeys((self.dtype, self.dtype_of_filters)))
+        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), dtypes])
 
 
 def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
@@ -110,6 +121,15 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
     padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
     rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
     return n, rows, columns, conv.out_channels
+
+
+def _check_filter_dtype(chain: Chain) -> None:
+    """Filters of another dtype are for integers."""
+    allowed = FILTER_DTYPES.get(chain.dtype, (chain.dtype,))
+    if chain.dtype_of_filters not in allowed:
+        raise InputError(
+            "chain.filter_dtype", chain.dtype_of_filters, f"{' or '.join(allowed)} in a {chain.dtype} chain"
+        )
 
 
 def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
@@ -156,13 +176,13 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
     if conv.requantize is None and index < len(chain.conv) - 1:
         allowed = "multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
         raise InputError(f"{where}.requantize", "nothing", allowed)
-    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype)
+    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype_of_filters, "{} filters")
     if conv.requantize:
         _check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, chain.dtype)
 
 
-def _check_zero_point(where: str, zero_point: int, dtype: str) -> None:
+def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
     """A zero point is a value of its dtype."""
     low, high = INTEGER_RANGE.get(dtype, (0, 0))
     if not low <= zero_point <= high:
-        raise InputError(where, str(zero_point), f"{low} to {high} in a {dtype} chain")
+        raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")

@@ -11,7 +11,7 @@ from hexconv.errors import InputError, did_you_mean
 LONGEST_SHOWN = 60
 KNOWN_KEYS = {
     "": ("chain", "plan"),
-    "chain": ("input", "dtype", "zero_point", "conv"),
+    "chain": ("input", "dtype", "filter_dtype", "zero_point", "conv"),
     "chain.conv": (
         "out_channels",
         "kernel",

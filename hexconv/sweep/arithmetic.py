@@ -7,7 +7,7 @@ from math import log2, prod, sqrt
 import numpy as np
 
 from hexconv.spec import Conv2d, Requantize
-from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, Dtype
 from hexconv.spec.conv import Activation
 
 Random = np.random.Generator
@@ -20,14 +20,21 @@ def random_zero_point(random: Random, dtype: Dtype) -> int:
     return int(random.integers(low, high + 1)) if random.integers(4) else 0
 
 
+def random_filter_dtype(random: Random, dtype: Dtype) -> Dtype | None:
+    """For integers none, which is the chain's, or any that goes with it; for floats none."""
+    known = (None, *FILTER_DTYPES.get(dtype, ()))
+    return known[random.integers(len(known))]
+
+
 def with_arithmetic(
-    random: Random, dtype: Dtype, convs: Sequence[Conv2d], channels: Sequence[int]
+    random: Random, dtype: Dtype, filter_dtype: Dtype, convs: Sequence[Conv2d], channels: Sequence[int]
 ) -> tuple[Conv2d, ...]:
     """The convs with what follows their sums.
 
     Args:
         random: where to draw from.
         dtype: of the chain.
+        filter_dtype: of its filters.
         convs: geometry and output channels.
         channels: of the input and of every output.
     """
@@ -37,7 +44,7 @@ def with_arithmetic(
     quantised = [
         replace(
             conv,
-            filter_zero_point=random_zero_point(random, dtype),
+            filter_zero_point=random_zero_point(random, filter_dtype),
             requantize=_requantize(random, dtype, conv, in_channels),
         )
         for conv, in_channels in zip(biased, channels, strict=False)

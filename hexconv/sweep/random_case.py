@@ -15,7 +15,7 @@ import numpy as np
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
 from hexconv.spec.chain import Dtype
 from hexconv.spec.plan import Halo, Order
-from hexconv.sweep.arithmetic import Random, random_zero_point, with_arithmetic
+from hexconv.sweep.arithmetic import Random, random_filter_dtype, random_zero_point, with_arithmetic
 from hexconv.sweep.work import executed_macs
 
 MAC_BUDGET = 8_000_000
@@ -79,12 +79,13 @@ def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: floa
     # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
     largest = LARGEST_OUTPUT * scale if random.integers(8) else 1
     height, width = (_input_axis(random, convs, axis, _size(random, largest, ROW_BLOCK)) for axis in (0, 1))
-    batch = _one_to(random, LARGEST_BATCH)
+    batch, filter_dtype = _one_to(random, LARGEST_BATCH), random_filter_dtype(random, dtype)
     return Chain(
         input=(batch, height, width, channels[0]),
         dtype=dtype,
+        filter_dtype=filter_dtype,
         zero_point=random_zero_point(random, dtype),
-        conv=with_arithmetic(random, dtype, convs, channels),
+        conv=with_arithmetic(random, dtype, filter_dtype or dtype, convs, channels),
     )
 
 

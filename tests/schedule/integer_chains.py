@@ -14,17 +14,19 @@ from hexconv.spec.chain import INTEGER_RANGE
 
 @st.composite
 def integer_chains(draw: st.DrawFn, largest: int = 14) -> Chain:
-    """uint8 or int8; channels that do and don't fill blocks, strides, dilations, paddings, zero points, biases."""
+    """uint8 or int8, filters too; channels that do and don't fill blocks, strides, dilations, paddings, zero points."""
     dtype: Literal["uint8", "int8"] = "int8" if draw(st.integers(0, 2)) == 0 else "uint8"
-    zero_points = st.one_of(st.just(0), st.integers(*INTEGER_RANGE[dtype]))
+    filter_dtype: Literal["uint8", "int8"] = draw(st.sampled_from((dtype, "int8", "uint8")))
+    zero_points, filter_zero_points = _zero_points(dtype), _zero_points(filter_dtype)
     rows, columns = draw(st.integers(3, largest)), draw(st.integers(3, largest))
     channels = draw(st.sampled_from([1, 3, 4, 8, 12, 32, 64, 100, 128, 160]))
     image, convs = (draw(st.sampled_from([1, 1, 2])), rows, columns, channels), []
     for last in draw(st.sampled_from([[True], [False, True], [False, True], [False, False, True]])):
-        convs.append(_conv(draw, channels, zero_points, last))
+        convs.append(_conv(draw, channels, zero_points, filter_zero_points, last))
         channels = convs[-1].out_channels
     try:
-        chain = Chain(input=image, dtype=dtype, zero_point=draw(zero_points), conv=tuple(convs))
+        zero_point = draw(zero_points)
+        chain = Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, zero_point=zero_point, conv=tuple(convs))
         check_supported(chain)
     except HexconvError:
         assume(False)
@@ -38,7 +40,17 @@ def hvx_cases(draw: st.DrawFn) -> Case:
     return Case("random", chain, Plan(kernel="hvx", h_split=draw(st.integers(1, min(most, 2)))))
 
 
-def _conv(draw: st.DrawFn, channels: int, zero_points: st.SearchStrategy[int], last: bool) -> Conv2d:
+def _zero_points(dtype: str) -> st.SearchStrategy[int]:
+    return st.one_of(st.just(0), st.integers(*INTEGER_RANGE[dtype]))
+
+
+def _conv(
+    draw: st.DrawFn,
+    channels: int,
+    zero_points: st.SearchStrategy[int],
+    filter_zero_points: st.SearchStrategy[int],
+    last: bool,
+) -> Conv2d:
     kernel = draw(st.sampled_from([(1, 1), (1, 1), (3, 3), (1, 3), (5, 1)]))
     sides = draw(st.tuples(*[st.integers(0, 2)] * 4)) if draw(st.booleans()) else (0, 0, 0, 0)
     requantize = _requantize(draw, channels * prod(kernel), zero_points)
@@ -49,7 +61,7 @@ def _conv(draw: st.DrawFn, channels: int, zero_points: st.SearchStrategy[int], l
         dilation=draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 2)])),
         padding=Padding(top=sides[0], left=sides[1], bottom=sides[2], right=sides[3]),
         bias=draw(st.booleans()),
-        filter_zero_point=draw(zero_points),
+        filter_zero_point=draw(filter_zero_points),
         requantize=None if last and draw(st.integers(0, 4)) == 0 else requantize,
     )
 

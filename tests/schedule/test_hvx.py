@@ -44,6 +44,7 @@ def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_comp
         ("a-shift", 240),
         ("a-multiplier", 225),
         ("a-filter-zero", 230),
+        ("a-int8-filters", 230),
         ("b-shift", 250),
     ],
 )

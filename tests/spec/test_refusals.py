@@ -33,6 +33,14 @@ REFUSED = {
     "boolean-size": ("[chain]\ninput = [1, true, 8, 32]\n" + CONV, "chain.input[1]", "True", "valid integer"),
     "date-size": ("[chain]\ninput = 2024-01-01\n" + CONV, "chain.input", "2024-01-01", "array"),
     "unknown-dtype": (CHAIN + 'dtype = "float64"\n' + CONV, "chain.dtype", "'float64'", "'float32'"),
+    "float-filters": (CHAIN + 'filter_dtype = "int8"\n' + CONV, "chain.filter_dtype", "int8", "float32 in a float32"),
+    "filter-dtype": (CHAIN + 'filter_dtype = "int4"\n' + CONV, "chain.filter_dtype", "'int4'", "did you mean int8?"),
+    "filter-key": (
+        CHAIN + 'filter_dtyp = "int8"\n' + CONV,
+        "chain.filter_dtyp",
+        "unknown",
+        "did you mean filter_dtype?",
+    ),
     "zero-kernel": (CHAIN + CONV + "kernel = [0, 1]\n", "chain.conv[0].kernel[0]", "got 0", "greater than"),
     "zero-stride": (CHAIN + CONV + "stride = 0\n", "chain.conv[0].stride[0]", "got 0", "greater than"),
     "negative-padding": (CHAIN + CONV + "padding = [0, 0, -1, 0]\n", "padding.bottom", "got -1", "greater than"),
@@ -74,6 +82,12 @@ REFUSED = {
     ),
     "integer-relu": (CHAIN + 'dtype = "int8"\n' + CONV + 'activation = "relu"\n', "activation", "relu", "none"),
     "zero-point-range": (CHAIN + 'dtype = "uint8"\nzero_point = -1\n' + CONV, "chain.zero_point", "-1", "0 to 255"),
+    "filter-zero-point-range": (
+        CHAIN + 'dtype = "uint8"\nfilter_dtype = "int8"\n' + CONV + "filter_zero_point = 128\n",
+        "chain.conv[0].filter_zero_point",
+        "128",
+        "-128 to 127 in int8 filters",
+    ),
     "not-toml": ("[chain\n", "case.toml", "not TOML", "TOML case file"),
 }
 

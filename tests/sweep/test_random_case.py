@@ -48,8 +48,9 @@ def features(case: Case) -> Iterator[str]:
         if conv.groups > 1:
             yield f"groups of {'whole blocks' if inputs % 32 == 0 else 'other sizes'}"
         if chain.is_integer:
+            yield f"{chain.dtype} with {chain.dtype_of_filters} filters"
             yield f"rounding {conv.requantize.rounding if conv.requantize else 'none'}"
-            yield f"{chain.dtype} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
+            yield f"{chain.dtype_of_filters} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
 
 
 def test_every_part_of_the_scope_is_drawn() -> None:
@@ -70,6 +71,7 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *(f"padding of conv {index}: {kind}" for index in range(4) for kind in ("none", "asymmetric")),
         *("bias True", "bias False", "activation relu", "activation relu6", "activation none"),
         *("one group", "depthwise", "groups", "groups of whole blocks", "groups of other sizes"),
+        *(f"{dtype} with {other} filters" for dtype in ("int8", "uint8") for other in ("int8", "uint8")),
         *("rounding away", "rounding up", "rounding none"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }

@@ -110,7 +110,7 @@ def _loaded(
     tile = (out_block * stage.in_blocks + in_block) * stage.taps + tap
     packed = vector.load(filter.packed, tile * BLOCK_BYTES + inner * vector.BYTES)
     value = block.bind("filter", vector.moved(packed), vector.VECTOR)
-    if stage.flips:
+    if stage.flips_filter:
         value = tirx.bitwise_xor(value, vector.splat(vector.signed(0x80808080)))
     lanes = stage.channels_of(group, number, part)
     if lanes == CHANNELS and present == 4:

@@ -1,6 +1,7 @@
 """How int32 sums become bytes with HVX's instructions: `Requantize`, as constants of a few instruction sequences.
 
-All arithmetic is on uint8: an int8 chain is a uint8 chain whose bytes and zero points are 128 larger.
+All arithmetic is on uint8: int8 activations and int8 filters are uint8 whose bytes and zero points are 128 larger. (The
+forms of vrmpy that take signed bytes want them in the scalar, where the activations are, or issue once a packet.)
 """
 
 from dataclasses import dataclass

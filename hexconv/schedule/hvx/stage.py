@@ -24,7 +24,8 @@ class Stage:
         padding: rows and columns of `in_zero` around the input: top, left, bottom, right.
         in_zero: zero point of the input.
         filter_zero: zero point of the filter.
-        flips: whether the filter arrives as int8: 128 is added when it is staged.
+        flips: whether activations are int8: 128 is added to the input when it is staged, and taken off the output.
+        flips_filter: whether the filter arrives as int8: 128 is added when it is staged.
         has_bias: whether there is a bias per channel.
         narrowing: from sums to bytes; None where the sums leave as they are.
         offset: what narrowing wants added to every sum.
@@ -41,6 +42,7 @@ class Stage:
     in_zero: int
     filter_zero: int
     flips: bool
+    flips_filter: bool
     has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
@@ -158,7 +160,7 @@ def stages_of(chain: Chain) -> tuple[Stage, ...]:
 
 
 def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
-    flip = 128 if chain.dtype == "int8" else 0
+    flip, flip_filter = (128 if dtype == "int8" else 0 for dtype in (chain.dtype, chain.dtype_of_filters))
     how = conv.requantize
     sequence, offset = narrowing(how, how.zero_point + flip) if how else (None, 0)
     pad = conv.padding
@@ -172,8 +174,9 @@ def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
         dilation=conv.dilation,
         padding=(pad.top, pad.left, pad.bottom, pad.right),
         in_zero=chain.output_zero_point(index) + flip,
-        filter_zero=conv.filter_zero_point + flip,
+        filter_zero=conv.filter_zero_point + flip_filter,
         flips=bool(flip),
+        flips_filter=bool(flip_filter),
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
