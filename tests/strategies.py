@@ -6,12 +6,12 @@ from math import gcd
 from hypothesis import strategies as st
 
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 
 MOST_CONVS = 4
 LARGEST_INPUT = 40  # rows or columns: a chain gets no further conv in front once its input is as large
 ORDERS_AND_HALOS = (("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))
-DTYPES = ("float32", "float16", "int8", "uint8")
+DTYPES = ("float32", "float16", "int8", "uint8", "int16")
 
 
 def pairs(largest: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -32,7 +32,7 @@ CHANNELS = st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9
 
 
 def zero_points(dtype: str) -> st.SearchStrategy[int]:
-    return st.integers(*INTEGER_RANGE.get(dtype, (0, 0)))
+    return st.integers(*ZERO_POINTS.get(dtype, (0, 0)))
 
 
 @st.composite
@@ -92,7 +92,14 @@ def with_arithmetic(
         return replace(conv, activation=draw(st.sampled_from(("none", "relu", "relu6"))))
     stays_int32 = is_last and draw(st.booleans())
     requantize = None if stays_int32 else draw(requantisations(dtype))
-    return replace(conv, filter_zero_point=draw(zero_points(filter_dtype)), requantize=requantize)
+    filter_l1 = draw(filter_sums(dtype))
+    return replace(conv, filter_zero_point=draw(zero_points(filter_dtype)), filter_l1=filter_l1, requantize=requantize)
+
+
+def filter_sums(dtype: str) -> st.SearchStrategy[int | None]:
+    """Any; for int16, those whose sums an int32 holds."""
+    some = st.one_of(st.just(65535), st.integers(1, 65535))
+    return some if dtype == "int16" else st.one_of(st.none(), some)
 
 
 @st.composite

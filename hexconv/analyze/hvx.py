@@ -6,7 +6,9 @@ Intermediates. 128 channels of a pixel lie together, as many times as there are;
 has rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
 
 Input cache. Only where the first conv can't read the argument in place: with padding, with channels that are no whole
-words, or int8. Pixels are widened to a word, or to doublewords above one.
+words, int8 or int16. Pixels are widened to a word, or to doublewords above one.
+
+int16. Input cache and intermediates have every plane twice: high bytes, then low bytes.
 
 Filters. All of them, one vector for 32 output and 4 input channels of a tap: as many words of 4 as the source's pixels
 have. Offsets: an int32 per output channel, where there is a bias or the input has a zero point.
@@ -62,7 +64,8 @@ def _source(chain: Chain, index: int, rows: int) -> _Source:
     columns = max(_padded_columns(chain, index), conv.padding.left + ceil(width / 4) * 4)
     wide, narrow = divmod(ceil(channels / CHANNEL_BLOCK), VECTOR_BYTES // CHANNEL_BLOCK)
     pixels = (VECTOR_BYTES,) * wide + (CHANNEL_BLOCK,) * narrow
-    size = sum(rows * _vectors(columns * pixel) for pixel in pixels) + _slack(chain, index, max(pixels))
+    plane_bytes = sum(rows * _vectors(columns * pixel) for pixel in pixels)
+    size = plane_bytes * _halves(chain) + _slack(chain, index, max(pixels))
     return _Source(pixels, PredictedCache(f"intermediate{index}", "intermediate", "uint8", (size,)))
 
 
@@ -73,8 +76,13 @@ def _input(chain: Chain, rows: int) -> _Source:
     if chain.dtype == "uint8" and channels % 4 == 0 and not any((pad.top, pad.left, pad.bottom, pad.right)):
         return _Source((channels,), None)
     pixel = 4 if channels <= 4 else ceil(channels / 8) * 8
-    size = rows * _vectors(_padded_columns(chain, 0) * pixel) + _vectors(_slack(chain, 0, pixel))
+    size = rows * _vectors(_padded_columns(chain, 0) * pixel) * _halves(chain) + _vectors(_slack(chain, 0, pixel))
     return _Source((pixel,), PredictedCache("input_cache", "input", "uint8", (size,)))
+
+
+def _halves(chain: Chain) -> int:
+    """Planes of bytes that an activation has."""
+    return 2 if chain.dtype == "int16" else 1
 
 
 def _padded_columns(chain: Chain, index: int) -> int:
@@ -103,7 +111,7 @@ def _filter_caches(chain: Chain, index: int, source: _Source) -> list[PredictedC
     blocks, words = ceil(conv.out_channels / CHANNEL_BLOCK), sum(ceil(pixel / 4) for pixel in source.pixels_bytes)
     size = blocks * prod(conv.kernel) * words * VECTOR_BYTES
     caches = [PredictedCache(f"filter{index + 1}_cache", "filter", "uint8", (size,))]
-    input_zero = chain.output_zero_point(index) + (128 if chain.dtype == "int8" else 0)
+    input_zero = chain.output_zero_point(index) + {"int8": 128, "int16": 2**15}.get(chain.dtype, 0)
     if conv.bias or input_zero:
         caches.append(PredictedCache(f"offset{index + 1}", "offset", "int32", (blocks * CHANNEL_BLOCK,)))
     return caches

@@ -9,7 +9,7 @@ from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
 from hexconv.spec import Case, Chain
 
-ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1}
+ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 
 SYSTEMS = ("packed", "onednn", "mace", "okk")
 

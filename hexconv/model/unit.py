@@ -64,6 +64,10 @@ class Unit:
 
     def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
         """A chain from this conv's source on."""
-        # what is said twice is left out: the filters of most chains have the chain's dtype
-        filters = None if self.filter_dtype == self.dtype else self.filter_dtype
-        return Chain(input=self.shape, dtype=self.dtype, filter_dtype=filters, zero_point=self.zero_point, conv=convs)
+        return Chain(
+            input=self.shape,
+            dtype=self.dtype,
+            filter_dtype=self.filter_dtype,
+            zero_point=self.zero_point,
+            conv=convs,
+        )

@@ -11,9 +11,15 @@ from hexconv.spec.conv import Conv2d
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
 
-Dtype = Literal["float32", "float16", "int8", "uint8"]
-INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
-FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {"int8": ("int8", "uint8"), "uint8": ("int8", "uint8")}
+Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
+INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
+"""Of an integer dtype; int16 is symmetric, as TFLite has it."""
+FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
+    "int8": ("int8", "uint8"),
+    "uint8": ("int8", "uint8"),
+    "int16": ("int16", "int8"),
+}
 """By the dtype of a chain, those that its filters may have; floats have filters of their own dtype."""
 MOST_CONVS = 16
 MOST_TAPS = 2**24
@@ -27,7 +33,7 @@ class Chain:
     Attributes:
         input: logical (N, H, W, C).
         dtype: of the input, of everything between two convs, and of the filters if nothing else is said of them.
-        filter_dtype: of the filters, where it is another one: the usual quantised network has uint8 and int8 filters.
+        filter_dtype: of the filters, where it is another one: the usual quantised network is uint8 with int8 filters.
         zero_point: of the input, for integer chains.
         conv: the convs in order.
 
@@ -45,6 +51,8 @@ class Chain:
     def __post_init__(self) -> None:
         """Refuse what no field can refuse alone."""
         _check_filter_dtype(self)
+        if self.filter_dtype == self.dtype:
+            object.__setattr__(self, "filter_dtype", None)  # what is said twice is the same chain
         for index, conv in enumerate(self.conv):
             _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
@@ -79,7 +87,7 @@ class Chain:
 
     @property
     def is_integer(self) -> bool:
-        """Whether the chain is quantised: int8 or uint8 with int32 accumulators."""
+        """Whether the chain is quantised: int8, uint8 or int16 with int32 accumulators."""
         return self.dtype in INTEGER_RANGE
 
     @property
@@ -168,7 +176,9 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
     where = f"chain.conv[{index}]"
     if not chain.is_integer:
         if conv.requantize or conv.filter_zero_point:
-            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for int8 and uint8")
+            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for integers")
+        if conv.filter_l1:
+            raise InputError(f"{where}.filter_l1", f"one in a {chain.dtype} chain", "none; it is for integers")
         return
     if conv.activation != "none":
         allowed = "none in an integer chain; clamp by the range and the zero point of requantize"
@@ -183,6 +193,6 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
 
 def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
     """A zero point is a value of its dtype."""
-    low, high = INTEGER_RANGE.get(dtype, (0, 0))
+    low, high = ZERO_POINTS.get(dtype, (0, 0))
     if not low <= zero_point <= high:
         raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")

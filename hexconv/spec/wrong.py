@@ -22,6 +22,7 @@ KNOWN_KEYS = {
         "bias",
         "activation",
         "filter_zero_point",
+        "filter_l1",
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),

@@ -27,7 +27,7 @@ LARGEST_OUTPUT, LARGEST_CHANNELS = 48, 192
 GROUP_STYLES, LARGEST_MULTIPLIER = 6, 2
 """One conv in six is depthwise, with one or two outputs per input; another is in any number of groups."""
 ROW_BLOCK, CHANNEL_BLOCK = 8, 32
-DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
+DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),

@@ -78,7 +78,7 @@ REFUSED = {
         CHAIN + CONV + "requantize = { multiplier = 1 }\n",
         "chain.conv[0].requantize",
         "float32 chain",
-        "int8 and uint8",
+        "it is for integers",
     ),
     "integer-relu": (CHAIN + 'dtype = "int8"\n' + CONV + 'activation = "relu"\n', "activation", "relu", "none"),
     "zero-point-range": (CHAIN + 'dtype = "uint8"\nzero_point = -1\n' + CONV, "chain.zero_point", "-1", "0 to 255"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.spec import Case, tensor_extents
+from hexconv.spec.chain import FILTER_DTYPES
 from hexconv.sweep.random_case import random_case
 
 CASES = [random_case(seed, index) for seed in range(3) for index in range(200)]
@@ -58,7 +59,17 @@ def test_every_part_of_the_scope_is_drawn() -> None:
     pairs = [(rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)]
     expected = {
         *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident"),
-        *("float32", "float16", "int8", "uint8", "global", "vtcm", "split in many", "split that leaves a rest"),
+        *(
+            "float32",
+            "float16",
+            "int8",
+            "uint8",
+            "int16",
+            "global",
+            "vtcm",
+            "split in many",
+            "split that leaves a rest",
+        ),
         *(f"{count} convs" for count in (1, 2, 3, 4)),
         *(f"batch {count}" for count in (1, 2, 3, 4)),
         *(
@@ -71,7 +82,7 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *(f"padding of conv {index}: {kind}" for index in range(4) for kind in ("none", "asymmetric")),
         *("bias True", "bias False", "activation relu", "activation relu6", "activation none"),
         *("one group", "depthwise", "groups", "groups of whole blocks", "groups of other sizes"),
-        *(f"{dtype} with {other} filters" for dtype in ("int8", "uint8") for other in ("int8", "uint8")),
+        *(f"{dtype} with {other} filters" for dtype, others in FILTER_DTYPES.items() for other in others),
         *("rounding away", "rounding up", "rounding none"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }

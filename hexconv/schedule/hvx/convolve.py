@@ -18,6 +18,7 @@ from hexconv.schedule.hvx.tile import (
     allocate_tile,
     filter_vector,
     load_words,
+    raise_sums,
     reduce,
     result,
     start,
@@ -81,13 +82,25 @@ def _one_by_one(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
 
     def one(at: Block, index: tirx.Expr) -> None:
         y, x = tiles.place(at, index)
-        start(at, tile, _initial(at, tiles, y, x))
+        start(at, tile, _no_sum if tiles.conv.low_bytes else _initial(at, tiles, y, x))
         reduce(at, tile, operands, tiles.origin(y, x))
+        _reduce_low(at, tiles, tile, operands, y, x)
         sums = [[result(tile, pixel, part) for part in range(tile.blocks)] for pixel in range(tile.pixels)]
         for store in stores(tiles, y, x, sums):
             store(at)
 
     block.loop("tile", tiles.count, one, part=_part(tiles))
+
+
+def _no_sum(_pixel: int, _part: int) -> tirx.Expr:
+    return vector.splat(0)
+
+
+def _reduce_low(block: Block, tiles: Tiles, tile: Tile, operands: Operands, y: tirx.Expr, x: tirx.Expr) -> None:
+    """Behind the high bytes the low ones, where elements have both."""
+    if tiles.conv.low_bytes:
+        raise_sums(block, tile, _initial(block, tiles, y, x))
+        reduce(block, tile, operands, [byte + tiles.conv.low_bytes for byte in tiles.origin(y, x)])
 
 
 def _initial(block: Block, tiles: Tiles, y: tirx.Expr, x: tirx.Expr) -> Initial:
@@ -120,6 +133,7 @@ def _overlapped(block: Block, tiles: Tiles, tile: Tile, operands: Operands) -> N
     def one(at: Block, index: tirx.Expr) -> None:
         y, x = tiles.place(at, index)
         reduce(at, tile, operands, tiles.origin(y, x), skip_words=FIRST_WORDS)
+        _reduce_low(at, tiles, tile, operands, y, x)
         sums = [
             [at.bind("sum", value(tile, pixel, part), vector.VECTOR) for part in range(tile.blocks)]
             for pixel in range(tile.pixels)
@@ -183,7 +197,8 @@ def _first_operands(
     y, x = tiles.place(block, index)
     [origin] = tiles.origin(y, x)
     words = load_words(block, tile, operands, operands.planes[0], origin, FIRST_WORDS)
-    return words, None if tiles.conv.starts_at_zero else _initial(block, tiles, y, x)
+    from_zero = tiles.conv.starts_at_zero or tiles.conv.low_bytes
+    return words, None if from_zero else _initial(block, tiles, y, x)
 
 
 def _start_block(

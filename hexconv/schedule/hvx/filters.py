@@ -111,7 +111,7 @@ def _loaded(
     packed = vector.load(filter.packed, tile * BLOCK_BYTES + inner * vector.BYTES)
     value = block.bind("filter", vector.moved(packed), vector.VECTOR)
     if stage.flips_filter:
-        value = tirx.bitwise_xor(value, vector.splat(vector.signed(0x80808080)))
+        value = vector.flipped(value)
     lanes = stage.channels_of(group, number, part)
     if lanes == CHANNELS and present == 4:
         return value
