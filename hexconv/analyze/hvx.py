@@ -8,7 +8,7 @@ has rows of whole vectors (128 bytes), as wide as the padded input of its reader
 Input cache. Only where the first conv can't read the argument in place: with padding, with channels that are no whole
 words, int8 or int16. Pixels are widened to a word, or to doublewords above one.
 
-int16. Input cache and intermediates have every plane twice: high bytes, then low bytes.
+int16. Input cache, intermediates and filters have every plane twice: high bytes, then low bytes.
 
 Filters. All of them, one vector for 32 output and 4 input channels of a tap: as many words of 4 as the source's pixels
 have. Offsets: an int32 per output channel, where there is a bias or the input has a zero point.
@@ -65,7 +65,7 @@ def _source(chain: Chain, index: int, rows: int) -> _Source:
     wide, narrow = divmod(ceil(channels / CHANNEL_BLOCK), VECTOR_BYTES // CHANNEL_BLOCK)
     pixels = (VECTOR_BYTES,) * wide + (CHANNEL_BLOCK,) * narrow
     plane_bytes = sum(rows * _vectors(columns * pixel) for pixel in pixels)
-    size = plane_bytes * _halves(chain) + _slack(chain, index, max(pixels))
+    size = plane_bytes * _halves(chain.dtype) + _slack(chain, index, max(pixels))
     return _Source(pixels, PredictedCache(f"intermediate{index}", "intermediate", "uint8", (size,)))
 
 
@@ -76,13 +76,13 @@ def _input(chain: Chain, rows: int) -> _Source:
     if chain.dtype == "uint8" and channels % 4 == 0 and not any((pad.top, pad.left, pad.bottom, pad.right)):
         return _Source((channels,), None)
     pixel = 4 if channels <= 4 else ceil(channels / 8) * 8
-    size = rows * _vectors(_padded_columns(chain, 0) * pixel) * _halves(chain) + _vectors(_slack(chain, 0, pixel))
+    size = rows * _vectors(_padded_columns(chain, 0) * pixel) * _halves(chain.dtype) + _vectors(_slack(chain, 0, pixel))
     return _Source((pixel,), PredictedCache("input_cache", "input", "uint8", (size,)))
 
 
-def _halves(chain: Chain) -> int:
-    """Planes of bytes that an activation has."""
-    return 2 if chain.dtype == "int16" else 1
+def _halves(dtype: str) -> int:
+    """Bytes of an element, each in a plane of its own."""
+    return 2 if dtype == "int16" else 1
 
 
 def _padded_columns(chain: Chain, index: int) -> int:
@@ -97,7 +97,7 @@ def _vectors(size_bytes: int) -> int:
 
 def _filter_zero(chain: Chain, conv: Conv2d) -> int:
     """The filter's zero point, as uint8."""
-    return conv.filter_zero_point + (128 if chain.dtype_of_filters == "int8" else 0)
+    return conv.filter_zero_point + {"int8": 128, "int16": 2**15}.get(chain.dtype_of_filters, 0)
 
 
 def _slack(chain: Chain, index: int, pixel_bytes: int) -> int:
@@ -109,7 +109,7 @@ def _filter_caches(chain: Chain, index: int, source: _Source) -> list[PredictedC
     """The filter, and what is added to the sums of a channel."""
     conv = chain.conv[index]
     blocks, words = ceil(conv.out_channels / CHANNEL_BLOCK), sum(ceil(pixel / 4) for pixel in source.pixels_bytes)
-    size = blocks * prod(conv.kernel) * words * VECTOR_BYTES
+    size = blocks * prod(conv.kernel) * words * VECTOR_BYTES * _halves(chain.dtype_of_filters)
     caches = [PredictedCache(f"filter{index + 1}_cache", "filter", "uint8", (size,))]
     input_zero = chain.output_zero_point(index) + {"int8": 128, "int16": 2**15}.get(chain.dtype, 0)
     if conv.bias or input_zero:

@@ -57,8 +57,6 @@ def refusal(chain: Chain, kernel: Kernel) -> str:
 def _hvx_refusal(chain: Chain) -> str:
     if not chain.is_integer:
         return f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}"
-    if chain.dtype_of_filters == "int16":
-        return "hvx serves int16 chains with int8 filters, those of this one are int16"
     for index, conv in enumerate(chain.conv):
         if conv.requantize and conv.requantize.shift > 0:
             # sums would have to saturate while they are shifted left, which HVX has no instruction for

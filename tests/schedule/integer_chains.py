@@ -12,10 +12,10 @@ from hexconv.errors import HexconvError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import ZERO_POINTS
 
-Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8"]]
+Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8", "int16"]]
 
 BYTES: tuple[Dtypes, ...] = (("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8"), ("int8", "uint8"))
-HALFWORDS: tuple[Dtypes, ...] = (("int16", "int8"),)
+HALFWORDS: tuple[Dtypes, ...] = (("int16", "int8"), ("int16", "int16"))
 LARGEST_L1 = 65535  # whose sums over int16 an int32 holds
 
 

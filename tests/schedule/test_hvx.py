@@ -53,6 +53,7 @@ def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_comp
         ("a-filter-zero", 230),
         ("a-int8-filters", 230),
         ("a-int16", 114),
+        ("a-int16-filters", 58),
         ("b-shift", 250),
     ],
 )

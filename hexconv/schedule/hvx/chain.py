@@ -90,7 +90,8 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     groups = [intermediate_groups(stage.out_blocks) for stage in stages[:-1]] + [output_groups(stages[-1].out_blocks)]
     filters, offsets = [], []
     for number, stage in enumerate(stages):
-        packed = block.view(arguments.filters[number], elements(arguments.filters[number]), "uint8")
+        argument = arguments.filters[number]
+        packed = block.view(argument, elements(argument) * len(stage.filter_zero_bytes), "uint8")
         size = cache_bytes(stage, planes[number])
         cache = _allocate(block, f"filter{number + 1}_cache", size, "uint8", scope)
         filters.append(Filter(stage, planes[number], groups[number], packed, cache))
@@ -148,6 +149,7 @@ def _stripe(block: Block, kernel: Kernel, image: tirx.Expr, stripe: Number) -> N
             low_bytes=source.low_bytes if source else 0,
             source_base=base,
             filters=filter.cache,
+            filter_low_bytes=filter.low_bytes,
             groups=filter.groups,
             offsets=kernel.offsets[number],
             windows=kernel.windows[number],

@@ -29,6 +29,7 @@ class Conv:
         low_bytes: from its planes of high bytes to those of low bytes; 0 where elements are bytes.
         source_base: the row of the conv's input that row 0 of `source` holds.
         filters: the filter cache.
+        filter_low_bytes: from its high bytes to its low bytes; 0 where filters are bytes.
         groups: of output channels.
         offsets: int32, what is added to the sums of every channel, where that differs by channel.
         windows: the corrections for the filter's zero point, where they are made ahead of the tiles.
@@ -45,6 +46,7 @@ class Conv:
     low_bytes: int
     source_base: Number
     filters: tirx.Buffer
+    filter_low_bytes: int
     groups: tuple[Group, ...]
     offsets: tirx.Buffer | None
     windows: Windows | None

@@ -27,6 +27,7 @@ class Stage:
         flips: whether activations are int8: 128 is added to the input when it is staged, and taken off the output.
         splits: whether activations are int16: they are kept as two planes of bytes, the high ones 128 larger, so that
             the pair is unsigned, and 32768 stands for zero.
+        splits_filter: whether filters are int16, which are kept alike.
         flips_filter: whether the filter arrives as int8: 128 is added when it is staged.
         has_bias: whether there is a bias per channel.
         narrowing: from sums to bytes; None where the sums leave as they are.
@@ -46,6 +47,7 @@ class Stage:
     flips: bool
     flips_filter: bool
     splits: bool
+    splits_filter: bool
     has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
@@ -69,6 +71,11 @@ class Stage:
     def in_zero_bytes(self) -> tuple[int, ...]:
         """What the bytes of a zero are, in every plane of a pixel: the high one, then the low one."""
         return divmod(self.in_zero, 256) if self.splits else (self.in_zero,)
+
+    @property
+    def filter_zero_bytes(self) -> tuple[int, ...]:
+        """What the bytes of a zero of the filter are: the high one, then the low one."""
+        return divmod(self.filter_zero, 256) if self.splits_filter else (self.filter_zero,)
 
     @property
     def result_bytes(self) -> int:
@@ -174,8 +181,8 @@ def stages_of(chain: Chain) -> tuple[Stage, ...]:
 
 def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
     flip, flip_filter = (128 if dtype == "int8" else 0 for dtype in (chain.dtype, chain.dtype_of_filters))
-    splits, how = chain.dtype == "int16", conv.requantize
-    sequence, offset = (None, 0)
+    splits, splits_filter = (dtype == "int16" for dtype in (chain.dtype, chain.dtype_of_filters))
+    how, (sequence, offset) = conv.requantize, (None, 0)
     if how:
         sequence, offset = narrowing_to_halfwords(how) if splits else narrowing(how, how.zero_point + flip)
     pad = conv.padding
@@ -189,10 +196,11 @@ def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
         dilation=conv.dilation,
         padding=(pad.top, pad.left, pad.bottom, pad.right),
         in_zero=2**15 if splits else chain.output_zero_point(index) + flip,
-        filter_zero=conv.filter_zero_point + flip_filter,
+        filter_zero=2**15 if splits_filter else conv.filter_zero_point + flip_filter,
         flips=bool(flip),
         flips_filter=bool(flip_filter),
         splits=splits,
+        splits_filter=splits_filter,
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
