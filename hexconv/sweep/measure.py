@@ -1,5 +1,6 @@
 """The columns of one row, measured: in a process apart."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -25,6 +26,7 @@ from hexconv.run.host import Host
 from hexconv.run.measure import Run, run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, kernel_of
+from hexconv.sweep.provenance import provenance
 from hexconv.sweep.verdict import errors_of, miscounts
 
 Row = dict[str, Any]
@@ -34,8 +36,11 @@ def measure(task: Task) -> Row:
     """Columns of a row, `status` and `reason` among them.
 
     Args:
-        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has.
+        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has; `code` that
+            is to answer, as its provenance.
     """
+    if task["code"] != provenance():  # a machine that joined a cluster late, or source that was edited meanwhile
+        return {"missing": f"{platform.node()} has other code than what started the sweep; the same command goes on"}
     case = Case.parse(task["toml"], task["case"])
     row: Row = {"kernel_used": kernel_of(case.chain, case.plan)}
     try:
