@@ -33,7 +33,8 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
         print_json([_row(usage, work, _arena(case)) for case, (usage, work) in zip(loaded, judged, strict=True)])
     else:
         show(cache_table([usage for usage, _ in judged]))
-        show(arena_table([(case.name, arena) for case in loaded if (arena := _arena(case))]))
+        if arenas := [(case.name, arena) for case in loaded if (arena := _arena(case))]:
+            show(arena_table(arenas))
         show(work_table(judged))
     return 0 if all(usage.agrees and work.agrees for usage, work in judged) else 1
 

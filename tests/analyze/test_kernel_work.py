@@ -4,11 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tvm_ffi
 from hypothesis import HealthCheck, Phase, given, settings
+from tvm import tirx
 
 from hexconv.analyze import needed_work, planned_work, work_usage
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
+from hexconv.lower.counting import counting_module
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from tests.schedule.integer_chains import hvx_cases
@@ -86,6 +89,15 @@ def test_tiles_that_overlap_start_one_tile_of_eight_channels_in_vain_per_stripe(
         assert work_of(POINTWISE, POINTWISE, plan=replace(HVX, h_split=h_split)) == expected
 
 
+def test_tiles_of_single_words_or_of_few_blocks_or_of_long_sums_do_not_overlap() -> None:
+    for channels, out_channels in ((20, 128), (128, 64), (516, 128), (16, 128)):
+        conv = replace(POINTWISE, out_channels=out_channels)
+        pixels = 64 * 64 * channels
+        assert work_of(conv, channels=channels) == (pixels, pixels * out_channels)
+    for channels in (24, 512):  # the least and the most words that do
+        assert work_of(POINTWISE, channels=channels)[0] == 64 * 64 * channels + 8 * 4 * 8
+
+
 def test_zero_points_sum_what_they_are_about() -> None:
     plain_bytes, plain_macs = work_of(THREE)
     # of the filter: 64 columns of 128 channels, three rows of taps for each of 62 rows
@@ -110,6 +122,14 @@ def test_bands_of_the_host_kernel_compute_rows_at_their_seams_twice() -> None:
         counts = count(lower_case(case))
         assert counts.macs["conv1"] == needed * (62 + 2 * (threads - 1)) // 62
         assert counts.macs == planned_work(chain, case.plan).macs
+
+
+def test_bands_are_counted_one_after_the_other() -> None:
+    lowered = lower_case(Case.load(SCHEDULES / "host" / "b.toml"))
+    for module, parallel in ((lowered.unmerged, True), (counting_module(lowered), False)):
+        kinds: list[int] = []
+        tvm_ffi.structural_walk(module["main"].body, (tirx.For, lambda loop, kinds=kinds: kinds.append(loop.kind)))
+        assert (tirx.ForKind.PARALLEL in kinds) is parallel
 
 
 def test_a_second_image_doubles_all_but_the_filters() -> None:

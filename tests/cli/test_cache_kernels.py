@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
+from hexconv.spec import Case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = ("hvx/a-shift", "host/a")
@@ -53,3 +54,5 @@ def test_least_traffic_is_served_and_verified(
     assert checked["holds"]
     assert (checked["traffic_bytes"], checked["macs"]) == (best["traffic_bytes"], best["macs"])
     assert [run["passed"] for run in checked["runs"]] == runs
+    asked, answer = (Case.parse(toml, "case").plan for toml in (path.read_text(), result["chains"][0]["toml"]))
+    assert (answer.kernel, answer.threads) == (asked.kernel, asked.threads)
