@@ -7,12 +7,10 @@ from typing import Any
 
 from hexconv.analyze import (
     Usage,
-    WorkUsage,
     cache_usage,
     needed_macs,
     needed_work,
     planned_work,
-    uncounted_work,
     vtcm_fit,
     work_usage,
 )
@@ -20,7 +18,7 @@ from hexconv.analyze.predicted import predicted_allocations
 from hexconv.apart import Task
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
-from hexconv.lower import Lowered, lower_case
+from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import Run, run_case
@@ -69,11 +67,10 @@ def _predicted(case: Case) -> Row:
         "needed_traffic_bytes": sum(needed.traffic_bytes.values()),
         "needed_macs": sum(needed.macs.values()),
     }
-    if kernel_of(chain, plan) == "plain":
-        planned = planned_work(chain, plan)
-        row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
-        row["predicted_macs"] = sum(planned.macs.values())
-        row["recompute"] = row["predicted_macs"] / row["needed_macs"]
+    planned = planned_work(chain, plan)
+    row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
+    row["predicted_macs"] = sum(planned.macs.values())
+    row["recompute"] = row["predicted_macs"] / row["needed_macs"]
     if plan.storage == "vtcm":
         fit = vtcm_fit(chain, plan)
         row |= {"demand_bytes": fit.demand_bytes, "capacity_bytes": fit.capacity_bytes, "fits": fit.fits}
@@ -86,18 +83,12 @@ def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
     usage = cache_usage(case, lowered)
     row: Row = {"peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
     if task["target"] == "cache":
-        work = _work(case, lowered)
+        work = work_usage(case, count(lowered))
         counted = {"traffic_bytes": work.traffic_bytes, "macs": work.macs, "agrees": usage.agrees and work.agrees}
         return {**row, **counted}, [*_other_sizes(usage), *miscounts(work)]
     runner = Host() if task["target"] == "llvm" else Simulator(arch=case.plan.arch, seconds=task["seconds"])
     run = run_case(case, lowered, runner, task["seed"])
     return {**row, **_ran(run, needed_macs(case.chain))}, [*_other_sizes(usage), *errors_of(run.check)]
-
-
-def _work(case: Case, lowered: Lowered) -> WorkUsage:
-    """What is moved and computed, counted where there is something to count."""
-    is_plain = kernel_of(case.chain, case.plan) == "plain"
-    return work_usage(case, count(lowered)) if is_plain else uncounted_work(case)
 
 
 def _ran(run: Run, macs: int) -> Row:
