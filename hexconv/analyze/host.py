@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import ceil, prod
 
 from hexconv.analyze.footprint import PredictedCache
-from hexconv.analyze.rolling import rolled_rows
+from hexconv.analyze.rolling import StripeRows, rolled_rows, stripe_rows_of
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
@@ -37,8 +37,7 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
         if conv.bias:
             caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", "float32", (channels,)))
     rows = _band_rows(chain, plan)
-    pad = chain.conv[0].padding
-    if any((pad.top, pad.left, pad.bottom, pad.right)):
+    if has_input_cache(chain):
         elements = rows[0] * _padded_columns(chain, 0) * chain.input[3]
         caches.append(PredictedCache("input_cache", "input", "float32", (elements,)))
     for tensor in range(1, len(chain.conv)):
@@ -49,11 +48,27 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 def _band_rows(chain: Chain, plan: Plan) -> list[int]:
     """Per tensor, the most rows that a stripe of any band reads."""
+    held = [rolled_rows(chain, plan.h_split * ROW_BLOCK, first, last)[0] for first, last in _bands(chain, plan)]
+    return [max(rows) for rows in zip(*held, strict=True)]
+
+
+def band_stripes(chain: Chain, plan: Plan) -> list[StripeRows]:
+    """The stripes of all bands of one image."""
+    edges = _bands(chain, plan)
+    return [rows for edge in edges for rows in stripe_rows_of(chain, plan.h_split * ROW_BLOCK, *edge)]
+
+
+def _bands(chain: Chain, plan: Plan) -> list[tuple[int, int]]:
+    """The first row of the output of every band, and one past its last."""
     height = chain.shapes[-1][1]
     bands = min(plan.threads, height)
-    edges = [band * height // bands for band in range(bands + 1)]
-    held = [rolled_rows(chain, plan.h_split * ROW_BLOCK, first, last)[0] for first, last in pairwise(edges)]
-    return [max(rows) for rows in zip(*held, strict=True)]
+    return list(pairwise(band * height // bands for band in range(bands + 1)))
+
+
+def has_input_cache(chain: Chain) -> bool:
+    """Whether the first conv reads a copy of the input with its padding, not the argument itself."""
+    pad = chain.conv[0].padding
+    return any((pad.top, pad.left, pad.bottom, pad.right))
 
 
 def _padded_columns(chain: Chain, index: int) -> int:

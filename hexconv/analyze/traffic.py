@@ -1,4 +1,4 @@
-"""How many bytes a plan moves and how many MACs it does, from the shapes and the plan alone: the closed form.
+"""What the plain kernel moves and multiplies under a plan, from the shapes and the plan alone: the closed form.
 
 Everything follows from the steps of every conv (`hexconv.analyze.steps`).
 
@@ -26,13 +26,13 @@ from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 
 
-def planned_work(chain: Chain, plan: Plan) -> Work:
+def plain_work(chain: Chain, plan: Plan) -> Work:
     """What a plan moves and computes.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128)
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in planned_work(chain, Plan()).macs.items()}
+    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in plain_work(chain, Plan()).macs.items()}
     {'conv1': 4, 'conv2': 1}
     """
     extents, steps = tensor_extents(chain), tensor_steps(chain, plan)

@@ -79,13 +79,13 @@ def _stage_plane(
     missing = plane.steps - whole
 
     def copy(at: Block, tap: tirx.Expr, word: tirx.Expr, present: int) -> None:
-        for half, zero in enumerate(filter.stage.filter_zero_bytes):
-            vectors = [
-                _loaded(at, filter, group, number, part, tap, word + first_word, present, half)
-                if present
-                else vector.filled(zero)
-                for part in range(group.blocks)
-            ]
+        parts = [
+            _loaded(at, filter, group, number, part, tap, word + first_word, present)
+            if present
+            else [vector.filled(zero) for zero in filter.stage.filter_zero_bytes]
+            for part in range(group.blocks)
+        ]
+        for half, vectors in enumerate(zip(*parts, strict=True)):
             for part, value in enumerate(dealt(at, vectors) if group.wide else vectors):
                 byte = target + ((tap * plane.steps + word) * group.blocks + part) * vector.BYTES
                 at.store(filter.cache, vector.at(byte + half * filter.low_bytes), vector.stored(value))
@@ -108,32 +108,31 @@ def _loaded(
     tap: tirx.Expr,
     word: tirx.Expr,
     present: int,
-    half: int,
-) -> tirx.Expr:
-    """One vector of the packed filter, `present` of whose 4 input channels exist; of int16, one of two halves."""
+) -> list[tirx.Expr]:
+    """128 elements of the packed filter, `present` of whose 4 input channels exist: a vector, or two of int16."""
     stage = filter.stage
     in_block, inner = tirx.shift_right(word, int32(3)), tirx.bitwise_and(word, int32(WORDS_OF_BLOCK - 1))
     out_block = number * group.blocks + (group.first_block + part)
     tile = (out_block * stage.in_blocks + in_block) * stage.taps + tap
     byte = tile * BLOCK_BYTES + inner * vector.BYTES
     if stage.splits_filter:
-        value = _half(block, filter.packed, byte * 2, half)
+        values = _halves(block, filter.packed, byte * 2)
     else:
         value = block.bind("filter", vector.moved(vector.load(filter.packed, byte)), vector.VECTOR)
-    if stage.flips_filter:
-        value = vector.flipped(value)
+        values = [vector.flipped(value) if stage.flips_filter else value]
     lanes = stage.channels_of(group, number, part)
     if lanes == CHANNELS and present == 4:
-        return value
-    return _or_zero_point(value, stage.filter_zero_bytes[half], lanes, present)
+        return values
+    zeros = stage.filter_zero_bytes
+    return [_or_zero_point(value, zero, lanes, present) for value, zero in zip(values, zeros, strict=True)]
 
 
-def _half(block: Block, packed: tirx.Buffer, byte: tirx.Expr, half: int) -> tirx.Expr:
-    """The high bytes of 128 int16, made unsigned, or their low bytes."""
+def _halves(block: Block, packed: tirx.Buffer, byte: tirx.Expr) -> list[tirx.Expr]:
+    """The high bytes of 128 int16, made unsigned, and their low bytes."""
     lower, upper = (
         block.bind("filter", vector.load(packed, byte + start), vector.VECTOR) for start in (0, vector.BYTES)
     )
-    return vector.low_bytes(upper, lower) if half else vector.flipped(vector.high_bytes(upper, lower))
+    return [vector.flipped(vector.high_bytes(upper, lower)), vector.low_bytes(upper, lower)]
 
 
 def _or_zero_point(value: tirx.Expr, zero_point: int, lanes: int, present: int) -> tirx.Expr:
