@@ -34,6 +34,14 @@ REFUSED = {
     "date-size": ("[chain]\ninput = 2024-01-01\n" + CONV, "chain.input", "2024-01-01", "array"),
     "unknown-dtype": (CHAIN + 'dtype = "float64"\n' + CONV, "chain.dtype", "'float64'", "'float32'"),
     "float-filters": (CHAIN + 'filter_dtype = "int8"\n' + CONV, "chain.filter_dtype", "int8", "float32 in a float32"),
+    "int16-filters": (
+        CHAIN + 'dtype = "uint8"\nfilter_dtype = "int16"\n' + CONV,
+        "chain.filter_dtype",
+        "int16",
+        "int8 or uint8 in a uint8 chain",
+    ),
+    "float-filter-l1": (CHAIN + CONV + "filter_l1 = 9\n", "chain.conv[0].filter_l1", "float32", "for integers"),
+    "int16-zero-point": (CHAIN + 'dtype = "int16"\nzero_point = 1\n' + CONV, "chain.zero_point", "1", "0 to 0 in"),
     "filter-dtype": (CHAIN + 'filter_dtype = "int4"\n' + CONV, "chain.filter_dtype", "'int4'", "did you mean int8?"),
     "filter-key": (
         CHAIN + 'filter_dtyp = "int8"\n' + CONV,
