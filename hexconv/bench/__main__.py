@@ -10,6 +10,8 @@ import pandas as pd
 
 from hexconv.bench import hexagon, host
 from hexconv.errors import HexconvError
+from hexconv.report.packets import LIMIT, limit
+from hexconv.spec import Case
 from hexconv.spec.registers import registers_of
 
 HIDDEN = ["chain", "passed", "packets", "hvx_instructions", "macs", "halide_packets"]  # in the file, too wide to print
@@ -21,7 +23,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hvx", nargs="+", type=Path, required=True, help="cases for Hexagon")
     parser.add_argument("--host", nargs="+", type=Path, required=True, help="cases for this machine")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of this machine")
-    parser.add_argument("--reports", type=Path, default=Path("reports"), help="where hvx.csv and bench.csv go")
+    parser.add_argument(
+        "--reports", type=Path, default=Path("reports"), help="where hvx.csv, hvx_int16.csv and bench.csv go"
+    )
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -35,17 +39,25 @@ def hvx_table(rows: Sequence[hexagon.Row]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"halide_packets": "Int64"})
 
 
+def _shown(table: pd.DataFrame) -> str:
+    """A table as people read it, without what is empty throughout."""
+    return table.drop(columns=HIDDEN, errors="ignore").dropna(axis=1, how="all").to_string(index=False, na_rep="")
+
+
 def _run(options: argparse.Namespace) -> int:
     packets = [hexagon.row(path) for path in options.hvx]
     hvx = hvx_table(packets)
-    print("Hexagon, MACs per packet (256 is the limit)")
-    print(hvx.drop(columns=HIDDEN, errors="ignore").to_string(index=False, na_rep=""))
+    of_bytes = [limit(Case.load(path).chain) == LIMIT for path in options.hvx]
+    narrow, wide = hvx.loc[of_bytes], hvx.loc[[not each for each in of_bytes]]
+    print(f"Hexagon, MACs per packet ({LIMIT} is the limit)\n{_shown(narrow)}")
+    print(f"\nint16 ({LIMIT // 2} is the limit, {LIMIT // 4} with int16 filters)\n{_shown(wide)}")
     sets = ("avx512", "avx2") if registers_of("auto") == registers_of("avx512") else ("avx2",)
     times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets for path in options.host])
     print(f"\nthis machine, float32, medians of {host.ROUNDS} turns")
     print(times.drop(columns=["passed"]).to_string(index=False))
     options.reports.mkdir(parents=True, exist_ok=True)
-    hvx.to_csv(options.reports / "hvx.csv", index=False)
+    narrow.to_csv(options.reports / "hvx.csv", index=False)
+    wide.to_csv(options.reports / "hvx_int16.csv", index=False)
     named = [hvx.assign(table="hexagon"), times.assign(table="host")]
     pd.concat(named, ignore_index=True).set_index("table").to_csv(options.reports / "bench.csv")
     complaints = hexagon.unfair(packets)

@@ -2,7 +2,7 @@
 
     python -m hexconv.report.packets schedules/hvx/*.toml
 
-`make bench` writes the same for all of schedules/hvx, Halide beside it, to reports/hvx.csv.
+`make bench` writes the same for all of schedules/hvx, Halide beside it, to reports/hvx.csv and reports/hvx_int16.csv.
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
 the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.

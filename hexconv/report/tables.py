@@ -25,15 +25,15 @@ class Rate:
     packets: int | None
 
 
-COUNTED, PEERS = ("simulator.csv", "hvx.csv"), "bench.csv"
+COUNTED, PEERS = ("simulator.csv", "hvx.csv", "hvx_int16.csv"), "bench.csv"
 NEEDED = ("case", "macs_per_packet")
 
 
 def read_rates(folder: Path) -> tuple[Rate, ...]:
     """The rates of all tables in a folder, the last table's where a case is in several; missing tables are none.
 
-    `simulator.csv` is what `hexconv run --target hexagon --csv` writes, `hvx.csv` the kernels' own table. `bench.csv`
-    is that of the peers, with a column `tool`; what it only timed, and did not count, is left out.
+    `simulator.csv` is what `hexconv run --target hexagon --csv` writes, `hvx.csv` and `hvx_int16.csv` the kernels' own
+    tables. `bench.csv` is that of the peers, with a column `tool`; what it only timed, and did not count, is left out.
 
     Raises:
         InputError: a table can't be read, or lacks a column.
