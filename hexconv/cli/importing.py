@@ -72,7 +72,7 @@ def _chain_table(imported: Imported) -> Table:
     table = Table("case", "convs", "NHWC along the chain", "dtype", "ended by", "reason")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
         shapes = _shapes(case.chain)
-        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtype, entry.ended_by, _plain(entry.reason))
+        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, entry.ended_by, _plain(entry.reason))
     return table
 
 

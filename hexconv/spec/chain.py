@@ -96,6 +96,16 @@ class Chain:
         return self.filter_dtype or self.dtype
 
     @property
+    def dtypes(self) -> str:
+        """Of activations and filters, in a word.
+
+        >>> conv = Conv2d(out_channels=2)
+        >>> [Chain(input=(1, 8, 8, 4), dtype="uint8", filter_dtype=of, conv=(conv,)).dtypes for of in (None, "int8")]
+        ['uint8', 'uint8xint8']
+        """
+        return "x".join(dict.fromkeys((self.dtype, self.dtype_of_filters)))
+
+    @property
     def accumulator_dtype(self) -> str:
         """float32 for floats, int32 for integers."""
         return "int32" if self.is_integer else "float32"
@@ -119,8 +129,7 @@ class Chain:
         'n1h8w8c4-k2r1x1-float32'
         """
         n, h, w, c = self.input
-        dtypes = "x".join(dict.fromkeys((self.dtype, self.dtype_of_filters)))
-        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), dtypes])
+        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtypes])
 
 
 def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:

@@ -36,11 +36,36 @@ NUMBERS = (
 VALUES = (
     *map(str, NUMBERS),
     *("1.0", "1e400", "nan", "-inf", "true", '"8"', "''", "[]", "{}", "1979-05-27", "07:32:00", "0x10", "1_0", "+1"),
-    *("[[1, 1], 3]", "[1, 2, 3, 4]", '["int8", "uint8"]', '"v68"', '"v٦٨"', '"vtcm"', '"hvx"', '"roll"', "[" * 40),
+    *(
+        "[[1, 1], 3]",
+        "[1, 2, 3, 4]",
+        '["int8", "uint8"]',
+        '"int16"',
+        '"v68"',
+        '"v٦٨"',
+        '"vtcm"',
+        '"hvx"',
+        '"roll"',
+        "[" * 40,
+    ),
     *('"../../../etc/passwd"', '"/etc/passwd"', r'"\u001b[2J\u0000\n"', '"%s%n{0.__class__}"', "\"__import__('os')\""),
     *("{ multiplier = 2147483647, shift = 30 }", "'''" + "a" * 3000 + "'''"),
 )
-KEYS = ("kernel", "stride", "dilation", "padding", "input", "dtype", "zero_point", "requantize", "conv", "bias", "arch")
+KEYS = (
+    "kernel",
+    "stride",
+    "dilation",
+    "padding",
+    "input",
+    "dtype",
+    "zero_point",
+    "requantize",
+    "conv",
+    "bias",
+    "arch",
+    "filter_dtype",
+    "filter_l1",
+)
 LINES = (
     *("[chain]", "[[chain.conv]]", "[plan]", "[grid]", "[[grid.conv]]", "[chain.conv]", "[chian]", "[plan.x]", "[x"),
     *(
