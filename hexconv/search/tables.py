@@ -109,8 +109,7 @@ def _together(chain: Chain, part: Space) -> list[tuple[Product, ...]]:
         source = caches[f"intermediate{index}" if index else "input_cache"]
         target = caches["output_cache" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"]
         # Resident filters of the convs before are live still where a loop comes back to those convs.
-        again = chain.input[0] > 1 or any(several[index:])
-        resident = filters if again else filters[index:]
+        resident = filters if any(several[index:]) else filters[index:]
         staged = resident if part.words[0].filters == "resident" else [filters[index]]
         together.append((source, *staged, target))
     return together

@@ -53,6 +53,7 @@ TAKEN_OVER = Chain(
 @settings(max_examples=20, deadline=None)
 @given(chains())
 @example(TAKEN_OVER)
+@example(replace(TAKEN_OVER, input=(1, 12, 9, 8)))  # here the first conv has two steps, and no loop around the second
 def test_what_the_solver_knows_is_exact_for_traffic_and_never_above_a_footprint(chain: Chain) -> None:
     space = Space.of(chain, Plan())
     assume(space.size <= 400)
