@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -49,11 +50,27 @@ TAKEN_OVER = Chain(
     ),
 )
 
+# The first conv has two steps for the one of the second: a loop around the first alone.
+LOOP_OVER_THE_FIRST = Chain(
+    input=(1, 12, 8, 8), conv=(Conv2d(out_channels=32, kernel=(3, 3)), Conv2d(out_channels=96, kernel=(3, 3)))
+)
+
+
+def test_resident_filters_of_earlier_convs_count_where_stripes_come_back_to_them() -> None:
+    space = Space.of(TAKEN_OVER, Plan())
+    words = [plan for plan in space.words if plan.filters == "resident"]
+    assert words
+    for h_split, live in ((1, [4, 4]), (4, [4, 3])):  # source, filters, target
+        for plan in words:
+            part = Space((plan,), np.array([h_split]), space.k_splits)
+            found = part_tables(TAKEN_OVER, part, Question(1 << 40), MACHINE).together
+            assert [len(caches) for caches in found] == live
+
 
 @settings(max_examples=20, deadline=None)
 @given(chains())
 @example(TAKEN_OVER)
-@example(replace(TAKEN_OVER, input=(1, 12, 9, 8)))  # here the first conv has two steps, and no loop around the second
+@example(LOOP_OVER_THE_FIRST)
 def test_what_the_solver_knows_is_exact_for_traffic_and_never_above_a_footprint(chain: Chain) -> None:
     space = Space.of(chain, Plan())
     assume(space.size <= 400)
