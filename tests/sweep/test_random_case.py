@@ -27,7 +27,7 @@ def test_a_case_has_a_generator_of_its_own(seed: int, index: int) -> None:
 def features(case: Case) -> Iterator[str]:
     """What of the scope a case covers."""
     chain, plan, outputs = case.chain, case.plan, tensor_extents(case.chain)[1:]
-    yield from (plan.order, plan.halo, plan.filters)
+    yield from (plan.order, plan.halo, plan.filters, f"{plan.kernel} kernel", f"{plan.threads} threads", plan.simd)
     yield from (chain.dtype, plan.storage, f"{len(chain.conv)} convs", f"batch {chain.input[0]}")
     for axis, size in zip(("height", "width"), chain.input[1:3], strict=True):
         yield f"{axis} {'1' if size == 1 else 'in whole blocks' if size % 8 == 0 else 'with a rest'}"
@@ -58,7 +58,8 @@ def test_every_part_of_the_scope_is_drawn() -> None:
     seen = Counter(feature for case in CASES for feature in set(features(case)))
     pairs = [(rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)]
     expected = {
-        *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident"),
+        *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident", "plain kernel", "host kernel"),
+        *("avx2", "avx512", "1 threads", "4 threads"),
         *(
             "float32",
             "float16",
