@@ -86,7 +86,7 @@ def nearest(dividend: int, divisor: int, ties: str) -> int:
     multiplier=st.one_of(st.integers(1, 2**31 - 1), st.sampled_from((1, 2**30, 2**31 - 1))),
     shift=st.integers(-31, 30),
     rounding=st.sampled_from(("away", "up")),
-    dtype=st.sampled_from(("int8", "uint8")),
+    dtype=st.sampled_from(("int8", "uint8", "int16")),
 )
 def test_requantisation_is_tflites(value: int, multiplier: int, shift: int, rounding: str, dtype: str) -> None:
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding=rounding)
