@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tvm
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from hexconv.analyze import cache_usage, needed_macs, vtcm_fit
 from hexconv.cli.app import exit_code
@@ -16,6 +16,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_
 from tests.schedule.integer_chains import BYTES, HALFWORDS, hvx_cases
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
+WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
@@ -27,7 +28,7 @@ def test_any_integer_chain_is_exact(case: Case) -> None:
 
 
 @pytest.mark.simulator
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
 @given(hvx_cases(HALFWORDS))
 def test_any_int16_chain_is_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator()).check.passed
