@@ -28,7 +28,7 @@ def test_any_integer_chain_is_exact(case: Case) -> None:
 
 
 @pytest.mark.simulator
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
 @given(hvx_cases(HALFWORDS))
 def test_any_int16_chain_is_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator()).check.passed

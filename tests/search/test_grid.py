@@ -67,6 +67,12 @@ CHAINS = {
             Conv2d(out_channels=96, bias=True),
         ),
     ),
+    "halfwords": Chain(
+        input=(1, 30, 9, 40),
+        dtype="int16",
+        filter_dtype="int8",
+        conv=(replace(THREE, requantize=Requantize(multiplier=1 << 24)), Conv2d(out_channels=70)),
+    ),
     "quantised": Chain(
         input=(1, 40, 40, 64),
         dtype="int8",
