@@ -6,7 +6,9 @@ Intermediates. 128 channels of a pixel lie together, as many times as there are;
 has rows of whole vectors (128 bytes), as wide as the padded input of its reader, or as stores of four pixels reach.
 
 Input cache. Only where the first conv can't read the argument in place: with padding, with channels that are no whole
-words, or int8. Pixels are widened to a word, or to doublewords above one.
+words, int8 or int16. Pixels are widened to a word, or to doublewords above one.
+
+int16. Input cache, intermediates and filters have every plane twice: high bytes, then low bytes.
 
 Filters. All of them, one vector for 32 output and 4 input channels of a tap: as many words of 4 as the source's pixels
 have. Offsets: an int32 per output channel, where there is a bias or the input has a zero point.
@@ -25,6 +27,8 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 VECTOR_BYTES = 128
 LANES = 32
+MADE_UNSIGNED = {"int8": 128, "int16": 2**15}
+"""What is added to the elements of a dtype."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def source_of(chain: Chain, index: int, rows: int) -> Source:
     columns = max(padded_columns(chain, index), conv.padding.left + ceil(width / 4) * 4)
     wide, narrow = divmod(ceil(channels / CHANNEL_BLOCK), VECTOR_BYTES // CHANNEL_BLOCK)
     pixels = (VECTOR_BYTES,) * wide + (CHANNEL_BLOCK,) * narrow
-    size = sum(rows * _vectors(columns * pixel) for pixel in pixels) + _slack(chain, index, max(pixels))
+    plane_bytes = sum(rows * _vectors(columns * pixel) for pixel in pixels)
+    size = plane_bytes * byte_planes(chain.dtype) + _slack(chain, index, max(pixels))
     return Source(pixels, PredictedCache(f"intermediate{index}", "intermediate", "uint8", (size,)))
 
 
@@ -73,8 +78,15 @@ def _input(chain: Chain, rows: int) -> Source:
     if chain.dtype == "uint8" and channels % 4 == 0 and not any((pad.top, pad.left, pad.bottom, pad.right)):
         return Source((channels,), None)
     pixel = 4 if channels <= 4 else ceil(channels / 8) * 8
-    size = rows * _vectors(padded_columns(chain, 0) * pixel) + _vectors(_slack(chain, 0, pixel))
+    size = rows * _vectors(padded_columns(chain, 0) * pixel) * byte_planes(chain.dtype) + _vectors(
+        _slack(chain, 0, pixel)
+    )
     return Source((pixel,), PredictedCache("input_cache", "input", "uint8", (size,)))
+
+
+def byte_planes(dtype: str) -> int:
+    """Bytes of an element, each in a plane of its own."""
+    return 2 if dtype == "int16" else 1
 
 
 def padded_columns(chain: Chain, index: int) -> int:
@@ -89,13 +101,13 @@ def _vectors(size_bytes: int) -> int:
 
 
 def filter_zero(chain: Chain, conv: Conv2d) -> int:
-    """The filter's zero point, as uint8."""
-    return conv.filter_zero_point + (128 if chain.dtype == "int8" else 0)
+    """The filter's zero point, as unsigned."""
+    return conv.filter_zero_point + MADE_UNSIGNED.get(chain.dtype_of_filters, 0)
 
 
 def input_zero(chain: Chain, index: int) -> int:
-    """The zero point of what conv `index` reads, as uint8."""
-    return chain.output_zero_point(index) + (128 if chain.dtype == "int8" else 0)
+    """The zero point of what conv `index` reads, as unsigned."""
+    return chain.output_zero_point(index) + MADE_UNSIGNED.get(chain.dtype, 0)
 
 
 def _slack(chain: Chain, index: int, pixel_bytes: int) -> int:
@@ -107,7 +119,7 @@ def _filter_caches(chain: Chain, index: int, source: Source) -> list[PredictedCa
     """The filter, and what is added to the sums of a channel."""
     conv = chain.conv[index]
     blocks, words = ceil(conv.out_channels / CHANNEL_BLOCK), sum(ceil(pixel / 4) for pixel in source.pixels_bytes)
-    size = blocks * prod(conv.kernel) * words * VECTOR_BYTES
+    size = blocks * prod(conv.kernel) * words * VECTOR_BYTES * byte_planes(chain.dtype_of_filters)
     caches = [PredictedCache(f"filter{index + 1}_cache", "filter", "uint8", (size,))]
     if conv.bias or input_zero(chain, index):
         caches.append(PredictedCache(f"offset{index + 1}", "offset", "int32", (blocks * CHANNEL_BLOCK,)))

@@ -11,6 +11,7 @@ MACs of a conv, in instructions:
     filter's zero   sums of windows: ahead of the tiles, 32 columns of the source at a time, all rows of taps; or in the
                     tiles, one instruction more for every word of a pixel in every group
     input's zero    the sum of the whole filter, once
+    int16           all of it for each plane of bytes of what is read; products for each pair of planes
 
 Input. With a cache its new rows, each once. Read in place, the words of every pixel in every group of output channels,
 and what sums windows: a kernel of 3x3 loads a byte up to nine times for each 128 output channels. No cache of ours
@@ -29,6 +30,7 @@ from hexconv.analyze.hvx import (
     LANES,
     VECTOR_BYTES,
     Source,
+    byte_planes,
     filter_zero,
     input_zero,
     padded_columns,
@@ -148,7 +150,8 @@ def hvx_work(chain: Chain, plan: Plan) -> Work:
         _Conv(chain, index, source_of(chain, index, held[index]), sum(rows), sum(row > 0 for row in rows))
         for index, rows in enumerate(made[1:])
     ]
-    loaded = sum(made[0]) * prod(chain.input[2:]) if convs[0].source.cache else _loaded_in_place(convs[0])
+    copied = sum(made[0]) * prod(chain.input[2:]) * DTYPE_BYTES[chain.dtype]
+    loaded = copied if convs[0].source.cache else _loaded_in_place(convs[0])
     filters = {f"filter{conv.index + 1}": _filter_bytes(conv) for conv in convs}
     written = prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(len(convs) - 1)]
     traffic = {"input": images * loaded, **filters, "output": written}
@@ -164,12 +167,14 @@ def _loaded_in_place(conv: _Conv) -> int:
 def _filter_bytes(conv: _Conv) -> int:
     """Vectors of 32 output and 4 input channels, for all taps."""
     blocks, channels = sum(conv.groups), conv.chain.shapes[conv.index][3]
-    return blocks * prod(conv.spec.kernel) * ceil(channels / WORD_BYTES) * VECTOR_BYTES
+    vectors = blocks * prod(conv.spec.kernel) * ceil(channels / WORD_BYTES)
+    return vectors * VECTOR_BYTES * DTYPE_BYTES[conv.chain.dtype_of_filters]
 
 
 def _instructions(conv: _Conv, images: int) -> int:
     """That multiply, in all images."""
-    in_tiles = sum(conv.groups) + (len(conv.groups) if conv.sums_in_tiles else 0)
+    planes, of_filters = byte_planes(conv.chain.dtype), byte_planes(conv.chain.dtype_of_filters)
+    in_tiles = sum(conv.groups) * planes * of_filters + (len(conv.groups) * planes if conv.sums_in_tiles else 0)
     started = sum(conv.overlapping) * conv.unfinished * FIRST_WORDS
-    of_filter = sum(conv.groups) * conv.words if input_zero(conv.chain, conv.index) else 0
-    return images * (conv.pixels * conv.words * in_tiles + started + conv.window_vectors) + of_filter
+    of_filter = sum(conv.groups) * conv.words * of_filters if input_zero(conv.chain, conv.index) else 0
+    return images * (conv.pixels * conv.words * in_tiles + started + conv.window_vectors * planes) + of_filter

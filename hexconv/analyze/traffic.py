@@ -36,11 +36,11 @@ def plain_work(chain: Chain, plan: Plan) -> Work:
     {'conv1': 4, 'conv2': 1}
     """
     extents, steps = tensor_extents(chain), tensor_steps(chain, plan)
-    dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
-    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
+    filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
+    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * DTYPE_BYTES[chain.dtype]}
     for index in range(len(chain.conv)):
         stagings = _filter_stagings(plan, steps[index + 1])
-        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * dtype_bytes
+        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * filter_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
         f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)

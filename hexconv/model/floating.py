@@ -92,6 +92,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
         result=tail.result,
         shape=image_shape(graph, entry.source),
         dtype=weights.dtype,
+        filter_dtype=weights.dtype,
         zero_point=0,
         conv=Conv2d(**fields, bias=weights.has_bias, activation=tail.activation),
         weights=weights,

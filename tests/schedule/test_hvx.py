@@ -13,7 +13,7 @@ from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, refusal
-from tests.schedule.integer_chains import hvx_cases
+from tests.schedule.integer_chains import BYTES, HALFWORDS, hvx_cases
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -21,8 +21,15 @@ SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 @pytest.mark.simulator
 @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
-@given(hvx_cases())
+@given(hvx_cases(BYTES))
 def test_any_integer_chain_is_exact(case: Case) -> None:
+    assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases(HALFWORDS))
+def test_any_int16_chain_is_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator()).check.passed
 
 
@@ -85,6 +92,9 @@ def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_comp
         ("a-shift", 240),
         ("a-multiplier", 225),
         ("a-filter-zero", 230),
+        ("a-int8-filters", 230),
+        ("a-int16", 114),
+        ("a-int16-filters", 58),
         ("b-shift", 250),
     ],
 )
