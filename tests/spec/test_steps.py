@@ -18,6 +18,11 @@ def test_a_stripe_of_the_input_is_one_step_whatever_the_stride(stride: int) -> N
     assert [len(steps) for steps in tensor_steps(chain, case.plan)] == [1, 1]
 
 
+def test_no_stripe_takes_more_steps_than_its_tensor_has_slabs() -> None:
+    strided = Conv2d(out_channels=1, stride=(MILLION - 1, 1))
+    Case("strided", Chain(input=(1, MILLION, 1, 1), conv=(POINTWISE, strided)), Plan())
+
+
 def test_the_steps_of_all_convs_are_bounded() -> None:
     image = (1, MILLION, 1, 1)
     Case("four", Chain(input=image, conv=(POINTWISE,) * 4), Plan())
