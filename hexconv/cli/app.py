@@ -4,6 +4,7 @@ import sys
 
 from cyclopts import App, CycloptsError
 
+from hexconv.cli.commands import register
 from hexconv.errors import HexconvError, one_line, short_line
 
 HELP = """From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
@@ -20,6 +21,7 @@ app = App(
     result_action="return_value",
     default_parameter=None,
 )
+register(app)
 app.register_install_completion_command(
     help="Install completion of commands and options for this shell (bash, zsh or fish)."
 )

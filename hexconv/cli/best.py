@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.show import show
@@ -35,7 +34,6 @@ from hexconv.spec.plan import Kernel
 Seconds = Annotated[float, Parameter(validator=Number(gt=0))]
 
 
-@app.command
 def best(
     *chains: Path,
     vtcm: str | None = None,

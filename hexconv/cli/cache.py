@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, work_usage
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
@@ -14,7 +13,6 @@ from hexconv.run.count import count
 from hexconv.spec import Case, kernel_of
 
 
-@app.command
 def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
     """Show what every cache takes, what is copied and what is computed: closed form, TVM and the documents' figures.
 

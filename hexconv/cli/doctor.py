@@ -4,13 +4,11 @@ from dataclasses import asdict
 
 from rich.table import Table
 
-from hexconv.cli.app import app
 from hexconv.cli.cases import print_json
 from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
 
-@app.command
 def doctor(*, json: bool = False) -> int:
     """Show every part that hexconv stands on, and the command that installs what is missing.
 

@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from hexconv.cli.app import app
 from hexconv.cli.cases import print_json
 from hexconv.cli.show import show
 from hexconv.errors import InputError
@@ -17,7 +16,6 @@ from hexconv.spec import Chain
 from hexconv.spec.fields import LARGEST_SIZE
 
 
-@app.command(name="import")
 def import_(
     model: Path,
     *,

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 
 from hexconv.analyze.layouts import LayoutUsage, as_csv, usage
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json
 from hexconv.cli.show import show
 from hexconv.errors import InputError
@@ -18,7 +17,6 @@ from hexconv.layout.svg import svg as as_svg
 from hexconv.layout.text import text as as_text
 
 layout = App(name="layout", help="Where an element lives: packed, oneDNN, MACE and OKKernel layouts.")
-app.command(layout)
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]

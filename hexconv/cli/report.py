@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_bytes, write_text
 from hexconv.errors import InputError
 
@@ -13,7 +12,6 @@ Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 
 
-@app.command
 def report(
     *cases: Path,
     tables: Path = Path("reports"),

@@ -9,7 +9,6 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.analyze import Fit, vtcm_fit
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
@@ -24,7 +23,6 @@ from hexconv.spec import Case, Target
 Row = dict[str, Any]
 
 
-@app.command
 def run(
     *cases: Path,
     target: Target = "llvm",

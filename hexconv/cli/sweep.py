@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from hexconv.apart import Limits
-from hexconv.cli.app import app
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.sweep_grid import sweep_grid
 from hexconv.cli.sweep_random import sweep_random
@@ -20,7 +19,6 @@ Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 Seconds = Annotated[float, Parameter(validator=Number(gt=0))]
 
 
-@app.command
 def sweep(
     grid: Path | None = None,
     *,

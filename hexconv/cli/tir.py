@@ -6,12 +6,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.analyze import cache_usage
-from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.lower import annotated_tir, lower_case
 
 
-@app.command
 def tir(
     *cases: Path,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,

@@ -91,12 +91,17 @@ class Case:
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:
-    """Every closed form walks over the stripes of every conv, and over the stripes that each of them reads."""
-    extents, slabs, steps = tensor_extents(chain), plan.h_split, 0
-    for conv, output in zip(reversed(chain.conv), reversed(extents[1:]), strict=True):
-        slabs = min(slabs, output.row_blocks)
-        slabs = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
-        steps += output.row_blocks * blocks(slabs, plan.h_split)
+    """Every closed form walks over the steps of every conv, and over those that make the stripe that each one reads.
+
+    The first conv's stripe is read in one step, however many slabs a stride makes of it.
+    """
+    extents, steps = tensor_extents(chain), 0
+    slabs = min(plan.h_split, extents[-1].row_blocks)
+    for index in reversed(range(len(chain.conv))):
+        conv, source, output = chain.conv[index], extents[index], extents[index + 1]
+        stripe = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
+        slabs = min(stripe, source.row_blocks)
+        steps += output.row_blocks * (blocks(slabs, plan.h_split) if index else 1)
     if steps > MOST_STEPS:
         allowed = f"up to {MOST_STEPS} steps; a larger h_split, smaller kernels, or a smaller image"
         raise InputError("plan.h_split", f"{plan.h_split}, which makes {steps} steps over rows", allowed)

@@ -10,25 +10,17 @@ from hexconv.cli.app import exit_code
 from hexconv.cli.memory import memory_bytes
 from hexconv.errors import InputError
 from hexconv.search import best_plan
-from hexconv.spec import Case
+from hexconv.spec import Case, Chain, Conv2d, Plan
 
-PAIR = """
-[chain]
-input = [1, 40, 40, 64]
-[[chain.conv]]
-out_channels = 64
-kernel = 3
-[[chain.conv]]
-out_channels = 64
-kernel = 3
-"""
-SINGLE = """
-[chain]
-input = [1, 16, 16, 40]
-dtype = "int8"
-[[chain.conv]]
-out_channels = 40
-"""
+
+def without_plan(chain: Chain) -> str:
+    """A case file that leaves the plan to others."""
+    return Case("chain", chain, Plan()).to_toml().partition("[plan]")[0]
+
+
+THREE = Conv2d(out_channels=64, kernel=(3, 3))
+PAIR = without_plan(Chain(input=(1, 40, 40, 64), conv=(THREE, THREE)))
+SINGLE = without_plan(Chain(input=(1, 16, 16, 40), dtype="int8", conv=(Conv2d(out_channels=40),)))
 MANIFEST = """
 model = "net.onnx"
 notes = ["kept"]

@@ -1,0 +1,46 @@
+"""What needs no TVM doesn't wait for it."""
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from hexconv.cli.app import app
+from hexconv.cli.commands import COMMANDS, described
+
+SLOW = ("tvm", "tvm_ffi", "numpy", "pandas", "altair", "pydantic")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=lambda one: one[0])
+def test_the_program_tells_of_its_commands_without_importing_any(arguments: list[str]) -> None:
+    asked = f"""
+import sys
+from hexconv.cli.app import exit_code
+code = exit_code({arguments!r})
+print(code, sorted({{name.partition(".")[0] for name in sys.modules}} & set({SLOW!r})), file=sys.stderr)
+"""
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stderr.splitlines()[-1] == "0 []"
+    if arguments == ["--help"]:
+        assert all(f" {name} " in told.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_read_from_the_source_is_what_the_command_says_of_itself(name: str) -> None:
+    module, _, member = COMMANDS[name].partition(":")
+    command = getattr(import_module(f"hexconv.cli.{module}"), member)
+    whole = command.help if name == "layout" else inspect.getdoc(command)
+    assert described(module, member)
+    assert whole.startswith(described(module, member))
+    assert "Args:" not in described(module, member)
+    assert app[name].help == described(module, member)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_runs_no_program(shell: str) -> None:
+    script = app.generate_completion(shell=shell)
+    assert "$(hexconv" not in script
+    assert "`hexconv" not in script
+    assert "(hexconv " not in script
