@@ -14,7 +14,9 @@ from hexconv.spec.plan import Simd
 
 LOADS_PER_CYCLE = 2
 MULTIPLY_ADDS_PER_CYCLE = 2
-MULTIPLY_ADD_CYCLES = 6  # from one addition to a sum to the next: 4 for the instruction, and what units wait for operands
+MULTIPLY_ADD_CYCLES = (
+    6  # from one addition to a sum to the next: 4 for the instruction, and what units wait for operands
+)
 MOST_VECTORS = 4
 BROADCASTS = 1  # registers for activations
 ELEMENT_BYTES = 4
