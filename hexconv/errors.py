@@ -45,8 +45,13 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
-def _short(text: str) -> str:
-    """Both ends of a text that is too long for a line."""
+def short_line(text: str) -> str:
+    r"""A text as one line; of one that is too long, both ends.
+
+    >>> len(short_line("\U0010ffff" * 1000))
+    403
+    """
+    text = one_line(text)
     return text if len(text) <= LONGEST_PART else f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 2 :]}"
 
 
@@ -65,7 +70,7 @@ class InputError(HexconvError):
     """
 
     def __init__(self, where: str, given: str, allowed: str) -> None:
-        super().__init__(f"{_short(where)}: got {_short(given)}, allowed: {allowed}")
+        super().__init__(f"{short_line(where)}: got {short_line(given)}, allowed: {allowed}")
         self.where, self.given, self.allowed = where, given, allowed
 
     @classmethod

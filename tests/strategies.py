@@ -6,12 +6,12 @@ from math import gcd
 from hypothesis import strategies as st
 
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 
 MOST_CONVS = 4
 LARGEST_INPUT = 40  # rows or columns: a chain gets no further conv in front once its input is as large
 ORDERS_AND_HALOS = (("k_outer", "recompute"), ("h_outer", "recompute"), ("h_outer", "roll"))
-DTYPES = ("float32", "float16", "int8", "uint8")
+DTYPES = ("float32", "float16", "int8", "uint8", "int16")
 
 
 def pairs(largest: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -32,7 +32,7 @@ CHANNELS = st.one_of(st.integers(1, 8), st.sampled_from((32, 64)), st.integers(9
 
 
 def zero_points(dtype: str) -> st.SearchStrategy[int]:
-    return st.integers(*INTEGER_RANGE.get(dtype, (0, 0)))
+    return st.integers(*ZERO_POINTS.get(dtype, (0, 0)))
 
 
 @st.composite
@@ -50,6 +50,7 @@ def requantisations(draw: st.DrawFn, dtype: str) -> Requantize:
 @st.composite
 def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.SearchStrategy[int] = CHANNELS) -> Chain:
     dtype = draw(st.sampled_from(dtypes))
+    filter_dtype = draw(st.sampled_from((None, *FILTER_DTYPES.get(dtype, ()))))
     height, width = draw(st.integers(1, 20)), draw(st.integers(1, 20))
     convs: list[Conv2d] = []
     for _ in range(draw(st.integers(1, MOST_CONVS))):
@@ -61,11 +62,12 @@ def chains(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, channels: st.Searc
     counts = [draw(channels)]
     finished = []
     for conv in convs:
-        conv = draw(with_arithmetic(dtype, conv, channels, conv is convs[-1]))
+        conv = draw(with_arithmetic(dtype, filter_dtype or dtype, conv, channels, conv is convs[-1]))
         finished.append(in_groups(conv, counts[-1], draw(st.sampled_from(("one", "one", "some", "depthwise")))))
         counts.append(finished[-1].out_channels)
     image = (draw(st.integers(1, 4)), height, width, counts[0])
-    return Chain(input=image, dtype=dtype, zero_point=draw(zero_points(dtype)), conv=tuple(finished))
+    zero_point = draw(zero_points(dtype))
+    return Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, zero_point=zero_point, conv=tuple(finished))
 
 
 def in_groups(conv: Conv2d, inputs: int, style: str) -> Conv2d:
@@ -83,14 +85,21 @@ def needed_input(conv: Conv2d, axis: int, outputs: int) -> int:
 
 @st.composite
 def with_arithmetic(
-    draw: st.DrawFn, dtype: str, conv: Conv2d, channels: st.SearchStrategy[int], is_last: bool
+    draw: st.DrawFn, dtype: str, filter_dtype: str, conv: Conv2d, channels: st.SearchStrategy[int], is_last: bool
 ) -> Conv2d:
     conv = replace(conv, out_channels=draw(channels), bias=draw(st.booleans()))
     if dtype not in INTEGER_RANGE:
         return replace(conv, activation=draw(st.sampled_from(("none", "relu", "relu6"))))
     stays_int32 = is_last and draw(st.booleans())
     requantize = None if stays_int32 else draw(requantisations(dtype))
-    return replace(conv, filter_zero_point=draw(zero_points(dtype)), requantize=requantize)
+    filter_l1 = draw(filter_sums(dtype))
+    return replace(conv, filter_zero_point=draw(zero_points(filter_dtype)), filter_l1=filter_l1, requantize=requantize)
+
+
+def filter_sums(dtype: str) -> st.SearchStrategy[int | None]:
+    """Any; for int16, those whose sums an int32 holds."""
+    some = st.one_of(st.just(65535), st.integers(1, 65535))
+    return some if dtype == "int16" else st.one_of(st.none(), some)
 
 
 @st.composite

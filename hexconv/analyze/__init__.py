@@ -5,10 +5,10 @@ from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
+from hexconv.analyze.predicted import planned_work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
-from hexconv.analyze.traffic import planned_work
 from hexconv.analyze.usage import Usage, cache_usage
-from hexconv.analyze.work import WorkUsage, uncounted_work, work_usage
+from hexconv.analyze.work import WorkUsage, work_usage
 
 __all__ = [
     "Arena",
@@ -26,7 +26,6 @@ __all__ = [
     "plan_arena",
     "planned_work",
     "shared_allocations",
-    "uncounted_work",
     "vtcm_fit",
     "work_usage",
 ]

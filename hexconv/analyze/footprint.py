@@ -43,7 +43,7 @@ waste less on it. `k_split` scales filter caches and the output cache; intermedi
 Kernel rows, times dilation, are the halo; kernel columns cost filter elements only, since the width is whole. Stride
 multiplies the rows read. Padding makes a tensor longer and wider (`hexconv.spec.extents`), so it counts where a
 stripe is the whole tensor, and in the width. Batch costs nothing: one image at a time is cached. The dtype changes
-bytes, and int8, uint8 and float16 add accumulators, as do bias and activation.
+bytes, and integers and float16 add accumulators, as do bias and activation.
 
 Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
@@ -55,7 +55,7 @@ from math import prod
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 
-DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1}
+DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 FILTER_BLOCK = (8, 32, 4)
 
@@ -206,7 +206,7 @@ def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The filter blocks of one step of conv `index`, or all where the filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype, shape)
+    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:

@@ -2,7 +2,8 @@
 
 A copy is what is started and waited for as one: what a step copies of a tensor, or one slab that is read into a ring.
 
-`buffering = "single"`: none, everything waits. With `"double"`, between its start and its wait,
+`buffering = "single"`, and every kernel but the plain one: none, everything waits. With `"double"`, between its start
+and its wait,
 
 - a cache of two slots has the copy that a step needs and the next one, or the copies of the last two outputs;
 - a cache of one slot has one;
@@ -11,7 +12,7 @@ A copy is what is started and waited for as one: what a step copies of a tensor,
 """
 
 from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain, Plan, kernel_of
 
 
 def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
@@ -23,8 +24,10 @@ def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     >>> copies_in_flight(chain, Plan(filters="resident", buffering="double"))
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
-    doubled, single = doubled_caches(chain, plan), plan.buffering == "single"
     tensors = ["input", *(f"filter{index + 1}" for index in range(len(chain.conv))), "output"]
-    in_flight = {name: 0 if single else 2 if f"{name}_cache" in doubled else 1 for name in tensors}
+    if plan.buffering == "single" or kernel_of(chain, plan) != "plain":
+        return dict.fromkeys(tensors, 0)
+    doubled = doubled_caches(chain, plan)
+    in_flight = {name: 2 if f"{name}_cache" in doubled else 1 for name in tensors}
     ahead = ahead_slabs(chain, plan)
     return {**in_flight, "input": stripe_slabs(chain, plan)[0] + ahead} if ahead else in_flight

@@ -48,15 +48,15 @@ def needed_work(chain: Chain) -> Work:
     >>> needed_work(Chain(input=(1, 8, 8, 4), conv=(pointwise,)))
     Work(traffic_bytes={'input': 256, 'filter1': 512, 'output': 8192}, macs={'conv1': 2048})
     """
-    dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
+    filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
     traffic = {"output": prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
     rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
     for index in reversed(range(len(chain.conv))):
         conv, source = chain.conv[index], chain.shapes[index]
         down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
         rows, columns = down.indices, across.indices
-        traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * dtype_bytes
-    traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * dtype_bytes
+        traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
+    traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * DTYPE_BYTES[chain.dtype]
     macs = {f"conv{i + 1}": prod(chain.shapes[i + 1]) * macs_per_output(chain, i) for i in range(len(chain.conv))}
     return Work(dict(reversed(traffic.items())), macs)
 

@@ -1,12 +1,17 @@
-"""The closed forms of the kernel that a chain gets: its caches, and who shares memory with whom."""
+"""The closed forms of the kernel that a chain gets: its caches, who shares memory, what is moved and multiplied."""
 
 from hexconv.analyze.footprint import PredictedCache, cache_footprints
 from hexconv.analyze.host import host_footprints
+from hexconv.analyze.host_work import host_work
 from hexconv.analyze.hvx import hvx_footprints
+from hexconv.analyze.hvx_work import hvx_work
+from hexconv.analyze.needed import Work
 from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.traffic import plain_work
 from hexconv.spec import Chain, Plan, kernel_of
 
 FOOTPRINTS = {"plain": cache_footprints, "hvx": hvx_footprints, "host": host_footprints}
+WORKS = {"plain": plain_work, "hvx": hvx_work, "host": host_work}
 
 
 def predicted_caches(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -19,3 +24,15 @@ def predicted_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation
     if kernel_of(chain, plan) == "plain":
         return shared_allocations(chain, plan)
     return tuple(PredictedAllocation((c.name,), c.dtype, c.bytes) for c in predicted_caches(chain, plan))
+
+
+def planned_work(chain: Chain, plan: Plan) -> Work:
+    """All bytes moved and all multiply-accumulates done.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> [planned_work(chain, Plan(kernel=kernel)).macs["conv1"] for kernel in ("plain", "host")]
+    [4242014208, 566820864]
+    """
+    return WORKS[kernel_of(chain, plan)](chain, plan)

@@ -13,11 +13,27 @@ the lesser of its height and that last row; they begin where those of the stripe
 stride steps over rows.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from hexconv.spec import Chain
 
 
-def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int) -> tuple[list[int], list[int]]:
-    """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe.
+@dataclass(frozen=True)
+class StripeRows:
+    """Rows of every tensor in one stripe, the input first.
+
+    Attributes:
+        held: rows that the stripe reads, padding included; 0 of the output.
+        new: rows that the stripe computes, or of the input, copies.
+    """
+
+    held: tuple[int, ...]
+    new: tuple[int, ...]
+
+
+def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int) -> Iterator[StripeRows]:
+    """Every stripe's rows, from the top on.
 
     Args:
         chain: the convs.
@@ -25,18 +41,23 @@ def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int) -> tuple[
         first: row of the output where the stripes begin.
         last: one past the row of the output where they end.
     """
-    held = [0] * len(chain.shapes)
-    new = [0] * len(chain.shapes)
     ended = [0] * len(chain.shapes)
     for start in range(first, last, stripe_rows):
         begin, end = start, min(start + stripe_rows, last)
-        new[-1] = max(new[-1], end - begin)
+        held, new = [0], [end - begin]
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
             above = begin * conv.stride[0] - conv.padding.top
             below = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
-            held[tensor] = max(held[tensor], below - above, 1)
             begin, end = max(ended[tensor], above), max(min(below, chain.shapes[tensor][1]), 0)
-            new[tensor] = max(new[tensor], end - begin)
+            held.insert(0, max(below - above, 1))
+            new.insert(0, max(end - begin, 0))
             ended[tensor] = end
-    return held, new
+        yield StripeRows(tuple(held), tuple(new))
+
+
+def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int) -> tuple[list[int], list[int]]:
+    """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
+    stripes = list(stripe_rows_of(chain, stripe_rows, first, last))
+    held, new = ([getattr(stripe, which) for stripe in stripes] for which in ("held", "new"))
+    return [max(rows) for rows in zip(*held, strict=True)], [max(rows) for rows in zip(*new, strict=True)]

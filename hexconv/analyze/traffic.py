@@ -1,4 +1,4 @@
-"""How many bytes a plan moves and how many MACs it does, from the shapes and the plan alone: the closed form.
+"""What the plain kernel moves and multiplies under a plan, from the shapes and the plan alone: the closed form.
 
 Everything follows from the steps of every conv (`hexconv.analyze.steps`).
 
@@ -26,21 +26,21 @@ from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 
 
-def planned_work(chain: Chain, plan: Plan) -> Work:
+def plain_work(chain: Chain, plan: Plan) -> Work:
     """What a plan moves and computes.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128)
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in planned_work(chain, Plan()).macs.items()}
+    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in plain_work(chain, Plan()).macs.items()}
     {'conv1': 4, 'conv2': 1}
     """
     extents, steps = tensor_extents(chain), tensor_steps(chain, plan)
-    dtype_bytes, last = DTYPE_BYTES[chain.dtype], len(chain.conv) - 1
-    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * dtype_bytes}
+    filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
+    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * DTYPE_BYTES[chain.dtype]}
     for index in range(len(chain.conv)):
         stagings = _filter_stagings(plan, steps[index + 1])
-        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * dtype_bytes
+        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * filter_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
         f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import needed_work
-from hexconv.analyze.traffic import planned_work
+from hexconv.analyze.predicted import planned_work
 from hexconv.lower.counting import Counts
 from hexconv.spec import Case
 
@@ -59,22 +59,22 @@ class WorkUsage:
     """All traffic and all MACs of one case.
 
     Attributes:
-        traffic_bytes: counted, all tensors together; None where the kernel can't be counted.
+        traffic_bytes: counted, all tensors together.
         needed_traffic_bytes: the least, all tensors together.
-        macs: counted, all convs together; None where the kernel can't be counted.
+        macs: counted, all convs together.
         needed_macs: those of the logical outputs, once.
         traffic: by tensor, of what is counted.
         convs: by conv, of what is counted.
-        copies_in_flight: the most of each tensor, all tensors together; None where the kernel can't be counted.
+        copies_in_flight: the most of each tensor, all tensors together.
     """
 
-    traffic_bytes: int | None
+    traffic_bytes: int
     needed_traffic_bytes: int
-    macs: int | None
+    macs: int
     needed_macs: int
     traffic: tuple[TrafficUsage, ...]
     convs: tuple[MacUsage, ...]
-    copies_in_flight: int | None
+    copies_in_flight: int
 
     @property
     def agrees(self) -> bool:
@@ -112,12 +112,6 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
         convs=convs,
         copies_in_flight=sum(tensor.copies_in_flight for tensor in traffic),
     )
-
-
-def uncounted_work(case: Case) -> WorkUsage:
-    """What a case needs, where its kernel says nothing else: HVX instructions move and multiply vectors."""
-    needed = needed_work(case.chain)
-    return WorkUsage(None, sum(needed.traffic_bytes.values()), None, sum(needed.macs.values()), (), (), None)
 
 
 def _direction(tensor: str) -> str:

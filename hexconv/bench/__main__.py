@@ -10,7 +10,7 @@ import pandas as pd
 
 from hexconv.bench import hexagon, host
 from hexconv.errors import HexconvError
-from hexconv.schedule.host.registers import registers_of
+from hexconv.spec.registers import registers_of
 
 HIDDEN = ["chain", "passed", "packets", "hvx_instructions", "macs", "halide_packets"]  # in the file, too wide to print
 

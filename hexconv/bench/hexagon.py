@@ -15,11 +15,16 @@ PUBLISHED = {
     "a-shift": 226.66,
     "a-multiplier": 211.31,
     "a-filter-zero": 186.41,
+    "a-int8-filters": 186.41,
     "b-shift": 246.36,
     "b-multiplier": 244.96,
     "b-filter-zero": 230.31,
+    "b-int8-filters": 230.31,
 }
-"""Halide's MACs per packet in the comparison of tools that this project set out to beat."""
+"""Halide's MACs per packet in the comparison of tools that this project set out to beat.
+
+It measured int8 filters, which Halide is given as uint8 with a zero point: for Halide the two are one job.
+"""
 
 FAIR = 0.98
 """Halide has to reach as much of the published figure, or it isn't measured at its best."""

@@ -4,7 +4,7 @@ import sys
 
 from cyclopts import App, CycloptsError
 
-from hexconv.errors import HexconvError, one_line
+from hexconv.errors import HexconvError, one_line, short_line
 
 HELP = """From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
 
@@ -35,7 +35,7 @@ def exit_code(arguments: list[str]) -> int:
     try:
         return app(arguments, exit_on_error=False, print_error=False) or 0
     except CycloptsError as error:
-        return refused(str(error), 2)
+        return refused(short_line(str(error)), 2)
     except HexconvError as error:
         return refused(str(error), error.exit_code)
     except MemoryError:

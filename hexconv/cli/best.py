@@ -56,9 +56,10 @@ def best(
 
     Args:
         chains: case files (TOML, with or without a plan), or one folder of them.
-        vtcm: what the caches may take, such as 4MiB; by default all that the case's architecture has.
+        vtcm: what the caches may take, such as 4MiB; by default all that the case's architecture has. The host kernel
+            has no VTCM: what the filters and the caches of one thread may take.
         objective: what is to be least.
-        kernel: instead of the cases' own; of hvx kernels the traffic is not counted.
+        kernel: instead of the cases' own.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
         verified: lower, count and run the answers, on this machine and on the simulator.

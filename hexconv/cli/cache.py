@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, uncounted_work, work_usage
+from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, work_usage
 from hexconv.cli.app import app
 from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
@@ -33,7 +33,8 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
         print_json([_row(usage, work, _arena(case)) for case, (usage, work) in zip(loaded, judged, strict=True)])
     else:
         show(cache_table([usage for usage, _ in judged]))
-        show(arena_table([(case.name, arena) for case in loaded if (arena := _arena(case))]))
+        if arenas := [(case.name, arena) for case in loaded if (arena := _arena(case))]:
+            show(arena_table(arenas))
         show(work_table(judged))
     return 0 if all(usage.agrees and work.agrees for usage, work in judged) else 1
 
@@ -41,17 +42,12 @@ def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
 def _judge(case: Case) -> tuple[Usage, WorkUsage]:
     """What a case takes, and what it does."""
     lowered = lower_case(case)
-    return cache_usage(case, lowered), work_usage(case, count(lowered)) if _is_plain(case) else uncounted_work(case)
+    return cache_usage(case, lowered), work_usage(case, count(lowered))
 
 
 def _arena(case: Case) -> Arena | None:
-    """All caches of a plain kernel at offsets; those of HVX kernels are all live at once."""
-    return plan_arena(case.chain, case.plan) if _is_plain(case) else None
-
-
-def _is_plain(case: Case) -> bool:
-    """Whether a case gets the kernel that the closed forms of sharing and work are about."""
-    return kernel_of(case.chain, case.plan) == "plain"
+    """All caches of a plain kernel at offsets; those of the others are all live at once."""
+    return plan_arena(case.chain, case.plan) if kernel_of(case.chain, case.plan) == "plain" else None
 
 
 def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:

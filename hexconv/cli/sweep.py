@@ -37,9 +37,10 @@ def sweep(
     """Check every case of a grid and write one table, or check random cases over the whole scope.
 
     A grid file is a case file in which any field of [plan] may be a list of values, and a table [grid] lists
-    alternatives: for input, dtype and zero_point of the chain, and for fields of a conv, which then hold for all convs
-    at once; [[grid.conv]] tables vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to do with every
-    case; cache is the default. All combinations are rows; those that make no case, or don't fit, have the reason.
+    alternatives: for input, dtype, filter_dtype and zero_point of the chain, and for fields of a conv, which then hold
+    for all convs at once; [[grid.conv]] tables vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to
+    do with every case; cache is the default. All combinations are rows; those that make no case, or don't fit, have the
+    reason.
 
     Rows are kept as they finish, in a journal beside the table: after an interruption, a crash or a full disk the same
     command goes on where it stopped. Exits 1 if a row differs, failed, crashed, overran its time or its memory.

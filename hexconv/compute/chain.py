@@ -57,7 +57,7 @@ def _stage(
 def _filter(chain: Chain, index: int) -> te.Tensor:
     """The packed filter of conv `index`."""
     shape = filter_layout(chain.conv[index], chain.shapes[index][3]).physical_shape
-    return te.placeholder(shape, chain.dtype, f"filter{index + 1}")
+    return te.placeholder(shape, chain.dtype_of_filters, f"filter{index + 1}")
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

@@ -42,16 +42,18 @@ def _check_sums(chain: Chain) -> None:
     """An int32 accumulator holds every sum that the dtype allows."""
     if not chain.is_integer:
         return
-    low, high = INTEGER_RANGE[chain.dtype]
+    (low, high), (smallest, largest_tap) = INTEGER_RANGE[chain.dtype], INTEGER_RANGE[chain.dtype_of_filters]
     for index, conv in enumerate(chain.conv):
         fan_in = prod(chain.filter_shapes[index][1:])
         source = max(high - chain.output_zero_point(index), chain.output_zero_point(index) - low)
-        tap = max(high - conv.filter_zero_point, conv.filter_zero_point - low)
-        largest = fan_in * source * tap + BIAS_ROOM
+        tap = max(largest_tap - conv.filter_zero_point, conv.filter_zero_point - smallest)
+        taps = fan_in * tap if conv.filter_l1 is None else min(fan_in * tap, conv.filter_l1)
+        largest = taps * source + BIAS_ROOM
         if largest > LARGEST_INT32:
+            most = (LARGEST_INT32 - BIAS_ROOM) // source
             raise Unsupported(
                 f"chain.conv[{index}]: {fan_in} products can sum to {largest}, int32 holds {LARGEST_INT32}; "
-                "use fewer input channels or a smaller kernel"
+                f"use fewer input channels or a smaller kernel, or state a filter_l1 of up to {most}"
             )
 
 

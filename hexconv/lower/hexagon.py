@@ -81,6 +81,13 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     )
 
 
+def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
+    """The same as `compile_for_hexagon`, as LLVM writes it for people."""
+    target = hexagon_target(isa)
+    finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
+    return tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")
+
+
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
     """Blocks to loops, allocations to flat buffers; a lowered module comes out as it went in.
 

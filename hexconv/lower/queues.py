@@ -42,6 +42,13 @@ def queue_of(statement: Any, op: Op) -> int | None:
     return int(call.args[0]) if call.op.same_as(op) else None
 
 
+def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
+    """The bytes that a copy moves, or the groups that a wait leaves; nothing of other calls."""
+    call: Any = statement.value
+    places = {COPY: 3, WAIT: 1}
+    return [call.args[place] for op, place in places.items() if isinstance(call, Call) and call.op.same_as(op)]
+
+
 def tensor_of(queue: int, convs: int) -> str:
     """The tensor whose copies a queue has.
 

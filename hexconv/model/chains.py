@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hexconv.model.graph import Graph, Node
+from hexconv.model.integer import with_filters
 from hexconv.model.unit import Unit
 from hexconv.model.units import Convs, is_conv
 from hexconv.spec import Chain
@@ -33,9 +34,7 @@ class Run:
     @property
     def chain(self) -> Chain:
         """As a case has it."""
-        first = self.units[0]
-        convs = tuple(unit.conv for unit in self.units)
-        return Chain(input=first.shape, dtype=first.dtype, zero_point=first.zero_point, conv=convs)
+        return self.units[0].chain(tuple(unit.conv for unit in self.units))
 
 
 def find_runs(graph: Graph, convs: Convs) -> tuple[Run, ...]:
@@ -54,8 +53,13 @@ def _runs_from(unit: Unit, after: dict[int, "Unit | Ending"]) -> list[Run]:
         units.append(found)
         found = after[id(found)]
     limit = Ending("limit", f"a case has at most {MOST_CONVS} convs; the next chain goes on")
-    pieces = [tuple(units[start : start + MOST_CONVS]) for start in range(0, len(units), MOST_CONVS)]
+    pieces = [_alike(units[start : start + MOST_CONVS]) for start in range(0, len(units), MOST_CONVS)]
     return [Run(piece, found if piece is pieces[-1] else limit) for piece in pieces]
+
+
+def _alike(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """The convs of one chain: it has one dtype for all of its filters, that of the first."""
+    return tuple(with_filters(unit, units[0].filter_dtype) for unit in units)
 
 
 def _after(graph: Graph, unit: Unit, convs: Convs) -> "Unit | Ending":
@@ -79,7 +83,7 @@ def _is_exclusive(graph: Graph, unit: Unit) -> bool:
 def _mismatch(unit: Unit, other: Unit) -> Ending | None:
     """Why two convs that follow each other are no chain; none if they are."""
     name, op = other.node.name, other.node.op
-    alone = Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
+    alone = unit.alone
     written = (alone.output_dtype(0), alone.output_zero_point(1), alone.shapes[-1])
     read = (other.dtype, other.zero_point, other.shape)
     for what, one, two in zip(("dtype", "zero point", "NHWC shape"), written, read, strict=True):

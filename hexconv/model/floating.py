@@ -35,7 +35,22 @@ class FloatWeights:
         return bool(self.bias) or any(affine.node.op != "Mul" for affine in self.affine)
 
     def folded(self, graph: Graph) -> Folded:
-        """Worked out in float64, rounded once."""
+        """Worked out in float64, rounded once.
+
+        Raises:
+            Refused: a weight is then no finite number of the dtype.
+        """
+        with np.errstate(all="ignore"):
+            folded = self._rounded(graph)
+        for name, weights in (("filter", folded.filter), ("bias", folded.bias)):
+            if weights is not None and (lost := int(np.sum(~np.isfinite(weights)))):
+                nodes = " and ".join(dict.fromkeys(affine.node.op for affine in self.affine))
+                through = f" with {nodes} folded into it" if nodes else ""
+                raise Refused(f"its {name} has {lost} values that are no finite {weights.dtype}{through}")
+        return folded
+
+    def _rounded(self, graph: Graph) -> Folded:
+        """Filter and bias, whatever numbers they are."""
         filter = graph.value(self.filter).astype(np.float64)
         channels = filter.shape[0]
         bias = graph.value(self.bias).astype(np.float64) if self.bias else np.zeros(channels)
@@ -77,6 +92,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
         result=tail.result,
         shape=image_shape(graph, entry.source),
         dtype=weights.dtype,
+        filter_dtype=weights.dtype,
         zero_point=0,
         conv=Conv2d(**fields, bias=weights.has_bias, activation=tail.activation),
         weights=weights,

@@ -49,7 +49,9 @@ class Imported:
             try:
                 folded = unit.weights.folded(self.graph)
             except Refused as refusal:
-                raise InputError(f"{self.network.model}: {unit.node.name}", str(refusal), "readable weights") from None
+                raise InputError(
+                    f"{self.network.model}: {unit.node.name}", str(refusal), "finite, readable weights"
+                ) from None
             arrays[f"filter{number}"] = np.ascontiguousarray(folded.filter)
             if folded.bias is not None:
                 arrays[f"bias{number}"] = folded.bias

@@ -1,6 +1,6 @@
 """Quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -26,8 +26,8 @@ class IntegerWeights:
 
     Attributes:
         filter: the quantised tensor.
-        offset: added to its elements: 128 or -128 where its dtype isn't the chain's.
-        dtype: of the chain.
+        offset: added to its elements: 128 or -128 where it is stored in another dtype than the model has it.
+        dtype: that it is stored in.
         bias: int32 in units of the sums, or with `bias_scale` anything in its own; empty if there is none.
         bias_scale: what one unit of the sums stands for, where the bias is a float.
     """
@@ -93,27 +93,37 @@ def _unit(
     result: str,
     bias: tuple[str, float | None],
 ) -> Unit:
-    """Put a unit together: the filter in the dtype of the source."""
+    """Put a unit together; the filter keeps its dtype."""
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
     check_bias(graph, bias[0], taps[0])
-    dtype = cast("Dtype", source.dtype)
-    offset = INTEGER_RANGE[dtype][0] - INTEGER_RANGE[filter.dtype][0]
+    filter_dtype = cast("Dtype", filter.dtype)
     return Unit(
         node=node,
         entry=entry,
         source=source.tensor,
         result=result,
         shape=image,
-        dtype=dtype,
+        dtype=cast("Dtype", source.dtype),
+        filter_dtype=filter_dtype,
         zero_point=source.zero_point,
         conv=Conv2d(
             **geometry(node, image, taps),
             bias=bool(bias[0]),
-            filter_zero_point=filter.zero_point + offset,
+            filter_zero_point=filter.zero_point,
             requantize=by,
         ),
-        weights=IntegerWeights(filter.tensor, offset, dtype, *bias),
+        weights=IntegerWeights(filter.tensor, 0, filter_dtype, *bias),
     )
+
+
+def with_filters(unit: Unit, dtype: Dtype) -> Unit:
+    """The same conv with its filter stored in another dtype: elements and zero point move alike."""
+    if unit.filter_dtype == dtype:
+        return unit
+    offset = INTEGER_RANGE[dtype][0] - INTEGER_RANGE[unit.filter_dtype][0]
+    weights = replace(cast("IntegerWeights", unit.weights), offset=offset, dtype=dtype)
+    conv = replace(unit.conv, filter_zero_point=unit.conv.filter_zero_point + offset)
+    return replace(unit, filter_dtype=dtype, conv=conv, weights=weights)
 
 
 def _dequantised_bias(graph: Graph, name: str, unit_scale: float) -> tuple[str, float | None]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from hexconv.model.graph import Graph
 from hexconv.model.refused import Refused
-from hexconv.spec.chain import INTEGER_RANGE
+
+EIGHT_BITS = ("int8", "uint8")
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantis
         Refused: more than 8 bits, a scale per channel, or one that depends on the model's input.
     """
     dtype = graph.type_of(tensor).dtype
-    if dtype not in INTEGER_RANGE:
-        raise Refused(f"{tensor} is {dtype or 'of unknown type'}; integer chains are int8 or uint8")
+    if dtype not in EIGHT_BITS:
+        raise Refused(f"{tensor} is {dtype or 'of unknown type'}; integer chains are made of int8 and uint8")
     return Quantised(tensor, dtype, _one(graph, scale, "scale", 1.0), int(_one(graph, zero_point, "zero point", 0)))
 
 

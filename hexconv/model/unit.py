@@ -5,13 +5,13 @@ from typing import Protocol
 
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph, Node
-from hexconv.spec import Conv2d
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.chain import Dtype
 
 
 @dataclass(frozen=True)
 class Folded:
-    """The weights of a conv as a chain has them: filter OIHW in the chain's dtype, bias [K] in its accumulator's."""
+    """The weights of a conv as a chain has them: filter OIHW in its filters' dtype, bias [K] in its accumulator's."""
 
     filter: Array
     bias: Array | None
@@ -39,7 +39,8 @@ class Unit:
         source: the tensor that it reads.
         result: the tensor that it writes, behind all that is folded.
         shape: logical NHWC of the source.
-        dtype: of the source, and of the filter as a chain has it.
+        dtype: of the source.
+        filter_dtype: of the filter.
         zero_point: of the source.
         conv: the conv as a case states it.
         weights: how to make them.
@@ -51,6 +52,22 @@ class Unit:
     result: str
     shape: tuple[int, int, int, int]
     dtype: Dtype
+    filter_dtype: Dtype
     zero_point: int
     conv: Conv2d
     weights: Weights
+
+    @property
+    def alone(self) -> Chain:
+        """A chain of this conv and no other."""
+        return self.chain((self.conv,))
+
+    def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
+        """A chain from this conv's source on."""
+        return Chain(
+            input=self.shape,
+            dtype=self.dtype,
+            filter_dtype=self.filter_dtype,
+            zero_point=self.zero_point,
+            conv=convs,
+        )

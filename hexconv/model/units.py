@@ -14,7 +14,6 @@ from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
-from hexconv.spec import Chain
 from hexconv.spec.wrong import first_complaint
 
 
@@ -75,7 +74,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
 def _checked(unit: Unit) -> Unit:
     """A unit that makes a chain of its own."""
     try:
-        Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
+        _ = unit.alone
     except ValidationError as error:
         raise Refused(str(first_complaint(error).within("its case"))) from None
     except InputError as error:

@@ -1,6 +1,9 @@
 """An imported model as files: `network.toml`, a case file per chain, and its weights where they are wanted."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -13,7 +16,7 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     """Write all files into `folder`, which is made if need be, and say which.
 
     Files of an earlier import that this one doesn't have are removed: the old manifest says which these are. Nothing
-    else in the folder is touched, and nothing outside of it.
+    else in the folder is touched, and nothing outside of it. If weights can't be read, nothing is written at all.
 
     Args:
         imported: what to write.
@@ -27,18 +30,30 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     texts[MANIFEST] = imported.network.to_toml()
     arrays = {f"{case.name}.npz": index for index, case in enumerate(imported.cases)} if weights else {}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stale = _earlier(folder) - texts.keys() - arrays.keys()
-        for name, index in arrays.items():
-            np.savez(folder / name, allow_pickle=False, **imported.weights(index))
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        with _made_aside(folder) as made:
+            for name, index in arrays.items():
+                np.savez(made / name, allow_pickle=False, **imported.weights(index))
+            for name, text in texts.items():
+                (made / name).write_text(text, encoding="utf-8")
+            folder.mkdir(exist_ok=True)
+            stale = _earlier(folder) - texts.keys() - arrays.keys()
+            for name in (*arrays, *texts):
+                (made / name).replace(folder / name)
         for name in stale:
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         given = error.strerror or "an unwritable place"
         raise InputError(str(folder), given, "a folder that can be written") from None
     return [folder / name for name in (*texts, *arrays)]
+
+
+@contextmanager
+def _made_aside(folder: Path) -> Iterator[Path]:
+    """A folder on the same file system, gone at the end: what is whole is moved out of it before."""
+    place = folder if folder.is_dir() else folder.parent
+    place.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".import-", dir=place) as made:
+        yield Path(made)
 
 
 def _earlier(folder: Path) -> set[str]:

@@ -136,8 +136,8 @@ def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
     """Footprint, traffic, MACs, packets."""
     if figures is None:
         return ("",) * len(FIGURES)
-    traffic = "not counted" if figures.traffic_bytes is None else str(figures.traffic_bytes)
-    return str(figures.footprint_bytes), traffic, str(figures.macs), f"{figures.latency_packets:.0f}"
+    counts = (figures.footprint_bytes, figures.traffic_bytes, figures.macs)
+    return *map(str, counts), f"{figures.latency_packets:.0f}" if figures.latency_packets else "no model"
 
 
 def _saved(before: int | None, cut: Cut | None) -> str:

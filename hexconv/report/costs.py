@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze import needed_macs
-from hexconv.analyze.predicted import predicted_allocations
-from hexconv.lower.vtcm import capacity_bytes, granules_bytes
+from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Figures, Space, evaluate
 from hexconv.search.machine import rates
 from hexconv.search.pareto import front
@@ -30,14 +29,14 @@ class PlanCost:
     Attributes:
         plan: the knobs.
         footprint_bytes: of the merged allocations together, each in whole granules of VTCM.
-        traffic_bytes: copied between memory and caches; None where the kernel's copies are not counted (hvx).
+        traffic_bytes: copied between memory and caches.
         recompute: MACs done over MACs needed.
         fits: whether the footprint fits the VTCM of the plan's architecture.
     """
 
     plan: Plan
     footprint_bytes: int
-    traffic_bytes: int | None
+    traffic_bytes: int
     recompute: float
     fits: bool
 
@@ -56,24 +55,17 @@ def own_cost(case: Case) -> PlanCost:
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
     """A case's plan under other splits, `k_split` varying fastest; `h_split` alone where the kernel isn't plain."""
-    space = _space(case, (case.plan,), MOST_SPLITS)
-    if kernel_of(case.chain, case.plan) != "plain":
-        return _costs(case, (_of_kernel(case, space.plan(number)) for number in range(space.size)))
-    grid = evaluate(case.chain, space, rates(case.plan.arch))
-    return _costs(case, (grid.figures(number) for number in range(space.size)))
+    grid = evaluate(case.chain, _space(case, (case.plan,), MOST_SPLITS), rates(case.plan.arch))
+    return _costs(case, (grid.figures(number) for number in range(grid.space.size)))
 
 
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
     """All plans of a case's chain; and those that no other beats in both footprint and traffic."""
-    grid = evaluate(case.chain, _space(case, combinations(case.plan), MOST_IN_FRONT), rates(case.plan.arch))
+    is_plain = kernel_of(case.chain, case.plan) == "plain"
+    words = combinations(case.plan) if is_plain else (case.plan,)  # of which other kernels have none
+    grid = evaluate(case.chain, _space(case, words, MOST_IN_FRONT), rates(case.plan.arch))
     every = [grid.figures(number) for number in range(grid.space.size)]
     return _costs(case, every), _costs(case, front(grid))
-
-
-def _of_kernel(case: Case, plan: Plan) -> Figures:
-    """A plan whose kernel computes everything once and whose copies are not counted."""
-    footprint = sum(granules_bytes(memory.bytes) for memory in predicted_allocations(case.chain, plan))
-    return Figures(plan, footprint, None, needed_macs(case.chain), 0.0)
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:

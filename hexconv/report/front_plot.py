@@ -16,13 +16,11 @@ def write_front_plot(planned: Planned, path: Path) -> None:
     """Steps from plan to plan of the front, with the limit as a line; the answer stands out.
 
     Raises:
-        InputError: the file can't be written, or is no .svg; the kernel's traffic is not counted.
+        InputError: the file can't be written, or is no .svg.
     """
     if path.suffix != ".svg":
         raise InputError("--plot", str(path), "a file that ends in .svg")
     points = _points(planned)
-    if points["traffic"].isna().any():
-        raise InputError("--plot", "hvx kernels, whose traffic is not counted", 'a chain with kernel = "plain"')
     picture = _picture(planned, points)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,13 +36,13 @@ def _points(planned: Planned) -> pd.DataFrame:
         {
             "plan": knobs(figures),
             "footprint": figures.footprint_bytes / MIB,
-            "traffic": figures.traffic_bytes / MIB if figures.traffic_bytes is not None else None,
+            "traffic": figures.traffic_bytes / MIB,
             "kind": "fits" if figures.footprint_bytes <= planned.question.vtcm_bytes else "does not fit",
         }
         for figures in planned.found.front
         if figures != best
     ]
-    if best and best.traffic_bytes is not None:
+    if best:
         row = {"plan": knobs(best), "footprint": best.footprint_bytes / MIB, "traffic": best.traffic_bytes / MIB}
         rows.append({**row, "kind": "answer"})
     return pd.DataFrame(rows)

@@ -114,8 +114,7 @@ def _stated(knob: str, plan: Plan) -> str:
 
 def _costs(case: Case) -> tuple[str, str, str]:
     cost = own_cost(case)
-    traffic = "not counted" if cost.traffic_bytes is None else in_bytes(cost.traffic_bytes)
-    return in_bytes(cost.footprint_bytes), traffic, f"{cost.recompute:.2f}"
+    return in_bytes(cost.footprint_bytes), in_bytes(cost.traffic_bytes), f"{cost.recompute:.2f}"
 
 
 def skeleton(tir: str) -> list[str]:

@@ -11,17 +11,19 @@ the definition of the chain's output needs. A packet is what a thread issues at 
 import argparse
 import sys
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case, Chain, kernel_of
 
-LIMIT = 256  # two vrmpy of 128 MACs in every packet
+LIMIT = 256  # two vrmpy of 128 MACs in every packet, for bytes
 
 
 def row(case: Case) -> dict[str, object]:
@@ -38,8 +40,14 @@ def row(case: Case) -> dict[str, object]:
         "packets": packets,
         "hvx_instructions": result.counts.hvx_instructions,
         "macs_per_packet": round(macs / packets, 2),
-        "of_limit": round(macs / packets / LIMIT, 3),
+        "of_limit": round(macs / packets / limit(case.chain), 3),
     }
+
+
+def limit(chain: Chain) -> float:
+    """MACs per packet of two vrmpy in every packet: a product of int16 takes one for each pair of bytes."""
+    bytes_of = [np.dtype(dtype).itemsize for dtype in (chain.dtype, chain.dtype_of_filters)]
+    return LIMIT / prod(bytes_of) if chain.is_integer else LIMIT
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -24,7 +24,8 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.chain import INTEGER_RANGE, Dtype
 
-DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
+DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
+LARGEST_L1 = 2**16 - 1  # of filters over int16, so that an int32 holds all sums
 LEAST = Plan(k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
 PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
 
@@ -32,11 +33,12 @@ PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
 def plain_cases(dtype: Dtype) -> Iterator[Case]:
     """Cases of the plain kernels, from mostly copying to mostly multiplying."""
     requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
+    filter_l1 = LARGEST_L1 if dtype == "int16" else None
     for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (Plan(), LEAST)):
-        conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize)
+        conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
         yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
     for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
-        conv = Conv2d(out_channels=64, kernel=(kernel, kernel), requantize=requantize)
+        conv = Conv2d(out_channels=64, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
         yield _case(Chain(input=(1, 20, 20, 64), dtype=dtype, conv=(conv, conv)), plan)
 
 

@@ -24,8 +24,8 @@ def verified_table(verified: Sequence[Verified]) -> Table:
     return table
 
 
-def _figure(value: int | None, agrees: bool) -> str:
-    return "not counted" if value is None else f"{value} {_says(agrees)}"
+def _figure(value: int, agrees: bool) -> str:
+    return f"{value} {_says(agrees)}"
 
 
 def _says(agrees: bool) -> str:

@@ -16,8 +16,6 @@ def work_table(judged: Sequence[tuple[Usage, WorkUsage]]) -> Table:
         table.add_column(heading, justify="right")
     table.add_column("agrees")
     for usage, work in judged:
-        if work.traffic_bytes is None or work.macs is None:
-            continue
         for tensor in work.traffic:
             what = f"{tensor.name} {tensor.direction}"
             _add(table, usage.case, what, tensor.needed_bytes, tensor.predicted_bytes, tensor.bytes)

@@ -37,13 +37,13 @@ def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
 
     Integers come from the whole range of their dtype. Floats are drawn from -1..1, filters scaled by the square root of
     their fan-in, so that every tensor of a chain has values of the order of one; before a relu6, which would else never
-    meet its 6, of the order of that.
+    meet its 6, of the order of that. Filters whose sums are limited keep to the limit, and mostly come near it.
     """
     random = np.random.default_rng(seed)
     return Tensors(
         image=_values(random, chain.input, chain.dtype, 1.0),
         filters=tuple(
-            _values(random, shape, chain.dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
+            _filter(random, conv, shape, chain.dtype_of_filters)
             for conv, shape in zip(chain.conv, chain.filter_shapes, strict=True)
         ),
         biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
@@ -57,9 +57,8 @@ def run_bytes(chain: Chain) -> int:
     >>> run_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)))
     13376
     """
-    item_bytes = np.dtype(chain.dtype).itemsize
-    filters = sum(prod(shape) for shape in chain.filter_shapes)
-    drawn = (prod(chain.input) + filters) * item_bytes
+    filters = sum(prod(shape) for shape in chain.filter_shapes) * np.dtype(chain.dtype_of_filters).itemsize
+    drawn = prod(chain.input) * np.dtype(chain.dtype).itemsize + filters
     packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
     sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
     return 2 * drawn + packed_output + sums
@@ -67,7 +66,7 @@ def run_bytes(chain: Chain) -> int:
 
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
     """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
-    rest = _rest(chain.dtype)
+    rest = _rest(chain.dtype_of_filters)
     layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
     filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
     return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
@@ -86,6 +85,17 @@ def _rest(dtype: str) -> float:
 def _spread(conv: Conv2d) -> float:
     """Of the order of which a conv's sums should be."""
     return RELU6_SPREAD if conv.activation == "relu6" else 1.0
+
+
+def _filter(random: np.random.Generator, conv: Conv2d, shape: tuple[int, ...], dtype: str) -> Array:
+    """A random filter, OIHW."""
+    if conv.filter_l1 is None:
+        return _values(random, shape, dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
+    (low, high), zero_point = INTEGER_RANGE[dtype], conv.filter_zero_point
+    most = max(1, 2 * conv.filter_l1 // prod(shape[1:]))
+    filter = random.integers(max(low, zero_point - most), min(high, zero_point + most), shape, dtype, endpoint=True)
+    sums = np.cumsum(np.abs(filter.astype(np.int64) - zero_point).reshape(shape[0], -1), axis=1).reshape(shape)
+    return np.where(sums <= conv.filter_l1, filter, np.asarray(zero_point, dtype))
 
 
 def _values(random: np.random.Generator, shape: tuple[int, ...], dtype: str, scale: float) -> Array:

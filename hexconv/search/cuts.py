@@ -20,7 +20,7 @@ from hexconv.search.margin import Margin, margin
 from hexconv.search.objective import COSTS
 from hexconv.search.pieces import Cut, Piece, Pieces
 from hexconv.search.question import Question
-from hexconv.spec import Chain, kernel_of
+from hexconv.spec import Chain
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _extended(
     if not piece:
         return None
     first, second, _ = COSTS[pieces.question.objective]
-    added = (getattr(piece.figures, first) or 0, getattr(piece.figures, second) or 0, 1)
+    added = (getattr(piece.figures, first), getattr(piece.figures, second), 1)
     return tuple(a + b for a, b in zip(way[0], added, strict=True)), (*way[1], piece)
 
 
@@ -95,8 +95,7 @@ def _by_sum(chain: Chain, question: Question) -> Question:
     if question.objective != "footprint":
         return question
     limit = min(question.vtcm_bytes, _least_largest(Pieces(chain, question)))
-    counted = kernel_of(chain, question.plan) != "hvx"
-    return replace(question, vtcm_bytes=limit, objective="traffic" if counted else "latency")
+    return replace(question, vtcm_bytes=limit, objective="traffic")
 
 
 def _least_largest(pieces: Pieces) -> int:

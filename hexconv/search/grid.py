@@ -1,13 +1,14 @@
 """Every plan of a chain with its figures."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.analyze.hvx import hvx_footprints
 from hexconv.analyze.needed import needed_macs
+from hexconv.analyze.predicted import planned_work, predicted_allocations
 from hexconv.lower.vtcm import granules_bytes
-from hexconv.search.exact import Integers
+from hexconv.search.exact import Integers, integer_type
 from hexconv.search.machine import Rates
 from hexconv.search.program import programs
 from hexconv.search.sharing import allocated_bytes
@@ -25,14 +26,14 @@ class Figures:
     Attributes:
         plan: the plan.
         footprint_bytes: VTCM, every allocation in whole granules of 2 KiB.
-        traffic_bytes: copied between memory and caches; None where the kernel's are not counted (hvx).
+        traffic_bytes: copied between memory and caches.
         macs: multiply-accumulates done, repetitions included.
-        latency_packets: by the model of `hexconv.search.machine`; no cycles.
+        latency_packets: by the model of `hexconv.search.machine`, no cycles; 0 where it has none (host).
     """
 
     plan: Plan
     footprint_bytes: int
-    traffic_bytes: int | None
+    traffic_bytes: int
     macs: int
     latency_packets: float
 
@@ -44,22 +45,26 @@ class Grid:
     Attributes:
         space: the plans.
         footprint_bytes: as in `Figures`; so are the others.
-        traffic_bytes: None where the kernel's are not counted.
+        traffic_bytes: copied.
         macs: multiply-accumulates.
         latency_packets: by the model.
     """
 
     space: Space
     footprint_bytes: Integers
-    traffic_bytes: Integers | None
+    traffic_bytes: Integers
     macs: Integers
     latency_packets: Integers
 
     def figures(self, number: int) -> Figures:
         """One plan."""
-        traffic = None if self.traffic_bytes is None else int(self.traffic_bytes[number])
-        footprint, macs = int(self.footprint_bytes[number]), int(self.macs[number])
-        return Figures(self.space.plan(number), footprint, traffic, macs, float(self.latency_packets[number]))
+        return Figures(
+            plan=self.space.plan(number),
+            footprint_bytes=int(self.footprint_bytes[number]),
+            traffic_bytes=int(self.traffic_bytes[number]),
+            macs=int(self.macs[number]),
+            latency_packets=float(self.latency_packets[number]),
+        )
 
 
 def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
@@ -70,8 +75,8 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         space: its plans, all of one kernel.
         rates: of the machine, for the latency.
     """
-    if kernel_of(chain, space.words[0]) == "hvx":
-        return _hvx_grid(chain, space, rates)
+    if kernel_of(chain, space.words[0]) != "plain":
+        return _kernel_grid(chain, space, rates)
     rows = stripes(chain, space)
     work = work_grid(chain, space, rows)
     footprint = allocated_bytes(space, cache_grids(chain, space, rows), programs(chain, space, rows))
@@ -80,11 +85,22 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
     return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))
 
 
-def _hvx_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """HVX kernels: of the knobs only `h_split` has an effect, every conv is done once, and copies are not counted."""
-    per_h = [
-        sum(granules_bytes(cache.bytes) for cache in hvx_footprints(chain, space.plan(number)))
-        for number in range(space.size)
-    ]
-    macs = np.full(space.size, needed_macs(chain), object)
-    return Grid(space, np.array(per_h), None, macs, macs / rates.hvx_macs_per_packet)
+def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Other kernels: of the knobs only `h_split` has an effect; hvx has a rate of needed MACs, all else included."""
+    plans = [space.plan(number) for number in range(space.size)]
+    sizes = [[granules_bytes(memory.bytes) for memory in predicted_allocations(chain, plan)] for plan in plans]
+    works = [planned_work(chain, plan) for plan in plans]
+    is_hvx = kernel_of(chain, space.words[0]) == "hvx"
+    return Grid(
+        space,
+        _sums(sizes),
+        _sums([work.traffic_bytes.values() for work in works]),
+        _sums([work.macs.values() for work in works]),
+        np.full(space.size, needed_macs(chain) / rates.hvx_macs_per_packet if is_hvx else 0.0),
+    )
+
+
+def _sums(terms: Iterable[Iterable[int]]) -> Integers:
+    """[N] of N lists of terms."""
+    sums = [sum(each) for each in terms]
+    return np.array(sums, integer_type(max(sums)))

@@ -113,7 +113,7 @@ def _lower_front(points: list[Figures]) -> list[Figures]:
     """Of some plans those that none beats in footprint and traffic."""
     front: list[Figures] = []
     for figures in sorted(points, key=lambda figures: cost(figures, "footprint")):
-        if not front or (figures.traffic_bytes or 0) < (front[-1].traffic_bytes or 0):
+        if not front or figures.traffic_bytes < front[-1].traffic_bytes:
             front.append(figures)
     return front
 

@@ -66,11 +66,13 @@ def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
         yield Change(f'kernel = "{_OTHER[used]}"', fits.footprint_bytes)
 
 
-_OTHER = {"plain": "hvx", "hvx": "plain"}
+_OTHER = {"plain": "hvx", "hvx": "plain", "host": "plain"}
 
 
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
-    """The first architecture whose VTCM holds the smallest plan."""
+    """The first architecture whose VTCM holds the smallest plan; the host kernel has none."""
+    if question.plan.kernel == "host":
+        return
     for arch, capacity in capacities_bytes().items():
         if question.vtcm_bytes < capacity and demand_bytes <= capacity:
             yield Change(f'arch = "{arch}" with all of its {capacity} bytes', demand_bytes)

@@ -31,10 +31,8 @@ class Margin:
 
 
 def margin(pieces: Pieces, cut: Cut) -> Margin | None:
-    """The least memory that allows less traffic than a cut has; None where no memory does, or where none is counted."""
+    """The least memory that allows less traffic than a cut has; None where no memory does."""
     steps, now, limit = _steps(pieces), cut.traffic_bytes, pieces.question.vtcm_bytes
-    if now is None or steps is None:
-        return None
     limits = sorted({footprint for front in steps.values() for footprint, _ in front if footprint > limit})
     least = _least_traffic(steps, len(pieces.chain.conv))
     found = bisect_left(limits, True, key=lambda size: (moved := least(size)) is not None and moved < now)
@@ -45,16 +43,12 @@ def margin(pieces: Pieces, cut: Cut) -> Margin | None:
     return Margin(limits[found], limits[found] - limit, traffic)
 
 
-def _steps(pieces: Pieces) -> Steps | None:
-    """The fronts of all pieces; None where traffic is not counted."""
+def _steps(pieces: Pieces) -> Steps:
+    """The fronts of all pieces."""
     steps: Steps = {}
     for start, end in combinations(range(pieces.count + 1), 2):
         found = pieces.found(start, end)
-        front = [(one.footprint_bytes, one.traffic_bytes) for one in found.front] if found else []
-        counted = [(footprint, traffic) for footprint, traffic in front if traffic is not None]
-        if len(counted) < len(front):
-            return None
-        steps[start, end] = counted
+        steps[start, end] = [(one.footprint_bytes, one.traffic_bytes) for one in found.front] if found else []
     return steps
 
 

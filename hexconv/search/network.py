@@ -34,7 +34,7 @@ class Total:
         chains: planned.
         convs: in them.
         pieces: that run as one each.
-        before_bytes: traffic of all convs apart; None where one does not fit or is not counted.
+        before_bytes: traffic of all convs apart; None where one does not fit.
         after_bytes: traffic as planned.
         saved_bytes: the difference.
         footprint_bytes: of the largest piece.
@@ -107,9 +107,9 @@ class PlannedNetwork:
 
 
 def _sum(cuts: Sequence[Cut | None]) -> int | None:
-    """Traffic of all; None where one is unknown."""
-    counted = [cut.traffic_bytes if cut else None for cut in cuts]
-    return sum(one for one in counted if one is not None) if None not in counted else None
+    """Traffic of all; None where one does not fit."""
+    fitting = [cut.traffic_bytes for cut in cuts if cut]
+    return sum(fitting) if len(fitting) == len(cuts) else None
 
 
 def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
@@ -141,13 +141,14 @@ def plan_all(
     started = time.perf_counter()
     planned, refused = [], []
     for case in cases:
-        if (kernel or case.plan.kernel) == "host":
-            raise InputError(
-                f"{case.name}: plan.kernel", '"host", which has no VTCM', '"plain" or "hvx"; --kernel plain'
-            )
-        plan = Plan(kernel=kernel or case.plan.kernel, storage="vtcm", arch=case.plan.arch)
         try:
-            planned.append(plan_chain(case, replace(question, plan=plan)))
+            planned.append(plan_chain(case, replace(question, plan=_fixed(case.plan, kernel or case.plan.kernel))))
         except Unsupported as reason:
             refused.append(Refused(case.name, str(reason)))
     return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)
+
+
+def _fixed(plan: Plan, kernel: Kernel) -> Plan:
+    """What a search leaves of a case's plan; caches lie in VTCM, but for those of the host kernel."""
+    storage = "global" if kernel == "host" else "vtcm"
+    return Plan(kernel=kernel, threads=plan.threads, simd=plan.simd, storage=storage, arch=plan.arch)

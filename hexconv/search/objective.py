@@ -30,14 +30,13 @@ COSTS: dict[Objective, tuple[str, str, str]] = {
 
 
 def cost(figures: Figures, objective: Objective) -> tuple[float, ...]:
-    """What a plan costs, to compare; what is not counted is nothing."""
-    return tuple(getattr(figures, name) or 0 for name in COSTS[objective])
+    """What a plan costs, to compare."""
+    return tuple(getattr(figures, name) for name in COSTS[objective])
 
 
 def ranked(grid: Grid, numbers: Integers, objective: Objective) -> Integers:
     """Some plans of a grid, the best first."""
-    costs = [getattr(grid, name) for name in reversed(COSTS[objective])]
-    keys = [values[numbers] for values in costs if values is not None]
+    keys = [getattr(grid, name)[numbers] for name in reversed(COSTS[objective])]
     if any(values.dtype == object for values in keys):
         return np.array(sorted(numbers, key=lambda number: _key(grid, number, objective)), dtype=np.int64)
     return numbers[np.lexsort(keys)]

@@ -8,18 +8,13 @@ from hexconv.search.objective import ranked
 
 
 def front(grid: Grid) -> tuple[Figures, ...]:
-    """The front of all plans, fitting or not, the smallest first; of equals the one with the fewest MACs.
-
-    Where a kernel's traffic is not counted, only the smallest plan is on it.
-    """
+    """The front of all plans, fitting or not, the smallest first; of equals the one with the fewest MACs."""
     return tuple(grid.figures(int(number)) for number in lowest(grid))
 
 
 def lowest(grid: Grid) -> Integers:
     """The numbers of the plans on the front."""
     by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
-    if grid.traffic_bytes is None:
-        return by_footprint[:1]
     traffic = grid.traffic_bytes[by_footprint]
     least_before = np.minimum.accumulate(traffic)[:-1]
     return by_footprint[np.concatenate([[True], traffic[1:] < least_before]).astype(bool)]

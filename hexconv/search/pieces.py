@@ -1,7 +1,6 @@
 """Chains in pieces: each piece fused, under its best plan."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from hexconv.errors import Unsupported
 from hexconv.search.best import best_plan
@@ -32,7 +31,7 @@ class Cut:
 
     Attributes:
         pieces: in order.
-        traffic_bytes: of all pieces; None where the kernel's are not counted.
+        traffic_bytes: of all pieces.
         macs: of all pieces.
         latency_packets: of all pieces, one after the other.
         footprint_bytes: of the largest.
@@ -40,11 +39,10 @@ class Cut:
 
     pieces: tuple[Piece, ...]
 
-    @cached_property
-    def traffic_bytes(self) -> int | None:
+    @property
+    def traffic_bytes(self) -> int:
         """Of all pieces."""
-        counted = [piece.figures.traffic_bytes for piece in self.pieces]
-        return sum(one for one in counted if one is not None) if None not in counted else None
+        return sum(piece.figures.traffic_bytes for piece in self.pieces)
 
     @property
     def macs(self) -> int:

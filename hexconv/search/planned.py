@@ -60,10 +60,9 @@ class Planned:
 
     @property
     def saved_bytes(self) -> int | None:
-        """Traffic of all convs apart, less that of the best cut; None where either is unknown."""
-        before = self.cuts.separate.traffic_bytes if self.cuts.separate else None
-        after = self.cuts.best.traffic_bytes if self.cuts.best else None
-        return None if before is None or after is None else before - after
+        """Traffic of all convs apart, less that of the best cut; None where either does not fit."""
+        before, after = self.cuts.separate, self.cuts.best
+        return before.traffic_bytes - after.traffic_bytes if before and after else None
 
     def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
         return Winner(Case(name, chain, placed(figures.plan, figures.footprint_bytes)), figures)

@@ -83,15 +83,12 @@ def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
 def _signatures(space: Space, stripes: Stripes) -> Integers:
     """[words, H, K]: a number that is equal only for nests that look alike."""
     signature = np.arange(len(space.words))[:, None, None]
-    by_channels = space.flags("order", "k_outer")
     for index, staged in enumerate(stripes.staged_blocks):
         written = stripes.extents[index + 1]
         steps = (stripes.row_steps[index] > 1)[None, :, None]
         tiles = (stripes.channel_tiles[index] > 1)[None, None, :]
         inside = np.minimum(stripes.h_splits, stripes.slabs[index + 1])[None, :, None] > 1
         inside = inside | (staged > 1) | (written.column_blocks > 1)
-        # Loops over tiles and stripes with nothing between them are one loop.
-        tiles = np.where(by_channels & steps, False, tiles)
         signature = signature * 8 + steps * 4 + tiles * 2 + inside
     return np.broadcast_to(signature, space.shape)
 

@@ -26,20 +26,22 @@ class Question:
         """Refuse an objective that the kernel has no figures for.
 
         Raises:
-            InputError: the least traffic, of kernels whose copies are not counted.
+            InputError: the latency of the host kernel: the model counts packets of Hexagon.
         """
-        if self.objective == "traffic" and kernel_of(chain, self.plan) == "hvx":
-            raise InputError("--objective", "traffic of hvx kernels, which is not counted", "latency | footprint")
+        if self.objective == "latency" and kernel_of(chain, self.plan) == "host":
+            raise InputError("--objective", "latency of the host kernel, which has no model", "traffic | footprint")
 
 
 def placed(plan: Plan, footprint_bytes: int) -> Plan:
     """A plan with its caches in VTCM: of its own architecture, else of the first that has room.
 
-    Where none has as much, the caches are left in ordinary memory.
+    Where none has as much, the caches are left in ordinary memory, and so are those of the host kernel.
 
     >>> placed(Plan(), 1 << 20).slug, placed(Plan(arch="v66"), 1 << 20).arch, placed(Plan(), 1 << 30).storage
     ('ks1-hs1-vtcm-v68', 'v68', 'global')
     """
+    if plan.kernel == "host":
+        return plan
     capacities = capacities_bytes()
     for arch in (plan.arch, *capacities):
         if footprint_bytes <= capacities.get(arch, 0):

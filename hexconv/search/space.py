@@ -26,6 +26,9 @@ WORDS = {
 }
 """Knobs of the search that are words, and what each may be: a knob is added to the search here."""
 
+FIXED = ("kernel", "threads", "simd", "storage", "arch")
+"""Knobs of a plan that a search leaves as they are."""
+
 
 @dataclass(frozen=True)
 class Space:
@@ -43,7 +46,7 @@ class Space:
 
     @classmethod
     def of(cls, chain: Chain, plan: Plan) -> "Space":
-        """Every plan of a chain; what is no knob of the search (kernel, storage, arch) stays as in `plan`.
+        """Every plan of a chain; what is no knob of the search (`FIXED`) stays as in `plan`.
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -52,10 +55,9 @@ class Space:
         """
         outputs = tensor_extents(chain)[1:]
         rows = max(output.row_blocks for output in outputs)
-        if kernel_of(chain, plan) == "hvx":  # its kernels have no other knob
-            return cls(
-                (Plan(kernel="hvx", storage=plan.storage, arch=plan.arch),), np.arange(1, rows + 1), np.array([1])
-            )
+        if kernel_of(chain, plan) != "plain":  # other kernels have no other knob
+            fixed = {name: getattr(plan, name) for name in FIXED}
+            return cls((Plan(**fixed),), np.arange(1, rows + 1), np.array([1]))
         channels = max(output.channel_blocks for output in outputs)
         return cls(combinations(plan), np.arange(1, rows + 1), np.arange(1, channels + 1))
 

@@ -51,7 +51,7 @@ class Tables:
         """What is made least, of a plan that is known."""
         if objective == "footprint":
             return figures.footprint_bytes
-        copy, compute = self.weights[0] * (figures.traffic_bytes or 0), self.weights[1] * figures.macs
+        copy, compute = self.weights[0] * figures.traffic_bytes, self.weights[1] * figures.macs
         return max(copy, compute) if figures.plan.buffering == "double" else copy + compute
 
 
@@ -98,17 +98,20 @@ def _sum(chain: Chain, part: Space, weights: tuple[int, int]) -> list[Product]:
 
 
 def _together(chain: Chain, part: Space) -> list[tuple[Product, ...]]:
-    """Source, filter and target of every conv, or its accumulator where the target may only start behind the sums."""
-    caches = _caches(chain, part)
+    """Source, filters and target of every conv.
+
+    A target that starts only behind the sums is one block, no larger than the accumulator that is live in its stead.
+    """
+    caches, several = _caches(chain, part), [bool(steps[0] > 1) for steps in stripes(chain, part).row_steps]
     filters = [cache for name, cache in caches.items() if name.startswith("filter")]
     together = []
     for index in range(len(chain.conv)):
         source = caches[f"intermediate{index}" if index else "input_cache"]
         target = caches["output_cache" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"]
-        accumulator = caches.get(f"accumulator{index + 1}")
-        loops = stripes(chain, part).extents[index + 1].column_blocks > 1
-        staged = filters if part.words[0].filters == "resident" else [caches[f"filter{index + 1}_cache"]]
-        together.append((source, *staged, target if loops or accumulator is None else accumulator))
+        # Resident filters of the convs before are live still where a loop comes back to those convs.
+        resident = filters if any(several[index:]) else filters[index:]
+        staged = resident if part.words[0].filters == "resident" else [filters[index]]
+        together.append((source, *staged, target))
     return together
 
 

@@ -12,7 +12,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.search.planned import Winner
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Verified:
         caches_agree: sizes and sharing of every cache, closed form against TVM.
         footprint_bytes: of TVM's allocations, in whole granules.
         footprint_agrees: with the search.
-        traffic_bytes: counted in the lowered loops; None where the kernel's can't be.
+        traffic_bytes: counted in the lowered loops.
         traffic_agrees: with the search.
         macs: counted likewise.
         macs_agree: with the search.
@@ -52,9 +52,9 @@ class Verified:
     caches_agree: bool
     footprint_bytes: int
     footprint_agrees: bool
-    traffic_bytes: int | None
+    traffic_bytes: int
     traffic_agrees: bool
-    macs: int | None
+    macs: int
     macs_agree: bool
     runs: tuple[Run, ...]
 
@@ -75,9 +75,8 @@ def verify(winner: Winner, seconds: float) -> Verified:
     case, figures = winner.case, winner.figures
     lowered = lower_case(case)
     footprint = sum(granules_bytes(memory.bytes) for memory in lowered.allocations)
-    counted = count(lowered) if kernel_of(case.chain, case.plan) == "plain" else None
-    traffic = sum(counted.traffic_bytes.values()) if counted else None
-    macs = sum(counted.macs.values()) if counted else None
+    counted = count(lowered)
+    traffic, macs = sum(counted.traffic_bytes.values()), sum(counted.macs.values())
     return Verified(
         case=case.name,
         caches_agree=cache_usage(case, lowered).agrees,
@@ -86,7 +85,7 @@ def verify(winner: Winner, seconds: float) -> Verified:
         traffic_bytes=traffic,
         traffic_agrees=traffic == figures.traffic_bytes,
         macs=macs,
-        macs_agree=macs is None or macs == figures.macs,
+        macs_agree=macs == figures.macs,
         runs=(_run(case, lowered, Host()), _run(case, lowered, Simulator(arch=case.plan.arch, seconds=seconds))),
     )
 

@@ -69,15 +69,15 @@ def figure_type(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, 
 def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...], kind: type) -> tuple[Terms, Terms]:
     """Traffic and MACs, their elements of type `kind`."""
     last = len(chain.conv) - 1
-    dtype_bytes, resident = DTYPE_BYTES[chain.dtype], space.flags("filters", "resident")
+    resident = space.flags("filters", "resident")
     nothing = np.zeros((1, 1, 1), kind)
     rows = [_chosen(space, tensor.rows.astype(kind)) for tensor in made]
     stagings = [_chosen(space, tensor.stagings.astype(kind)) for tensor in made]
-    moved = [rows[0] * (_row_elements(stripes, 0) * dtype_bytes)]
+    moved = [rows[0] * (_row_elements(stripes, 0) * DTYPE_BYTES[chain.dtype])]
     constant = nothing + prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     computed = [nothing]
     for index in range(len(chain.conv)):
-        filter_bytes = prod(packed_filter(chain, index)) * dtype_bytes
+        filter_bytes = prod(packed_filter(chain, index)) * DTYPE_BYTES[chain.dtype_of_filters]
         constant = constant + np.where(resident, filter_bytes, 0).astype(kind)
         moved.append(np.where(resident, 0, stagings[index + 1] * filter_bytes))
         row_macs = _row_elements(stripes, index + 1) * macs_per_output(chain, index)

@@ -11,8 +11,16 @@ from hexconv.spec.conv import Conv2d
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
 
-Dtype = Literal["float32", "float16", "int8", "uint8"]
-INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
+Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
+INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
+"""Of an integer dtype; int16 is symmetric, as TFLite has it."""
+FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
+    "int8": ("int8", "uint8"),
+    "uint8": ("int8", "uint8"),
+    "int16": ("int16", "int8"),
+}
+"""By the dtype of a chain, those that its filters may have; floats have filters of their own dtype."""
 MOST_CONVS = 16
 MOST_TAPS = 2**24
 """Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
@@ -24,7 +32,8 @@ class Chain:
 
     Attributes:
         input: logical (N, H, W, C).
-        dtype: of the input, the filters and everything between two convs.
+        dtype: of the input, of everything between two convs, and of the filters if nothing else is said of them.
+        filter_dtype: of the filters, where it is another one: the usual quantised network is uint8 with int8 filters.
         zero_point: of the input, for integer chains.
         conv: the convs in order.
 
@@ -35,11 +44,15 @@ class Chain:
 
     input: tuple[Size, Size, Size, Size]
     dtype: Dtype = "float32"
+    filter_dtype: Dtype | None = None
     zero_point: ZeroPoint = 0
     conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
 
     def __post_init__(self) -> None:
         """Refuse what no field can refuse alone."""
+        _check_filter_dtype(self)
+        if self.filter_dtype == self.dtype:
+            object.__setattr__(self, "filter_dtype", None)  # what is said twice is the same chain
         for index, conv in enumerate(self.conv):
             _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
@@ -74,8 +87,13 @@ class Chain:
 
     @property
     def is_integer(self) -> bool:
-        """Whether the chain is quantised: int8 or uint8 with int32 accumulators."""
+        """Whether the chain is quantised: int8, uint8 or int16 with int32 accumulators."""
         return self.dtype in INTEGER_RANGE
+
+    @property
+    def dtype_of_filters(self) -> Dtype:
+        """What was stated for the filters, or else the chain's dtype."""
+        return self.filter_dtype or self.dtype
 
     @property
     def accumulator_dtype(self) -> str:
@@ -101,7 +119,8 @@ class Chain:
         'n1h8w8c4-k2r1x1-float32'
         """
         n, h, w, c = self.input
-        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtype])
+        dtypes = "x".join(dict.fromkeys((self.dtype, self.dtype_of_filters)))
+        return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), dtypes])
 
 
 def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
@@ -110,6 +129,15 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
     padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
     rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
     return n, rows, columns, conv.out_channels
+
+
+def _check_filter_dtype(chain: Chain) -> None:
+    """Filters of another dtype are for integers."""
+    allowed = FILTER_DTYPES.get(chain.dtype, (chain.dtype,))
+    if chain.dtype_of_filters not in allowed:
+        raise InputError(
+            "chain.filter_dtype", chain.dtype_of_filters, f"{' or '.join(allowed)} in a {chain.dtype} chain"
+        )
 
 
 def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
@@ -148,7 +176,9 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
     where = f"chain.conv[{index}]"
     if not chain.is_integer:
         if conv.requantize or conv.filter_zero_point:
-            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for int8 and uint8")
+            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for integers")
+        if conv.filter_l1:
+            raise InputError(f"{where}.filter_l1", f"one in a {chain.dtype} chain", "none; it is for integers")
         return
     if conv.activation != "none":
         allowed = "none in an integer chain; clamp by the range and the zero point of requantize"
@@ -156,13 +186,13 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
     if conv.requantize is None and index < len(chain.conv) - 1:
         allowed = "multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
         raise InputError(f"{where}.requantize", "nothing", allowed)
-    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype)
+    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype_of_filters, "{} filters")
     if conv.requantize:
         _check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, chain.dtype)
 
 
-def _check_zero_point(where: str, zero_point: int, dtype: str) -> None:
+def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
     """A zero point is a value of its dtype."""
-    low, high = INTEGER_RANGE.get(dtype, (0, 0))
+    low, high = ZERO_POINTS.get(dtype, (0, 0))
     if not low <= zero_point <= high:
-        raise InputError(where, str(zero_point), f"{low} to {high} in a {dtype} chain")
+        raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
@@ -49,7 +49,10 @@ class Conv2d:
         bias: whether a vector of K values, of the accumulator's dtype, is added.
         activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains.
         filter_zero_point: what is subtracted from each filter element, for integer chains.
-        requantize: how an integer chain returns to 8 bits; the last conv may leave it out and stay int32.
+        filter_l1: for integer chains, the most that one output channel's filter sums to, the zero point subtracted from
+            its elements, their signs dropped; left out, what the dtype allows. Sums are int32: long ones of int16 are
+            only known to fit where this says so.
+        requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
     """
 
     out_channels: Size
@@ -61,6 +64,7 @@ class Conv2d:
     bias: bool = False
     activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
+    filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     requantize: Requantize | None = None
 
     @property

@@ -3,7 +3,7 @@
 A case file that states no plan at all leaves the choice to us. It then gets the fastest kernel that is legal where it
 runs:
 
-    uint8, int8      on Hexagon hvx where that serves the chain, else plain; elsewhere plain
+    uint8, int8, int16    on Hexagon hvx where that serves the chain, else plain; elsewhere plain
     float32          on this machine (llvm) host, with all of its processors; elsewhere plain
     float16          plain
 
@@ -56,7 +56,7 @@ def refusal(chain: Chain, kernel: Kernel) -> str:
 
 def _hvx_refusal(chain: Chain) -> str:
     if not chain.is_integer:
-        return f"hvx serves uint8 and int8 chains, this one is {chain.dtype}"
+        return f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}"
     for index, conv in enumerate(chain.conv):
         if conv.requantize and conv.requantize.shift > 0:
             # sums would have to saturate while they are shifted left, which HVX has no instruction for

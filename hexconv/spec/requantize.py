@@ -1,4 +1,4 @@
-"""From a 32-bit accumulator back to 8 bits: the integer step between two convs of a quantised chain."""
+"""From a 32-bit accumulator back to 8 or 16 bits: the integer step between two convs of a quantised chain."""
 
 from typing import Annotated, Literal
 

@@ -11,7 +11,7 @@ from hexconv.errors import InputError, did_you_mean
 LONGEST_SHOWN = 60
 KNOWN_KEYS = {
     "": ("chain", "plan"),
-    "chain": ("input", "dtype", "zero_point", "conv"),
+    "chain": ("input", "dtype", "filter_dtype", "zero_point", "conv"),
     "chain.conv": (
         "out_channels",
         "kernel",
@@ -22,6 +22,7 @@ KNOWN_KEYS = {
         "bias",
         "activation",
         "filter_zero_point",
+        "filter_l1",
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),

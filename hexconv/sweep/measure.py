@@ -1,17 +1,16 @@
 """The columns of one row, measured: in a process apart."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from hexconv.analyze import (
     Usage,
-    WorkUsage,
     cache_usage,
     needed_macs,
     needed_work,
     planned_work,
-    uncounted_work,
     vtcm_fit,
     work_usage,
 )
@@ -19,12 +18,13 @@ from hexconv.analyze.predicted import predicted_allocations
 from hexconv.apart import Task
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
-from hexconv.lower import Lowered, lower_case
+from hexconv.lower import lower_case
 from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import Run, run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, kernel_of
+from hexconv.sweep.provenance import provenance
 from hexconv.sweep.verdict import errors_of, miscounts
 
 Row = dict[str, Any]
@@ -34,8 +34,11 @@ def measure(task: Task) -> Row:
     """Columns of a row, `status` and `reason` among them.
 
     Args:
-        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has.
+        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has; `code` that
+            is to answer, as its provenance.
     """
+    if task["code"] != provenance():  # a machine that joined a cluster late, or source that was edited meanwhile
+        return {"missing": f"{platform.node()} has other code than what started the sweep; the same command goes on"}
     case = Case.parse(task["toml"], task["case"])
     row: Row = {"kernel_used": kernel_of(case.chain, case.plan)}
     try:
@@ -64,11 +67,10 @@ def _predicted(case: Case) -> Row:
         "needed_traffic_bytes": sum(needed.traffic_bytes.values()),
         "needed_macs": sum(needed.macs.values()),
     }
-    if kernel_of(chain, plan) == "plain":
-        planned = planned_work(chain, plan)
-        row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
-        row["predicted_macs"] = sum(planned.macs.values())
-        row["recompute"] = row["predicted_macs"] / row["needed_macs"]
+    planned = planned_work(chain, plan)
+    row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
+    row["predicted_macs"] = sum(planned.macs.values())
+    row["recompute"] = row["predicted_macs"] / row["needed_macs"]
     if plan.storage == "vtcm":
         fit = vtcm_fit(chain, plan)
         row |= {"demand_bytes": fit.demand_bytes, "capacity_bytes": fit.capacity_bytes, "fits": fit.fits}
@@ -81,18 +83,12 @@ def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
     usage = cache_usage(case, lowered)
     row: Row = {"peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
     if task["target"] == "cache":
-        work = _work(case, lowered)
+        work = work_usage(case, count(lowered))
         counted = {"traffic_bytes": work.traffic_bytes, "macs": work.macs, "agrees": usage.agrees and work.agrees}
         return {**row, **counted}, [*_other_sizes(usage), *miscounts(work)]
     runner = Host() if task["target"] == "llvm" else Simulator(arch=case.plan.arch, seconds=task["seconds"])
     run = run_case(case, lowered, runner, task["seed"])
     return {**row, **_ran(run, needed_macs(case.chain))}, [*_other_sizes(usage), *errors_of(run.check)]
-
-
-def _work(case: Case, lowered: Lowered) -> WorkUsage:
-    """What is moved and computed, counted where there is something to count."""
-    is_plain = kernel_of(case.chain, case.plan) == "plain"
-    return work_usage(case, count(lowered)) if is_plain else uncounted_work(case)
 
 
 def _ran(run: Run, macs: int) -> Row:

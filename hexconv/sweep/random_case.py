@@ -14,8 +14,9 @@ import numpy as np
 
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
 from hexconv.spec.chain import Dtype
-from hexconv.spec.plan import Halo, Order
-from hexconv.sweep.arithmetic import Random, random_zero_point, with_arithmetic
+from hexconv.spec.kernel import refusal
+from hexconv.spec.plan import Halo, Order, Simd
+from hexconv.sweep.arithmetic import Random, random_filter_dtype, random_zero_point, with_arithmetic
 from hexconv.sweep.work import executed_macs
 
 MAC_BUDGET = 8_000_000
@@ -24,10 +25,12 @@ MAC_BUDGET = 8_000_000
 MOST_CONVS, LARGEST_BATCH = 4, 4
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
 LARGEST_OUTPUT, LARGEST_CHANNELS = 48, 192
+MOST_BANDS = 4
+SETS: tuple[Simd, ...] = ("avx2", "avx512")  # tiles for either run on any machine
 GROUP_STYLES, LARGEST_MULTIPLIER = 6, 2
 """One conv in six is depthwise, with one or two outputs per input; another is in any number of groups."""
 ROW_BLOCK, CHANNEL_BLOCK = 8, 32
-DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8")
+DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),
@@ -79,12 +82,13 @@ def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: floa
     # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
     largest = LARGEST_OUTPUT * scale if random.integers(8) else 1
     height, width = (_input_axis(random, convs, axis, _size(random, largest, ROW_BLOCK)) for axis in (0, 1))
-    batch = _one_to(random, LARGEST_BATCH)
+    batch, filter_dtype = _one_to(random, LARGEST_BATCH), random_filter_dtype(random, dtype)
     return Chain(
         input=(batch, height, width, channels[0]),
         dtype=dtype,
+        filter_dtype=filter_dtype,
         zero_point=random_zero_point(random, dtype),
-        conv=with_arithmetic(random, dtype, convs, channels),
+        conv=with_arithmetic(random, dtype, filter_dtype or dtype, convs, channels),
     )
 
 
@@ -119,7 +123,9 @@ def _input_axis(random: Random, convs: Sequence[Conv2d], axis: int, output: int)
 
 
 def _plan(random: Random, chain: Chain) -> Plan:
-    """Any legal splits, dividing or not, and any legal mix of the other knobs."""
+    """Any legal splits, dividing or not, and any legal mix of the other knobs; or the host kernel, where it serves."""
+    if not refusal(chain, "host") and random.integers(2):
+        return Plan(kernel="host", threads=_one_to(random, MOST_BANDS), simd=SETS[random.integers(len(SETS))])
     outputs = tensor_extents(chain)[1:]
     order, halo = ORDERS_AND_HALOS[random.integers(len(ORDERS_AND_HALOS))]
     return Plan(

@@ -88,8 +88,8 @@ def _of_chain(chain: Chain | None, table: Table) -> Row:
         convs = json.dumps(table["conv"], default=str)
         return {**_shape(table.get("input")), "dtype": table.get("dtype", "float32"), "convs": convs}
     convs = json.dumps([_conv(conv) for conv in chain.conv])
-    zero = {"zero_point": chain.zero_point}
-    return {"chain": chain.slug, **_shape(chain.input), "dtype": chain.dtype, **zero, "convs": convs}
+    dtypes = {"dtype": chain.dtype, "filter_dtype": chain.dtype_of_filters}
+    return {"chain": chain.slug, **_shape(chain.input), **dtypes, "zero_point": chain.zero_point, "convs": convs}
 
 
 def _shape(sizes: Any) -> Row:

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from hexconv.apart import Ending, Limits, do_all
 from hexconv.errors import ToolMissing
 from hexconv.sweep.journal import Journal
+from hexconv.sweep.provenance import provenance
 from hexconv.sweep.request import Request, Row
 
 MEASURE = "hexconv.sweep.measure:measure"
@@ -25,7 +26,7 @@ def add_rows(
 
     Raises:
         NotWritten: the journal's disk is full.
-        ToolMissing: a target can't be served here at all.
+        ToolMissing: a target can't be served at all, or other code was to serve it.
         RunFailed: no processes can be started, or the cluster is gone.
     """
     waiting = missing(requests, journal)
@@ -51,7 +52,8 @@ def _added(journal: Journal, request: Request, row: Row) -> Row:
 
 
 def _task(request: Request) -> Row:
-    return {"case": request.case, "toml": request.toml, "target": request.target, "seed": request.seed}
+    case = {"case": request.case, "toml": request.toml, "target": request.target, "seed": request.seed}
+    return {**case, "code": provenance()}
 
 
 def _known(request: Request) -> Row:

@@ -12,7 +12,7 @@ from hexconv.errors import InputError
 from hexconv.spec import Plan
 
 WHAT = ("case", "target", "status", "reason")
-CHAIN = ("chain", "input", "dtype", "zero_point", "convs")
+CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "convs")
 PLAN = tuple(asdict(Plan()))
 SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")
 WORK = (

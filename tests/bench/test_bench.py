@@ -58,6 +58,7 @@ def test_a_filter_is_packed_four_channels_to_a_word() -> None:
     filter = np.random.default_rng(0).integers(0, 256, (64, 8, 3, 1), np.uint8)
     for o, i, row in ((0, 0, 0), (37, 6, 2)):
         assert packed(filter)[row, 0, o // 32, i // 4, o % 32, i % 4] == filter[o, i, row, 0]
+    np.testing.assert_array_equal(packed(filter.view(np.int8)) ^ np.uint8(128), packed(filter))
 
 
 @pytest.mark.simulator

@@ -9,7 +9,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.errors import HexconvError
 from hexconv.spec import Case
-from tests.fuzz.targets import MOST_BYTES, TARGETS, accepts
+from tests.fuzz.targets import LONGEST_LINE, MOST_BYTES, TARGETS, accepts
 
 CONV = "[[chain.conv]]\nout_channels = {}\nkernel = {}\n"
 CHAIN = "[chain]\ninput = {}\n"
@@ -56,6 +56,16 @@ def test_a_run_that_needs_more_than_there_is_says_so_and_takes_nothing(tmp_path:
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "memory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "word", ["a." * 4000, "\U0010ffff" * 4000, "--" + "a" * 4000], ids=["long", "strange", "option"]
+)
+def test_a_long_word_is_refused_in_a_short_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["layout", word, "NHWC8h8w32c", "--shape", "1,64,64,128"]) == 2
+    refusal = capsys.readouterr().err
+    assert refusal.count("\n") == 1
+    assert len(refusal) < LONGEST_LINE
 
 
 NAMES = ["../outside", "/etc/outside", "a/b", "..", "", "a\\b", "x\0y", "\x1b[2J", "a" * 300]

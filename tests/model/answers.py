@@ -9,7 +9,6 @@ from onnx.reference import ReferenceEvaluator
 from hexconv.compute import reference
 from hexconv.model import Imported, import_model
 from hexconv.model.unit import Unit
-from hexconv.spec import Chain
 
 Tensors = dict[str, np.ndarray]
 
@@ -48,9 +47,8 @@ def chain_answer(found: Imported, index: int, image: np.ndarray) -> np.ndarray:
 
 def unit_answer(found: Imported, unit: Unit, image: np.ndarray) -> np.ndarray:
     """One conv alone."""
-    chain = Chain(input=unit.shape, dtype=unit.dtype, zero_point=unit.zero_point, conv=(unit.conv,))
     folded = unit.weights.folded(found.graph)
-    return reference(chain, image, [folded.filter], [folded.bias])
+    return reference(unit.alone, image, [folded.filter], [folded.bias])
 
 
 def chain_errors(model: onnx.ModelProto, found: Imported) -> list[float]:

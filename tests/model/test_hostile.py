@@ -55,6 +55,29 @@ def test_a_name_that_is_no_text_is_one_line(tmp_path: Path, capsys: Capture) -> 
     assert "no UTF-8" in refusal(path, capsys)
 
 
+@pytest.mark.parametrize(
+    ("constant", "number", "reason"),
+    [
+        (0, np.inf, "its filter has 27 values that are no finite float32 with BatchNormalization folded"),
+        (2, 3e38, "values that are no finite float32"),
+        (5, -1, "its filter has 27 values"),
+    ],
+    ids=["infinite filter", "scale that overflows", "negative variance"],
+)
+def test_weights_that_fold_to_no_numbers_are_one_line(
+    constant: int, number: float, reason: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path, model = tmp_path / "m.onnx", small()
+    values = numpy_helper.to_array(model.graph.initializer[constant]).copy()
+    values[0] = number
+    model.graph.initializer[constant].CopyFrom(numpy_helper.from_array(values, f"constant{constant}"))
+    path.write_bytes(model.SerializeToString())
+    err = refusal(path, capsys, "--weights")
+    assert "first" in err
+    assert reason in err
+    assert exit_code(["import", str(path), "-o", str(tmp_path / "out")]) == 0
+
+
 def test_what_is_no_file_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     assert "No such file" in refusal(tmp_path / "none.onnx", capsys)
     (tmp_path / "folder").mkdir()

@@ -21,10 +21,22 @@ def test_qlinear_convs_are_one_chain_within_one_of_onnx(dtype: str, filter_dtype
     model = net.model(net.qlinear(x, (5, 8, 1, 1), (three, 0, one), filter_dtype=filter_dtype))
     found = saved(model, tmp_path)
     assert [len(chain.convs) for chain in found.network.chain] == [3]
-    assert found.cases[0].chain.dtype == dtype
+    assert (found.cases[0].chain.dtype, found.cases[0].chain.dtype_of_filters) == (dtype, filter_dtype)
+    assert [conv.filter_zero_point for conv in found.cases[0].chain.conv] == [5, 7, 0]
     errors = integer_errors(model, found)
     assert max(errors) <= 1
     assert "within 1" in found.network.notes[0]
+
+
+def test_filters_of_both_dtypes_are_one_chain_in_that_of_the_first(tmp_path: Path) -> None:
+    net = Quantised("both", (1, 8, 10, 12), "uint8")
+    x = net.qlinear("image", (16, 8, 3, 3), (120, -5, 3), filter_dtype="int8")
+    model = net.model(net.qlinear(x, (8, 16, 3, 3), (3, 7, 0), filter_dtype="uint8"))
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [2]
+    chain = found.cases[0].chain
+    assert (chain.filter_dtype, [conv.filter_zero_point for conv in chain.conv]) == ("int8", [-5, 7 - 128])
+    assert max(integer_errors(model, found)) <= 1
 
 
 def test_only_few_outputs_are_a_neighbour_and_the_sums_themselves_are_exact(tmp_path: Path) -> None:
@@ -55,7 +67,8 @@ def test_conv_integer_is_exact(tmp_path: Path) -> None:
     model = net.model(net.node("ConvInteger", ["image", filter, net.zero(7), net.zero(-3, "int8")]))
     found = saved(model, tmp_path)
     assert found.cases[0].chain.conv[0].requantize is None
-    assert (found.cases[0].chain.zero_point, found.cases[0].chain.conv[0].filter_zero_point) == (7, 125)
+    assert (found.cases[0].chain.zero_point, found.cases[0].chain.conv[0].filter_zero_point) == (7, -3)
+    assert found.cases[0].chain.filter_dtype == "int8"
     assert integer_errors(model, found) == [0]
 
 

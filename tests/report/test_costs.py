@@ -59,15 +59,18 @@ def test_splits_hold_the_ends_and_the_plans_own(blocks: int, own: int) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["hvx", "host"])
-def test_other_kernels_have_a_footprint_and_no_traffic(kernel: str) -> None:
+def test_other_kernels_cost_what_they_say_under_every_h_split(kernel: str) -> None:
     from hexconv.report.knobs import FLOAT, INTEGER
 
     chain = INTEGER if kernel == "hvx" else FLOAT
-    case = Case("other", chain, Plan(kernel=kernel, h_split=2))
+    case = Case("other", chain, Plan(kernel=kernel, h_split=2, threads=2 if kernel == "host" else 1, simd="avx2"))
     assert kernel_of(case.chain, case.plan) == kernel
-    cost = own_cost(case)
-    fit = vtcm_fit(case.chain, case.plan)
-    assert (cost.footprint_bytes, cost.traffic_bytes, cost.recompute) == (fit.demand_bytes, None, 1.0)
-    assert {other.plan.k_split for other in split_costs(case)} == {1}
-    view = case_view(case, None, {})
-    assert [plot.name for plot in view.plots] == ["other-vtcm", "other-lifetimes", "other-footprint"]
+    costs, front = chain_costs(case)
+    for cost in (own_cost(case), *split_costs(case), *costs):
+        fit, work = vtcm_fit(case.chain, cost.plan), planned_work(case.chain, cost.plan)
+        assert (cost.footprint_bytes, cost.traffic_bytes) == (fit.demand_bytes, sum(work.traffic_bytes.values()))
+        assert cost.recompute == sum(work.macs.values()) / needed_macs(case.chain)
+        assert replace(cost.plan, h_split=2) == case.plan
+    assert {cost.plan for cost in front} < {cost.plan for cost in costs}
+    names = [plot.name for plot in case_view(case, None, {}).plots]
+    assert names == [f"other-{what}" for what in ("vtcm", "lifetimes", "footprint", "traffic", "recompute", "front")]

@@ -92,7 +92,7 @@ def test_it_can_be_heard(root: Element) -> None:
     assert all(table.all("caption")[0].words().strip() for table in root.all("table"))
     assert all(len(cell.attributes.get("scope", "")) for cell in root.all("th"))
     pictures = root.all("svg")
-    assert len(pictures) == 1 + 6 + 3 + 6 + 5
+    assert len(pictures) == 1 + 6 + 6 + 6 + 5
     assert all(picture.attributes["role"] == "img" for picture in pictures)
     assert all(len(picture.attributes["aria-label"]) > 40 for picture in pictures)
     for figure in root.all("figure"):
@@ -152,7 +152,7 @@ def _luminance(colour: str) -> float:
 
 def test_plots_are_files_inside_of_their_folder(page: Page, tmp_path: Path) -> None:
     names = [anchor(plot.name) for plot in page.plots]
-    assert len(set(names)) == len(names) == 1 + 6 + 3 + 6
+    assert len(set(names)) == len(names) == 1 + 6 + 6 + 6
     for name in names:
         assert (tmp_path / name).resolve().parent == tmp_path
     plot: Plot = page.plots[1]

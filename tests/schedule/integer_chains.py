@@ -1,5 +1,6 @@
 """Random integer chains, of every kind that the HVX kernels serve."""
 
+from dataclasses import replace
 from math import log2, prod
 from typing import Literal
 
@@ -9,22 +10,30 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.chain import ZERO_POINTS
+
+Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8", "int16"]]
+
+BYTES: tuple[Dtypes, ...] = (("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8"), ("int8", "uint8"))
+HALFWORDS: tuple[Dtypes, ...] = (("int16", "int8"), ("int16", "int16"))
+LARGEST_L1 = 65535  # whose sums over int16 an int32 holds
 
 
 @st.composite
-def integer_chains(draw: st.DrawFn, largest: int = 14) -> Chain:
-    """uint8 or int8; channels that do and don't fill blocks, strides, dilations, paddings, zero points, biases."""
-    dtype: Literal["uint8", "int8"] = "int8" if draw(st.integers(0, 2)) == 0 else "uint8"
-    zero_points = st.one_of(st.just(0), st.integers(*INTEGER_RANGE[dtype]))
+def integer_chains(draw: st.DrawFn, dtypes: tuple[Dtypes, ...] = BYTES + HALFWORDS, largest: int = 14) -> Chain:
+    """Channels that do and don't fill blocks, strides, dilations, paddings, zero points, biases, of some dtypes."""
+    dtype, filter_dtype = draw(st.sampled_from(dtypes))
+    zero_points, filter_zero_points = _zero_points(dtype), _zero_points(filter_dtype)
     rows, columns = draw(st.integers(3, largest)), draw(st.integers(3, largest))
     channels = draw(st.sampled_from([1, 3, 4, 8, 12, 32, 64, 100, 128, 160]))
     image, convs = (draw(st.sampled_from([1, 1, 2])), rows, columns, channels), []
     for last in draw(st.sampled_from([[True], [False, True], [False, True], [False, False, True]])):
-        convs.append(_conv(draw, channels, zero_points, last))
+        conv = _conv(draw, channels, zero_points, filter_zero_points, last)
+        convs.append(replace(conv, filter_l1=draw(st.integers(1000, LARGEST_L1))) if dtype == "int16" else conv)
         channels = convs[-1].out_channels
     try:
-        chain = Chain(input=image, dtype=dtype, zero_point=draw(zero_points), conv=tuple(convs))
+        zero_point = draw(zero_points)
+        chain = Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, zero_point=zero_point, conv=tuple(convs))
         check_supported(chain)
     except HexconvError:
         assume(False)
@@ -32,13 +41,23 @@ def integer_chains(draw: st.DrawFn, largest: int = 14) -> Chain:
 
 
 @st.composite
-def hvx_cases(draw: st.DrawFn) -> Case:
-    chain = draw(integer_chains())
+def hvx_cases(draw: st.DrawFn, dtypes: tuple[Dtypes, ...] = BYTES + HALFWORDS) -> Case:
+    chain = draw(integer_chains(dtypes))
     most = tensor_extents(chain)[-1].row_blocks
     return Case("random", chain, Plan(kernel="hvx", h_split=draw(st.integers(1, min(most, 2)))))
 
 
-def _conv(draw: st.DrawFn, channels: int, zero_points: st.SearchStrategy[int], last: bool) -> Conv2d:
+def _zero_points(dtype: str) -> st.SearchStrategy[int]:
+    return st.one_of(st.just(0), st.integers(*ZERO_POINTS[dtype]))
+
+
+def _conv(
+    draw: st.DrawFn,
+    channels: int,
+    zero_points: st.SearchStrategy[int],
+    filter_zero_points: st.SearchStrategy[int],
+    last: bool,
+) -> Conv2d:
     kernel = draw(st.sampled_from([(1, 1), (1, 1), (3, 3), (1, 3), (5, 1)]))
     sides = draw(st.tuples(*[st.integers(0, 2)] * 4)) if draw(st.booleans()) else (0, 0, 0, 0)
     requantize = _requantize(draw, channels * prod(kernel), zero_points)
@@ -49,7 +68,7 @@ def _conv(draw: st.DrawFn, channels: int, zero_points: st.SearchStrategy[int], l
         dilation=draw(st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 2)])),
         padding=Padding(top=sides[0], left=sides[1], bottom=sides[2], right=sides[3]),
         bias=draw(st.booleans()),
-        filter_zero_point=draw(zero_points),
+        filter_zero_point=draw(filter_zero_points),
         requantize=None if last and draw(st.integers(0, 4)) == 0 else requantize,
     )
 

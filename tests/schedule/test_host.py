@@ -18,9 +18,9 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule.block import int32
 from hexconv.schedule.host.bands import Bands
-from hexconv.schedule.host.registers import SETS, split_evenly, tile_shape
 from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
+from hexconv.spec.registers import SETS, split_evenly, tile_shape
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
 

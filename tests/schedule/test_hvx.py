@@ -1,17 +1,19 @@
 """The HVX kernels: exact on the simulator, as dense as they were written to be, with the caches that were predicted."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tvm
 from hypothesis import HealthCheck, given, settings
 
-from hexconv.analyze import cache_usage, needed_macs
+from hexconv.analyze import cache_usage, needed_macs, vtcm_fit
+from hexconv.cli.app import exit_code
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, refusal
-from tests.schedule.integer_chains import hvx_cases
+from tests.schedule.integer_chains import BYTES, HALFWORDS, hvx_cases
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -19,9 +21,55 @@ SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 @pytest.mark.simulator
 @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
-@given(hvx_cases())
+@given(hvx_cases(BYTES))
 def test_any_integer_chain_is_exact(case: Case) -> None:
     assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases(HALFWORDS))
+def test_any_int16_chain_is_exact(case: Case) -> None:
+    assert run_case(case, lower_case(case), Simulator()).check.passed
+
+
+@pytest.mark.simulator
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(hvx_cases())
+def test_any_integer_chain_is_as_exact_with_its_caches_in_vtcm(case: Case) -> None:
+    in_vtcm(replace(case, plan=replace(case.plan, storage="vtcm")))
+
+
+@pytest.mark.simulator
+def test_every_kind_of_cache_lies_in_vtcm_and_takes_no_more_packets_there() -> None:
+    case = Case.load(CASES / "vtcm.toml")
+    roles = {cache.role for cache in cache_usage(case, lower_case(case)).caches}
+    assert roles == {"input", "intermediate", "filter", "offset", "window"}
+    elsewhere = replace(case, plan=replace(case.plan, storage="global"))
+    outside = run_case(elsewhere, lower_case(elsewhere), Simulator()).counts
+    assert outside
+    assert in_vtcm(case) <= outside.packets * 1.01
+
+
+def in_vtcm(case: Case) -> int:
+    """Packets of a right run, all of whose caches were in VTCM: as many bytes of it as the closed form says."""
+    lowered = lower_case(case)
+    assert {cache.scope for cache in lowered.caches} == {"global.vtcm"}
+    result = run_case(case, lowered, Simulator(arch=case.plan.arch))
+    assert result.check.passed
+    assert result.vtcm_bytes == vtcm_fit(case.chain, case.plan).demand_bytes
+    assert result.counts
+    return result.counts.packets
+
+
+def test_caches_that_do_not_fit_vtcm_are_told_with_what_they_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Case.load(CASES / "b-shift.toml")
+    path = tmp_path / "large.toml"
+    path.write_text(replace(case, plan=replace(case.plan, storage="vtcm", arch="v65")).to_toml())
+    assert exit_code(["run", str(path), "--target", "hexagon"]) == 1
+    assert "376832 of v65's 262144 bytes of VTCM, 114688 too many" in capsys.readouterr().err
 
 
 @pytest.mark.simulator
@@ -44,6 +92,9 @@ def test_rows_that_a_stride_steps_over_between_stripes_are_neither_kept_nor_comp
         ("a-shift", 240),
         ("a-multiplier", 225),
         ("a-filter-zero", 230),
+        ("a-int8-filters", 230),
+        ("a-int16", 114),
+        ("a-int16-filters", 58),
         ("b-shift", 250),
     ],
 )

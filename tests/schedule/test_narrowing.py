@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexconv.compute.reference import Array, requantized
-from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing
+from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec import Requantize
 
 HALFWORDS = (-(2**15), 2**15 - 1)
@@ -15,16 +15,22 @@ HALFWORDS = (-(2**15), 2**15 - 1)
 
 def by_instructions(sums: Array, how: Shifts | FixedPoint) -> Array:
     """What HVX computes, saturation by saturation."""
+    halfwords = to_halfwords(sums, how)
+    if isinstance(how, Shifts):
+        return np.clip((halfwords + ((1 << how.second) >> 1)) >> how.second, 0, 255)
+    return np.clip(np.clip(halfwords + how.zero_point, *HALFWORDS), 0, 255)
+
+
+def to_halfwords(sums: Array, how: Shifts | FixedPoint) -> Array:
+    """The part before bytes, which int16 ends with."""
     if isinstance(how, Shifts):
         half = (1 << how.first) >> 1 if how.rounds else 0
-        halfwords = np.clip((sums + half) >> how.first, *HALFWORDS)
-        return np.clip((halfwords + ((1 << how.second) >> 1)) >> how.second, 0, 255)
+        return np.clip((sums + half) >> how.first, *HALFWORDS)
     high = (sums * how.multiplier + (1 << 30)) >> 31
     high = high + (high >> 31) if how.ties_away else high
     last = min(how.shift, 15)
     shifted = high >> (how.shift - last)
-    halfwords = np.clip((shifted + ((1 << last) >> 1)) >> last, *HALFWORDS)
-    return np.clip(np.clip(halfwords + how.zero_point, *HALFWORDS), 0, 255)
+    return np.clip((shifted + ((1 << last) >> 1)) >> last, *HALFWORDS)
 
 
 @settings(max_examples=400)
@@ -40,8 +46,29 @@ def test_narrowing_is_requantisation(
 ) -> None:
     how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     sequence, offset = narrowing(how, zero_point)
-    random, edges = np.random.default_rng(seed), np.arange(-300, 300)
-    unit = min(2 ** (31 - shift) // multiplier, 2**21)  # a sum of about one step of the output
-    sums = np.concatenate([edges, edges * unit + random.integers(-2, 3, 600), random.integers(-(2**28), 2**28, 4000)])
-    sums = sums[np.abs(sums) < 2**29]
+    sums = interesting_sums(how, seed)
     np.testing.assert_array_equal(by_instructions(sums + offset, sequence), requantized(sums, how, "uint8"))
+
+
+@settings(max_examples=400)
+@given(
+    multiplier=st.one_of(st.integers(16, 30).map(lambda bit: 1 << bit), st.integers(1, 2**31 - 1)),
+    shift=st.one_of(st.integers(-7, 0), st.integers(-24, 0)),
+    rounding=st.sampled_from(["away", "up"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_narrowing_to_halfwords_is_requantisation(
+    multiplier: int, shift: int, rounding: Literal["away", "up"], seed: int
+) -> None:
+    how = Requantize(multiplier=multiplier, shift=shift, rounding=rounding)
+    sequence, offset = narrowing_to_halfwords(how)
+    sums = interesting_sums(how, seed)
+    np.testing.assert_array_equal(to_halfwords(sums + offset, sequence), requantized(sums, how, "int16"))
+
+
+def interesting_sums(how: Requantize, seed: int) -> Array:
+    """Small ones, those about the steps of the output, and any."""
+    random, edges = np.random.default_rng(seed), np.arange(-300, 300)
+    unit = min(2 ** (31 - how.shift) // how.multiplier, 2**21)  # a sum of about one step of the output
+    sums = np.concatenate([edges, edges * unit + random.integers(-2, 3, 600), random.integers(-(2**28), 2**28, 4000)])
+    return sums[np.abs(sums) < 2**29]

@@ -25,6 +25,12 @@ QUANTISED = Chain(
 OBJECTIVES: tuple[Objective, ...] = ("traffic", "latency", "footprint")
 
 
+def plans_of(chain: Chain, plan: Plan) -> list[Plan]:
+    """All of a space."""
+    space = Space.of(chain, plan)
+    return [space.plan(number) for number in range(space.size)]
+
+
 def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     """The figures of one plan by the scalar forms."""
     work = planned_work(chain, plan)
@@ -109,13 +115,28 @@ def test_the_latency_weighs_recomputing_against_reloading() -> None:
     assert quickest.latency_packets < least_traffic.latency_packets
 
 
-def test_hvx_kernels_are_planned_but_not_by_traffic() -> None:
+def test_hvx_kernels_are_planned_by_all_that_plain_ones_are() -> None:
     plan = Plan(kernel="hvx", storage="vtcm")
-    found = best_plan(QUANTISED, Question(4 << 20, "footprint", plan))
-    assert found.best is not None
-    assert found.best.plan.h_split == 1
-    with pytest.raises(InputError, match="not counted"):
-        best_plan(QUANTISED, Question(4 << 20, "traffic", plan))
+    pointwise = Conv2d(out_channels=64, requantize=Requantize(multiplier=1 << 30, shift=-7))
+    chain = replace(QUANTISED, conv=(pointwise, replace(pointwise, out_channels=128)))
+    least = {objective: best_plan(chain, Question(4 << 20, objective, plan)).best for objective in OBJECTIVES}
+    moved = {plan: sum(planned_work(chain, plan).traffic_bytes.values()) for plan in plans_of(chain, plan)}
+    assert least["traffic"]
+    assert least["traffic"].traffic_bytes == min(moved.values())
+    assert least["footprint"]
+    assert least["footprint"].plan.h_split == 1
+    assert least["latency"]
+
+
+def test_the_host_kernel_has_no_latency_of_hexagon() -> None:
+    plan = Plan(kernel="host", threads=2, simd="avx2")
+    found = best_plan(PAIR, Question(4 << 20, "traffic", plan)).best
+    assert found
+    assert (found.plan.kernel, found.plan.threads, found.plan.storage) == ("host", 2, "global")
+    assert found.traffic_bytes == sum(planned_work(PAIR, found.plan).traffic_bytes.values())
+    assert placed(found.plan, found.footprint_bytes) == found.plan
+    with pytest.raises(InputError, match="latency of the host kernel"):
+        best_plan(PAIR, Question(4 << 20, "latency", plan))
 
 
 def test_a_plan_is_placed_where_it_fits() -> None:

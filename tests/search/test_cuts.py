@@ -28,7 +28,7 @@ def every_cut(chain: Chain, question: Question) -> list[tuple[float, int]]:
             continue
         largest = max(one.footprint_bytes for one in figures)
         costs = {
-            "traffic": sum(one.traffic_bytes or 0 for one in figures),
+            "traffic": sum(one.traffic_bytes for one in figures),
             "latency": sum(one.latency_packets for one in figures),
             "footprint": largest,
         }

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hexconv.search import Objective, Question, Space, best_plan, evaluate
@@ -13,7 +14,7 @@ from hexconv.search.large import search_large
 from hexconv.search.machine import rates
 from hexconv.search.objective import cost
 from hexconv.search.tables import part_tables
-from hexconv.spec import Chain, Conv2d, Padding, Plan
+from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from tests.strategies import chains
 
 OBJECTIVES: tuple[Objective, ...] = ("traffic", "latency", "footprint")
@@ -38,8 +39,38 @@ def test_it_finds_what_looking_at_all_plans_finds(chain: Chain, objective: Objec
         assert found.smallest.footprint_bytes == every.smallest.footprint_bytes
 
 
+HALVED = Requantize(multiplier=1 << 30, shift=-7)
+# One stripe: the resident filter of the first conv is dead where the second runs, and the output takes its memory.
+TAKEN_OVER = Chain(
+    input=(1, 33, 9, 8),
+    dtype="int8",
+    conv=(
+        Conv2d(out_channels=160, kernel=(3, 3), requantize=HALVED),
+        Conv2d(out_channels=8, kernel=(3, 3)),
+    ),
+)
+
+# The first conv has two steps for the one of the second: a loop around the first alone.
+LOOP_OVER_THE_FIRST = Chain(
+    input=(1, 12, 8, 8), conv=(Conv2d(out_channels=32, kernel=(3, 3)), Conv2d(out_channels=96, kernel=(3, 3)))
+)
+
+
+def test_resident_filters_of_earlier_convs_count_where_stripes_come_back_to_them() -> None:
+    space = Space.of(TAKEN_OVER, Plan())
+    words = [plan for plan in space.words if plan.filters == "resident"]
+    assert words
+    for h_split, live in ((1, [4, 4]), (4, [4, 3])):  # source, filters, target
+        for plan in words:
+            part = Space((plan,), np.array([h_split]), space.k_splits)
+            found = part_tables(TAKEN_OVER, part, Question(1 << 40), MACHINE).together
+            assert [len(caches) for caches in found] == live
+
+
 @settings(max_examples=20, deadline=None)
 @given(chains())
+@example(TAKEN_OVER)
+@example(LOOP_OVER_THE_FIRST)
 def test_what_the_solver_knows_is_exact_for_traffic_and_never_above_a_footprint(chain: Chain) -> None:
     space = Space.of(chain, Plan())
     assume(space.size <= 400)
@@ -51,7 +82,6 @@ def test_what_the_solver_knows_is_exact_for_traffic_and_never_above_a_footprint(
             for j, k in enumerate(part.k_splits):
                 number = (word * space.shape[1] + int(h) - 1) * space.shape[2] + int(k) - 1
                 values = [entry(product.over_h, i) * entry(product.over_k, j) for product in tables.objective[0]]
-                assert grid.traffic_bytes is not None
                 assert sum(values) == grid.traffic_bytes[number]
                 for caches in tables.together:
                     live = sum(entry(cache.over_h, i) * entry(cache.over_k, j) for cache in caches)

@@ -10,7 +10,7 @@ SCHEDULES = Path(__file__).parents[2] / "schedules"
 
 
 def case(dtype: str, plan: str = "", shift: int = -4, target: Target | None = None) -> Case:
-    requantize = f"requantize = {{ multiplier = 1048576, shift = {shift} }}" if dtype in ("int8", "uint8") else ""
+    requantize = f"requantize = {{ multiplier = 1048576, shift = {shift} }}" if "int" in dtype else ""
     text = f'[chain]\ninput = [1, 8, 8, 4]\ndtype = "{dtype}"\n[[chain.conv]]\nout_channels = 4\n{requantize}\n{plan}'
     return Case.parse(text, "case", target=target)
 
@@ -20,6 +20,7 @@ def case(dtype: str, plan: str = "", shift: int = -4, target: Target | None = No
     [
         ("uint8", "hvx", "plain"),
         ("int8", "hvx", "plain"),
+        ("int16", "hvx", "plain"),
         ("float32", "plain", "host"),
         ("float16", "plain", "plain"),
     ],

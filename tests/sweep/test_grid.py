@@ -63,7 +63,8 @@ def test_a_grid_is_the_product_of_its_lists(case: Case, k_splits: list[int], h_s
     assert len({request.key for request in found}) == len({(r.case, r.target) for r in found}) == len(asked)
     for request in found:
         assert bool(request.toml) != bool(request.refusal)
-        table = {"conv": json.loads(request.known["convs"]), "dtype": request.known["dtype"]}
+        dtypes = {name: request.known[name] for name in ("dtype", "filter_dtype")}
+        table = {"conv": json.loads(request.known["convs"]), **dtypes}
         size = [int(part) for part in request.known["input"].split("x")]
         chain = {**table, "input": size, "zero_point": request.known["zero_point"]}
         assert Case.of({"chain": chain}, "row").chain == case.chain

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.spec import Case, tensor_extents
+from hexconv.spec.chain import FILTER_DTYPES
 from hexconv.sweep.random_case import random_case
 
 CASES = [random_case(seed, index) for seed in range(3) for index in range(200)]
@@ -26,7 +27,7 @@ def test_a_case_has_a_generator_of_its_own(seed: int, index: int) -> None:
 def features(case: Case) -> Iterator[str]:
     """What of the scope a case covers."""
     chain, plan, outputs = case.chain, case.plan, tensor_extents(case.chain)[1:]
-    yield from (plan.order, plan.halo, plan.filters)
+    yield from (plan.order, plan.halo, plan.filters, f"{plan.kernel} kernel", f"{plan.threads} threads", plan.simd)
     yield from (chain.dtype, plan.storage, f"{len(chain.conv)} convs", f"batch {chain.input[0]}")
     for axis, size in zip(("height", "width"), chain.input[1:3], strict=True):
         yield f"{axis} {'1' if size == 1 else 'in whole blocks' if size % 8 == 0 else 'with a rest'}"
@@ -48,16 +49,28 @@ def features(case: Case) -> Iterator[str]:
         if conv.groups > 1:
             yield f"groups of {'whole blocks' if inputs % 32 == 0 else 'other sizes'}"
         if chain.is_integer:
+            yield f"{chain.dtype} with {chain.dtype_of_filters} filters"
             yield f"rounding {conv.requantize.rounding if conv.requantize else 'none'}"
-            yield f"{chain.dtype} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
+            yield f"{chain.dtype_of_filters} filter zero point {'0' if conv.filter_zero_point == 0 else 'other'}"
 
 
 def test_every_part_of_the_scope_is_drawn() -> None:
     seen = Counter(feature for case in CASES for feature in set(features(case)))
     pairs = [(rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)]
     expected = {
-        *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident"),
-        *("float32", "float16", "int8", "uint8", "global", "vtcm", "split in many", "split that leaves a rest"),
+        *("k_outer", "h_outer", "recompute", "roll", "per_tile", "resident", "plain kernel", "host kernel"),
+        *("avx2", "avx512", "1 threads", "4 threads"),
+        *(
+            "float32",
+            "float16",
+            "int8",
+            "uint8",
+            "int16",
+            "global",
+            "vtcm",
+            "split in many",
+            "split that leaves a rest",
+        ),
         *(f"{count} convs" for count in (1, 2, 3, 4)),
         *(f"batch {count}" for count in (1, 2, 3, 4)),
         *(
@@ -70,6 +83,7 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *(f"padding of conv {index}: {kind}" for index in range(4) for kind in ("none", "asymmetric")),
         *("bias True", "bias False", "activation relu", "activation relu6", "activation none"),
         *("one group", "depthwise", "groups", "groups of whole blocks", "groups of other sizes"),
+        *(f"{dtype} with {other} filters" for dtype, others in FILTER_DTYPES.items() for other in others),
         *("rounding away", "rounding up", "rounding none"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }

@@ -11,8 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hexconv.apart import Limits
-from hexconv.errors import InputError
+from hexconv.apart import Limits, cores
+from hexconv.errors import InputError, ToolMissing
+from hexconv.sweep import rows
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.journal import Journal
 from hexconv.sweep.request import requests
@@ -190,3 +191,15 @@ def test_what_a_case_does_to_its_process_is_its_row(tmp_path: Path) -> None:
     assert len(requests(Grid.parse(text), 0)) == len(batches)
     hung = 1 + list(FAULTS).index("hangs")
     assert 5 <= pd.read_csv(sweeping.out)["elapsed_seconds"][hung] < 30
+
+
+def test_other_code_than_what_started_the_sweep_adds_no_rows(
+    sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes start while a sweep goes on: on machines that join late, or after the source was edited."""
+    asked = requests(Grid.load(sweeping.folder / "grid.toml"), 0)
+    monkeypatch.setattr(rows, "provenance", lambda: "as it was")
+    with Journal.opened(sweeping.journal, LIMITS, False) as journal, cores(1) as executor:
+        with pytest.raises(ToolMissing, match="other code"):
+            list(rows.add_rows(asked, journal, LIMITS, executor))
+        assert not journal.rows

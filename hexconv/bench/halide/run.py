@@ -42,8 +42,9 @@ def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Counts:
 
 
 def packed(filter: Array) -> Array:
-    """OIHW as [tap row][tap column][k/32][c/4][32 k][4 c]."""
-    return np.ascontiguousarray(rearrange(filter, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
+    """OIHW as [tap row][tap column][k/32][c/4][32 k][4 c]; int8 as uint8, 128 larger."""
+    unsigned = (filter ^ np.int8(-128)).view(np.uint8) if filter.dtype == np.int8 else filter
+    return np.ascontiguousarray(rearrange(unsigned, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
 
 
 def _kernel(chain: Chain, schedule: Schedule) -> HexagonObject:

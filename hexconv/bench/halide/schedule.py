@@ -25,8 +25,10 @@ SCHEDULES = {
     "a-shift": _POINTWISE,
     "a-multiplier": _POINTWISE,
     "a-filter-zero": _POINTWISE,
+    "a-int8-filters": _POINTWISE,
     "b-shift": _THREE_BY_THREE,
     "b-multiplier": _THREE_BY_THREE,
     "b-filter-zero": _THREE_BY_THREE,
+    "b-int8-filters": _THREE_BY_THREE,
 }
 """By the name of the case in `schedules/hvx`."""

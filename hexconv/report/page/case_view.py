@@ -84,8 +84,7 @@ def _plots(case: Case, measured: BySplits) -> Iterator[Plot]:
     yield vtcm_plot(case)
     yield lifetimes_plot(case)
     yield from split_plots(case, measured)
-    if front := front_plot(case):
-        yield front
+    yield front_plot(case)
 
 
 def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
@@ -97,7 +96,7 @@ def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
         kernel_of(case.chain, case.plan),
         in_bytes(cost.footprint_bytes),
         f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
-        UNKNOWN if cost.traffic_bytes is None else f"{cost.traffic_bytes / needed:.2f}",
+        f"{cost.traffic_bytes / needed:.2f}",
         f"{cost.recompute:.2f}",
         UNKNOWN if rate is None else f"{rate.macs_per_packet:.4g}",
     )
@@ -109,9 +108,8 @@ def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str,
     yield "Plan", plan_words(case)
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)
-    if cost.traffic_bytes is not None:
-        least = sum(needed.traffic_bytes.values())
-        yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
+    least = sum(needed.traffic_bytes.values())
+    yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
     yield "MACs needed", f"{sum(needed.macs.values()):,}"
     yield "MACs done", f"{cost.recompute:.2f} times the needed"
     if rate is not None:

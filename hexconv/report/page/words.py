@@ -21,7 +21,8 @@ def chain_words(chain: Chain) -> str:
         extra += ", padded" if conv.padding != type(conv.padding)() else ""
         steps.append(f"{rows}×{columns} conv, {conv.out_channels} channels{extra}")
     ends = ["×".join(map(str, chain.shapes[at])) for at in (0, -1)]
-    return " → ".join((f"{ends[0]} {chain.dtype}", *steps, ends[1]))
+    filters = f", {chain.filter_dtype} filters" if chain.dtype_of_filters != chain.dtype else ""
+    return " → ".join((f"{ends[0]} {chain.dtype}{filters}", *steps, ends[1]))
 
 
 def plan_words(case: Case) -> str:

@@ -10,17 +10,15 @@ from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
 
 
-def front_plot(case: Case) -> Plot | None:
-    """The Pareto front of a chain over splits, orders, halos and filter staging; None for HVX kernels."""
+def front_plot(case: Case) -> Plot:
+    """The Pareto front of a chain over splits, orders, halos and filter staging; for hvx and host over `h_split`."""
     own = own_cost(case)
-    if own.traffic_bytes is None:
-        return None
     costs, front = chain_costs(case)
-    best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes or 0, default=None)
+    best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes, default=None)
     advice = f"The least traffic that fits: {_told(best)}." if best else "No plan of the front fits."
     words = (
         f"{len(costs)} plans, {len(front)} of them on the front. "
-        f"This case: {in_bytes(own.footprint_bytes)} of memory, {in_bytes(own.traffic_bytes or 0)} moved. {advice}"
+        f"This case: {in_bytes(own.footprint_bytes)} of memory, {in_bytes(own.traffic_bytes)} moved. {advice}"
     )
     numbers = Numbers(
         f"{case.name}: plans that no other beats in both footprint and traffic",
@@ -29,7 +27,7 @@ def front_plot(case: Case) -> Plot | None:
             (
                 _knobs(cost),
                 in_bytes(cost.footprint_bytes),
-                in_bytes(cost.traffic_bytes or 0),
+                in_bytes(cost.traffic_bytes),
                 f"{cost.recompute:.2f}",
                 "yes" if cost.fits else "no",
             )
@@ -41,7 +39,7 @@ def front_plot(case: Case) -> Plot | None:
 
 
 def _told(cost: PlanCost) -> str:
-    return f"{_knobs(cost)} with {in_bytes(cost.footprint_bytes)} and {in_bytes(cost.traffic_bytes or 0)} moved"
+    return f"{_knobs(cost)} with {in_bytes(cost.footprint_bytes)} and {in_bytes(cost.traffic_bytes)} moved"
 
 
 def _knobs(cost: PlanCost) -> str:
@@ -56,10 +54,10 @@ def _knobs(cost: PlanCost) -> str:
 def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCost, capacity: int) -> alt.TopLevelMixin:
     """Points on logarithmic axes, the front as stairs, a line where VTCM ends and a ring around the case's own plan."""
     x_unit = unit_for(min(cost.footprint_bytes for cost in costs))
-    y_unit = unit_for(min(cost.traffic_bytes or 0 for cost in costs))
-    points = sorted({(c.footprint_bytes / x_unit.bytes, (c.traffic_bytes or 0) / y_unit.bytes) for c in costs})
-    line = [(c.footprint_bytes / x_unit.bytes, (c.traffic_bytes or 0) / y_unit.bytes) for c in front]
-    mine = [(own.footprint_bytes / x_unit.bytes, (own.traffic_bytes or 0) / y_unit.bytes)]
+    y_unit = unit_for(min(cost.traffic_bytes for cost in costs))
+    points = sorted({(c.footprint_bytes / x_unit.bytes, c.traffic_bytes / y_unit.bytes) for c in costs})
+    line = [(c.footprint_bytes / x_unit.bytes, c.traffic_bytes / y_unit.bytes) for c in front]
+    mine = [(own.footprint_bytes / x_unit.bytes, own.traffic_bytes / y_unit.bytes)]
     x = alt.X("x:Q", title=f"footprint, {x_unit.name}", scale=_log([x for x, _ in points]), axis=_axis())
     y = alt.Y("y:Q", title=f"traffic, {y_unit.name}", scale=_log([y for _, y in points]), axis=_axis())
     dots = _layer(points).mark_circle(color=PEER, size=22, opacity=1).encode(x=x, y=y)

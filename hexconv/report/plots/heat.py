@@ -44,7 +44,7 @@ class Quantity:
 
 
 def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
-    """Heat maps of footprint, traffic and recompute over the splits; footprint alone for HVX kernels.
+    """Heat maps of footprint, traffic and recompute over the splits.
 
     Args:
         case: whose plan.
@@ -52,10 +52,7 @@ def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
             heat map of their own.
     """
     costs = split_costs(case)
-    quantities = [_footprint(costs)]
-    if all(cost.traffic_bytes is not None for cost in costs):
-        quantities += [_traffic(costs), RECOMPUTE]
-    plots = [_plot(case, costs, quantity, measured) for quantity in quantities]
+    plots = [_plot(case, costs, quantity, measured) for quantity in (_footprint(costs), _traffic(costs), RECOMPUTE)]
     run = {splits: one.macs_per_packet for splits, one in measured.items() if one.macs_per_packet is not None}
     ran = [cost for cost in costs if _splits(cost) in run]
     return (*plots, _plot(case, ran, _rate(run), measured)) if ran else tuple(plots)
@@ -70,11 +67,9 @@ def _footprint(costs: Sequence[PlanCost]) -> Quantity:
 
 
 def _traffic(costs: Sequence[PlanCost]) -> Quantity:
-    unit = unit_for(max(cost.traffic_bytes or 0 for cost in costs))
+    unit = unit_for(max(cost.traffic_bytes for cost in costs))
     title = f"Traffic, {unit.name}"
-    return Quantity(
-        "traffic", title, lambda cost: cost.traffic_bytes or 0, unit.of, in_bytes, lambda one: one.traffic_bytes
-    )
+    return Quantity("traffic", title, lambda cost: cost.traffic_bytes, unit.of, in_bytes, lambda one: one.traffic_bytes)
 
 
 RECOMPUTE = Quantity(

@@ -59,7 +59,7 @@ def find_qemu() -> Qemu:
 def _probed(found: str, _modified: int) -> Qemu:
     path = Path(found)
     version = _version(path)
-    newest = next((isa for isa in isas() if _runs(path, isa)), None)
+    newest = next((isa for isa in isas() if runs(path, isa)), None)
     if newest is None:
         raise ToolMissing(
             f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}"
@@ -75,10 +75,16 @@ def _version(path: Path) -> str:
     return found[1]
 
 
-def _runs(path: Path, isa: str) -> bool:
-    """Whether the simulator takes a program of this instruction set."""
-    content = bytearray(probe_program().read_bytes())
+def relabelled(elf: bytes, isa: str) -> bytes:
+    """A program or an object file that says it is of this instruction set; its code stays what it is."""
+    content = bytearray(elf)
     content[_ELF_FLAGS_OFFSET] = int(isa.removeprefix("v"), 16)
+    return bytes(content)
+
+
+def runs(path: Path, isa: str) -> bool:
+    """Whether the simulator takes a program of this instruction set."""
+    content = relabelled(probe_program().read_bytes(), isa)
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         program = Path(folder) / f"probe-{isa}"
         program.write_bytes(content)

@@ -19,10 +19,10 @@ from hexconv.schedule.host.bands import Bands
 from hexconv.schedule.host.caches import allocate
 from hexconv.schedule.host.filters import Filter, cache_elements, stage_filter
 from hexconv.schedule.host.output import zero_fringe
-from hexconv.schedule.host.registers import ELEMENT_BYTES, Registers, registers_of, tile_shape
 from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of, tile_shape
 
 ALONE_BYTES = 256 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""

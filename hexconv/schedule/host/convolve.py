@@ -8,9 +8,9 @@ from tvm import tirx
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.filters import Filter, Group
-from hexconv.schedule.host.registers import split_evenly
 from hexconv.schedule.host.stage import Lines
 from hexconv.schedule.host.tile import Operands, Tile, allocate_tile, reduce, start
+from hexconv.spec.registers import split_evenly
 
 Address = Callable[[Number, Number, Number], Number]
 """(row, column, vector of channels) -> element of the target."""

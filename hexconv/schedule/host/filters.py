@@ -13,9 +13,9 @@ from tvm import tirx
 
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
-from hexconv.schedule.host.registers import Registers, TileShape, split_evenly
 from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.registers import Registers, TileShape, split_evenly
 
 WORD = 4  # input channels that lie together in the packed filter
 BLOCK_ELEMENTS = CHANNEL_BLOCK * CHANNEL_BLOCK

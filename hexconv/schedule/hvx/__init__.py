@@ -1,4 +1,4 @@
-"""The `hvx` strategy: uint8 and int8 chains by vrmpy, sums in registers, rows rolling through caches."""
+"""The `hvx` strategy: integer chains by vrmpy, sums in registers, rows rolling through caches."""
 
 from hexconv.schedule.hvx.chain import chain_function
 

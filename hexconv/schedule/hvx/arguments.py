@@ -18,7 +18,9 @@ def arguments_of(chain: Chain, stages: Sequence[Stage]) -> Arguments:
         image=_argument("input", chain.input, chain.dtype),
         filters=tuple(
             _argument(
-                f"filter{number}", (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNELS, 4), chain.dtype
+                f"filter{number}",
+                (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNELS, 4),
+                chain.dtype_of_filters,
             )
             for number, stage in enumerate(stages, 1)
         ),

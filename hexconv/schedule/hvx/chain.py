@@ -90,7 +90,8 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     groups = [intermediate_groups(stage.out_blocks) for stage in stages[:-1]] + [output_groups(stages[-1].out_blocks)]
     filters, offsets = [], []
     for number, stage in enumerate(stages):
-        packed = block.view(arguments.filters[number], elements(arguments.filters[number]), "uint8")
+        argument = arguments.filters[number]
+        packed = block.view(argument, elements(argument) * len(stage.filter_zero_bytes), "uint8")
         size = cache_bytes(stage, planes[number])
         cache = _allocate(block, f"filter{number + 1}_cache", size, "uint8", scope)
         filters.append(Filter(stage, planes[number], groups[number], packed, cache))
@@ -103,12 +104,24 @@ def _prepare(block: Block, rows: Rows, scope: str, arguments: Arguments) -> Kern
     return Kernel(
         rows=rows,
         scope=scope,
-        image=block.view(arguments.image, elements(arguments.image), "uint8"),
-        output=block.view(arguments.output, elements(arguments.output), "uint8" if stages[-1].narrowing else "int32"),
+        image=block.view(arguments.image, elements(arguments.image) * stages[0].result_bytes, "uint8"),
+        output=_flat_output(block, arguments.output, stages[-1]),
         caches=caches,
         filters=tuple(filters),
         offsets=tuple(offsets),
-        windows=tuple(_windows(block, rows, scope, number, planes[number]) for number in range(len(stages))),
+        windows=tuple(
+            _windows(block, rows, scope, number, caches[number], planes[number]) for number in range(len(stages))
+        ),
+    )
+
+
+def _flat_output(block: Block, output: tirx.Buffer, stage: Stage) -> tirx.Buffer:
+    """Bytes, or the sums as they are."""
+    count = elements(output)
+    return (
+        block.view(output, count * stage.result_bytes, "uint8")
+        if stage.narrowing
+        else block.view(output, count, "int32")
     )
 
 
@@ -133,12 +146,15 @@ def _stripe(block: Block, kernel: Kernel, image: tirx.Expr, stripe: Number) -> N
             stage=filter.stage,
             source=source.buffer if source else kernel.image,
             planes=filter.planes,
+            low_bytes=source.low_bytes if source else 0,
             source_base=base,
             filters=filter.cache,
+            filter_low_bytes=filter.low_bytes,
             groups=filter.groups,
             offsets=kernel.offsets[number],
             windows=kernel.windows[number],
             target=target.buffer if target else kernel.output,
+            target_low_bytes=target.low_bytes if target else 0,
             address=address,
             is_output=target is None,
         )
@@ -165,14 +181,18 @@ def _caches(block: Block, rows: Rows, scope: str) -> tuple[Cache | None, ...]:
 
 def _cache(block: Block, rows: Rows, scope: str, tensor: int, planes: tuple[Plane, ...], size_bytes: int) -> Cache:
     reader = rows.stages[tensor]
+    low_bytes = size_bytes if reader.splits else 0
+    size_bytes += low_bytes
     size_bytes += slack_bytes(planes) if reader.filter_zero else 0
     size_bytes = math.ceil(size_bytes / vector.BYTES) * vector.BYTES
     name = f"intermediate{tensor}" if tensor else "input_cache"
     buffer = _allocate(block, name, size_bytes, "uint8", scope)
-    return Cache(buffer, planes, rows.cache_rows(tensor), size_bytes, reader)
+    return Cache(buffer, planes, rows.cache_rows(tensor), size_bytes, low_bytes, reader)
 
 
-def _windows(block: Block, rows: Rows, scope: str, number: int, planes: tuple[Plane, ...]) -> Windows | None:
+def _windows(
+    block: Block, rows: Rows, scope: str, number: int, cache: Cache | None, planes: tuple[Plane, ...]
+) -> Windows | None:
     """Scratch for the zero point of a filter, where sums ahead of the tiles are possible."""
     stage = rows.stages[number]
     slack = number > 0 or not reads_in_place(stage)
@@ -181,7 +201,7 @@ def _windows(block: Block, rows: Rows, scope: str, number: int, planes: tuple[Pl
     most = max(rows.end(number + 1, stripe) - rows.begin(number + 1, stripe) for stripe in range(rows.stripes))
     columns = _allocate(block, f"columns{number + 1}", column_words(stage), "int32", scope)
     corrections = _allocate(block, f"corrections{number + 1}", most * row_words(stage), "int32", scope)
-    return Windows(columns, corrections, row_words(stage), slack)
+    return Windows(columns, corrections, row_words(stage), slack, cache.low_bytes if cache else 0)
 
 
 def _allocate(block: Block, name: str, elements: int, dtype: str, scope: str) -> tirx.Buffer:

@@ -26,12 +26,15 @@ class Conv:
         stage: the conv.
         source: activations, uint8, flat.
         planes: of the source.
+        low_bytes: from its planes of high bytes to those of low bytes; 0 where elements are bytes.
         source_base: the row of the conv's input that row 0 of `source` holds.
         filters: the filter cache.
+        filter_low_bytes: from its high bytes to its low bytes; 0 where filters are bytes.
         groups: of output channels.
         offsets: int32, what is added to the sums of every channel, where that differs by channel.
         windows: the corrections for the filter's zero point, where they are made ahead of the tiles.
         target: where results go, flat: uint8, or int32 where sums leave as they are.
+        target_low_bytes: likewise, where the target is a cache.
         address: element of the target.
         is_output: whether the target leaves the chain.
     """
@@ -40,12 +43,15 @@ class Conv:
     stage: Stage
     source: tirx.Buffer
     planes: tuple[Plane, ...]
+    low_bytes: int
     source_base: Number
     filters: tirx.Buffer
+    filter_low_bytes: int
     groups: tuple[Group, ...]
     offsets: tirx.Buffer | None
     windows: Windows | None
     target: tirx.Buffer
+    target_low_bytes: int
     address: Address
     is_output: bool
 

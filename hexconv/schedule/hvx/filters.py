@@ -5,7 +5,7 @@
 
 A wide group (its four blocks narrow to 128 channels of one pixel) also gets its channels dealt: lane i of vector k
 holds channel 4i + k. Where the packed filter has no channel the cache holds the filter's zero point, so that what is
-multiplied with it counts nothing, whatever it is.
+multiplied with it counts nothing, whatever it is. Filters of int16 are staged twice: high bytes, then low bytes.
 """
 
 from collections.abc import Sequence
@@ -31,10 +31,15 @@ class Filter:
     packed: tirx.Buffer
     cache: tirx.Buffer
 
+    @property
+    def low_bytes(self) -> int:
+        """From the high bytes in the cache to the low ones; 0 where elements are bytes."""
+        return cache_bytes(self.stage, self.planes) // 2 if self.stage.splits_filter else 0
+
 
 def cache_bytes(stage: Stage, planes: Sequence[Plane]) -> int:
     """Size of the filter cache of a conv."""
-    return stage.out_blocks * steps(stage, planes) * vector.BYTES
+    return stage.out_blocks * steps(stage, planes) * vector.BYTES * len(stage.filter_zero_bytes)
 
 
 def steps(stage: Stage, planes: Sequence[Plane]) -> int:
@@ -74,15 +79,16 @@ def _stage_plane(
     missing = plane.steps - whole
 
     def copy(at: Block, tap: tirx.Expr, word: tirx.Expr, present: int) -> None:
-        vectors = [
+        parts = [
             _loaded(at, filter, group, number, part, tap, word + first_word, present)
             if present
-            else vector.filled(filter.stage.filter_zero)
+            else [vector.filled(zero) for zero in filter.stage.filter_zero_bytes]
             for part in range(group.blocks)
         ]
-        for part, value in enumerate(dealt(at, vectors) if group.wide else vectors):
-            byte = target + ((tap * plane.steps + word) * group.blocks + part) * vector.BYTES
-            at.store(filter.cache, vector.at(byte), vector.stored(value))
+        for half, vectors in enumerate(zip(*parts, strict=True)):
+            for part, value in enumerate(dealt(at, vectors) if group.wide else vectors):
+                byte = target + ((tap * plane.steps + word) * group.blocks + part) * vector.BYTES
+                at.store(filter.cache, vector.at(byte + half * filter.low_bytes), vector.stored(value))
 
     def words(at: Block, tap: tirx.Expr) -> None:
         at.loop("word", whole, lambda inner, word: copy(inner, tap, word, 4))
@@ -102,20 +108,31 @@ def _loaded(
     tap: tirx.Expr,
     word: tirx.Expr,
     present: int,
-) -> tirx.Expr:
-    """One vector of the packed filter, `present` of whose 4 input channels exist."""
+) -> list[tirx.Expr]:
+    """128 elements of the packed filter, `present` of whose 4 input channels exist: a vector, or two of int16."""
     stage = filter.stage
     in_block, inner = tirx.shift_right(word, int32(3)), tirx.bitwise_and(word, int32(WORDS_OF_BLOCK - 1))
     out_block = number * group.blocks + (group.first_block + part)
     tile = (out_block * stage.in_blocks + in_block) * stage.taps + tap
-    packed = vector.load(filter.packed, tile * BLOCK_BYTES + inner * vector.BYTES)
-    value = block.bind("filter", vector.moved(packed), vector.VECTOR)
-    if stage.flips:
-        value = tirx.bitwise_xor(value, vector.splat(vector.signed(0x80808080)))
+    byte = tile * BLOCK_BYTES + inner * vector.BYTES
+    if stage.splits_filter:
+        values = _halves(block, filter.packed, byte * 2)
+    else:
+        value = block.bind("filter", vector.moved(vector.load(filter.packed, byte)), vector.VECTOR)
+        values = [vector.flipped(value) if stage.flips_filter else value]
     lanes = stage.channels_of(group, number, part)
     if lanes == CHANNELS and present == 4:
-        return value
-    return _or_zero_point(value, stage.filter_zero, lanes, present)
+        return values
+    zeros = stage.filter_zero_bytes
+    return [_or_zero_point(value, zero, lanes, present) for value, zero in zip(values, zeros, strict=True)]
+
+
+def _halves(block: Block, packed: tirx.Buffer, byte: tirx.Expr) -> list[tirx.Expr]:
+    """The high bytes of 128 int16, made unsigned, and their low bytes."""
+    lower, upper = (
+        block.bind("filter", vector.load(packed, byte + start), vector.VECTOR) for start in (0, vector.BYTES)
+    )
+    return [vector.flipped(vector.high_bytes(upper, lower)), vector.low_bytes(upper, lower)]
 
 
 def _or_zero_point(value: tirx.Expr, zero_point: int, lanes: int, present: int) -> tirx.Expr:

@@ -1,6 +1,6 @@
-"""The input cache: rows of the logical input, pixels widened to whole words, int8 made uint8.
+"""The input cache: rows of the logical input, pixels widened to whole words, int8 made uint8, int16 two bytes apart.
 
-It is needed where the conv can't read the input in place: padding, channels that are no whole words, int8.
+It is needed where the conv can't read the input in place: padding, channels that are no whole words, int8, int16.
 """
 
 from tvm import tirx
@@ -8,13 +8,14 @@ from tvm import tirx
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.caches import Cache
+from hexconv.schedule.hvx.halves import split_line
 from hexconv.schedule.hvx.stage import Plane, Stage
 from hexconv.schedule.rows import Rows
 
 
 def reads_in_place(stage: Stage) -> bool:
     """Whether the first conv reads the argument itself."""
-    return not any(stage.padding) and stage.in_channels % 4 == 0 and not stage.flips
+    return not any(stage.padding) and stage.in_channels % 4 == 0 and not stage.flips and not stage.splits
 
 
 def whole_input(stage: Stage) -> Plane:
@@ -47,7 +48,9 @@ def fill_input(block: Block, rows: Rows, source: tirx.Buffer, cache: Cache, imag
         from_byte = at.bind("from_byte", (image * stage.in_size[0] + begin + index) * line_bytes)
         left_bytes = stage.padding[1] * plane.pixel_bytes
         to_byte = at.bind("to_byte", (begin + index - base) * plane.row_bytes + left_bytes)
-        if stage.in_channels == plane.pixel_bytes:
+        if stage.splits:
+            split_line(at, stage, plane, source, from_byte, cache, to_byte)
+        elif stage.in_channels == plane.pixel_bytes:
             _copy_line(at, stage, source, from_byte, cache.buffer, to_byte)
         else:
             _copy_pixels(at, stage, plane, source, from_byte, cache.buffer, to_byte)
@@ -64,7 +67,7 @@ def _copy_line(
     def one(at: Block, index: tirx.Expr) -> None:
         moved = vector.moved(vector.load(source, index * vector.BYTES + from_byte))
         if stage.flips:
-            moved = tirx.bitwise_xor(moved, vector.splat(vector.signed(0x80808080)))
+            moved = vector.flipped(moved)
         at.store(target, vector.at(index * vector.BYTES + to_byte), vector.stored(moved))
 
     def word(at: Block, index: tirx.Expr) -> None:

@@ -1,6 +1,8 @@
 """How int32 sums become bytes with HVX's instructions: `Requantize`, as constants of a few instruction sequences.
 
-All arithmetic is on uint8: an int8 chain is a uint8 chain whose bytes and zero points are 128 larger.
+All arithmetic of 8 bits is on uint8: int8 activations and int8 filters are uint8 whose bytes and zero points are 128
+larger. (The forms of vrmpy that take signed bytes want them in the scalar, where the activations are, or issue once a
+packet.) int16 activations are two bytes.
 """
 
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ class Shifts:
     Attributes:
         first: from words to saturated halfwords.
         rounds: whether the first shift rounds too.
-        second: from halfwords to saturated bytes, always rounded.
+        second: from halfwords to saturated bytes, always rounded; 0 where halfwords stay what they are.
     """
 
     first: int
@@ -70,3 +72,19 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
             offset = (1 << (first - 1) if second else 0) + (zero_point << both)
             return Shifts(both - last, rounds=False, second=last), offset
     return FixedPoint(how.multiplier, second, zero_point, ties_matter), 0
+
+
+def narrowing_to_halfwords(how: Requantize) -> tuple[Shifts | FixedPoint, int]:
+    """The same for int16, whose zero point is 0: one narrowing shift, or a multiplier before it.
+
+    Negative results are not cut here, so where their ties go always matters.
+
+    >>> narrowing_to_halfwords(Requantize(multiplier=1 << 24, shift=-4, rounding="up"))
+    (Shifts(first=11, rounds=True, second=0), 64)
+    """
+    first, second = 31 - (how.multiplier.bit_length() - 1), -how.shift
+    ties_away = how.rounding == "away" and second > 0
+    is_power = how.multiplier & (how.multiplier - 1) == 0
+    if is_power and not ties_away and (both := first + second) <= MOST_NARROWING_SHIFT:
+        return Shifts(both, rounds=True, second=0), 1 << (first - 1) if second else 0
+    return FixedPoint(how.multiplier, second, 0, ties_away), 0

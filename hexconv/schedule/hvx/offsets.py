@@ -41,7 +41,7 @@ def _group(
     biases = [block.bind("bias", value, vector.VECTOR) for value in biases]
     added = dealt(block, biases) if biases and group.wide else biases
     starts = [value + constant for value in added] or [constant] * group.blocks
-    sums = [_filter_sum(block, filter, group, number, part) if stage.in_zero else None for part in range(group.blocks)]
+    sums = [_both_halves(block, filter, group, number, part) if stage.in_zero else None for part in range(group.blocks)]
     for place, start, total in zip(places, starts, sums, strict=True):
         value = start if total is None else start - total * vector.splat(stage.in_zero)
         block.store(offsets, tirx.Ramp(place, 1, CHANNELS), value)
@@ -52,12 +52,20 @@ def words_of(filter: Filter) -> int:
     return steps(filter.stage, filter.planes)
 
 
-def _filter_sum(block: Block, filter: Filter, group: Group, number: tirx.Expr, part: int) -> tirx.Expr:
+def _both_halves(block: Block, filter: Filter, group: Group, number: tirx.Expr, part: int) -> tirx.Expr:
     """The sum of a channel's filter, per lane."""
+    total = _filter_sum(block, filter, group, number, part, 0)
+    if not filter.low_bytes:
+        return total
+    return vector.shift_left_add(_filter_sum(block, filter, group, number, part, filter.low_bytes), total, 8)
+
+
+def _filter_sum(block: Block, filter: Filter, group: Group, number: tirx.Expr, part: int, start: int) -> tirx.Expr:
+    """The sum of a channel's bytes in the cache, from `start` on."""
     register = vector_register(block, "filter_sum")
     whole = tirx.Ramp(0, 1, vector.WORDS)
     block.store(register, whole, vector.splat(0))
-    first = first_byte(filter.stage, filter.planes, group, number)
+    first = first_byte(filter.stage, filter.planes, group, number) + start
 
     def add(at: Block, step: tirx.Expr) -> None:
         weights = vector.load(filter.cache, first + (step * group.blocks + part) * vector.BYTES)

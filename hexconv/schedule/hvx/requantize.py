@@ -14,18 +14,47 @@ def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) ->
 
     Both narrowing instructions interleave their operands, so no shuffle is needed.
     """
+    odd, even = _halfwords(block, sums, how)
     if isinstance(how, Shifts):
-        first = vector.narrow_words if how.rounds else vector.floor_words
-        odd, even = _pairs(block, [first(sums[3], sums[1], how.first), first(sums[2], sums[0], how.first)])
         return block.bind("bytes", vector.narrow_halfwords(odd, even, how.second), vector.VECTOR)
-    scaled = [_scaled(block, total, how) for total in sums]
-    last = min(how.shift, MOST_NARROWING_SHIFT)
-    narrowed = vector.narrow_words if last else vector.floor_words
-    odd, even = _pairs(block, [narrowed(scaled[3], scaled[1], last), narrowed(scaled[2], scaled[0], last)])
     if how.zero_point:
         zero_points = vector.splat(how.zero_point * 0x00010001)
         odd, even = _pairs(block, [vector.add_halfwords(half, zero_points) for half in (odd, even)])
     return block.bind("bytes", vector.saturate_halfwords(odd, even), vector.VECTOR)
+
+
+def split(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tuple[tirx.Expr, tirx.Expr]:
+    """Four vectors of sums to one of high bytes, made unsigned, and one of low bytes, both in the order of `narrow`."""
+    odd, even = _halfwords(block, sums, how)
+    high = vector.flipped(vector.interleaved_high_bytes(odd, even))
+    low = vector.interleaved_low_bytes(odd, even)
+    return block.bind("high", high, vector.VECTOR), block.bind("low", low, vector.VECTOR)
+
+
+def two_pixels(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:
+    """Two vectors of sums to one of halfwords: those of the first, then those of the second."""
+    ready = _ready(block, sums, how)
+    halfwords = block.bind("halfwords", _narrowed(ready[1], ready[0], how), vector.VECTOR)
+    return block.bind("pixels", vector.deal_halfwords(halfwords), vector.VECTOR)
+
+
+def _halfwords(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tuple[tirx.Expr, tirx.Expr]:
+    """Four vectors of sums to two of halfwords: of the odd ones and of the even ones."""
+    ready = _ready(block, sums, how)
+    return _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
+
+
+def _ready(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> Sequence[tirx.Expr]:
+    """Sums with nothing left to do but shifts."""
+    return sums if isinstance(how, Shifts) else [_scaled(block, total, how) for total in sums]
+
+
+def _narrowed(odd: tirx.Expr, even: tirx.Expr, how: Shifts | FixedPoint) -> tirx.Expr:
+    """Words to halfwords."""
+    if isinstance(how, Shifts):
+        return (vector.narrow_words if how.rounds else vector.floor_words)(odd, even, how.first)
+    last = min(how.shift, MOST_NARROWING_SHIFT)
+    return (vector.narrow_words if last else vector.floor_words)(odd, even, last)
 
 
 def _pairs(block: Block, halves: Sequence[tirx.Expr]) -> tuple[tirx.Expr, tirx.Expr]:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing
+from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec import Chain
 from hexconv.spec.conv import Conv2d
 
@@ -13,7 +13,7 @@ WIDE = 4  # blocks that narrow to one vector of 128 channels of one pixel
 
 @dataclass(frozen=True)
 class Stage:
-    """One conv, on unsigned bytes: sums over taps and channels of (a - in_zero) * (w - filter_zero).
+    """One conv, on unsigned bytes or pairs of them: sums over taps and channels of (a - in_zero) * (w - filter_zero).
 
     Attributes:
         in_channels: logical.
@@ -24,7 +24,11 @@ class Stage:
         padding: rows and columns of `in_zero` around the input: top, left, bottom, right.
         in_zero: zero point of the input.
         filter_zero: zero point of the filter.
-        flips: whether the filter arrives as int8: 128 is added when it is staged.
+        flips: whether activations are int8: 128 is added to the input when it is staged, and taken off the output.
+        splits: whether activations are int16: they are kept as two planes of bytes, the high ones 128 larger, so that
+            the pair is unsigned, and 32768 stands for zero.
+        splits_filter: whether filters are int16, which are kept alike.
+        flips_filter: whether the filter arrives as int8: 128 is added when it is staged.
         has_bias: whether there is a bias per channel.
         narrowing: from sums to bytes; None where the sums leave as they are.
         offset: what narrowing wants added to every sum.
@@ -41,6 +45,9 @@ class Stage:
     in_zero: int
     filter_zero: int
     flips: bool
+    flips_filter: bool
+    splits: bool
+    splits_filter: bool
     has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
@@ -59,6 +66,21 @@ class Stage:
     def in_blocks(self) -> int:
         """32-channel blocks of the input, the last one perhaps part full."""
         return math.ceil(self.in_channels / CHANNELS)
+
+    @property
+    def in_zero_bytes(self) -> tuple[int, ...]:
+        """What the bytes of a zero are, in every plane of a pixel: the high one, then the low one."""
+        return divmod(self.in_zero, 256) if self.splits else (self.in_zero,)
+
+    @property
+    def filter_zero_bytes(self) -> tuple[int, ...]:
+        """What the bytes of a zero of the filter are: the high one, then the low one."""
+        return divmod(self.filter_zero, 256) if self.splits_filter else (self.filter_zero,)
+
+    @property
+    def result_bytes(self) -> int:
+        """Of an element that leaves the chain narrowed."""
+        return 2 if self.splits else 1
 
     @property
     def has_offsets(self) -> bool:
@@ -158,9 +180,11 @@ def stages_of(chain: Chain) -> tuple[Stage, ...]:
 
 
 def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
-    flip = 128 if chain.dtype == "int8" else 0
-    how = conv.requantize
-    sequence, offset = narrowing(how, how.zero_point + flip) if how else (None, 0)
+    flip, flip_filter = (128 if dtype == "int8" else 0 for dtype in (chain.dtype, chain.dtype_of_filters))
+    splits, splits_filter = (dtype == "int16" for dtype in (chain.dtype, chain.dtype_of_filters))
+    how, (sequence, offset) = conv.requantize, (None, 0)
+    if how:
+        sequence, offset = narrowing_to_halfwords(how) if splits else narrowing(how, how.zero_point + flip)
     pad = conv.padding
     return Stage(
         in_channels=chain.shapes[index][3],
@@ -171,9 +195,12 @@ def _stage(chain: Chain, index: int, conv: Conv2d) -> Stage:
         stride=conv.stride,
         dilation=conv.dilation,
         padding=(pad.top, pad.left, pad.bottom, pad.right),
-        in_zero=chain.output_zero_point(index) + flip,
-        filter_zero=conv.filter_zero_point + flip,
+        in_zero=2**15 if splits else chain.output_zero_point(index) + flip,
+        filter_zero=2**15 if splits_filter else conv.filter_zero_point + flip_filter,
         flips=bool(flip),
+        flips_filter=bool(flip_filter),
+        splits=splits,
+        splits_filter=splits_filter,
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,

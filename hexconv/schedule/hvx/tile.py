@@ -109,6 +109,20 @@ def reduce(block: Block, tile: Tile, operands: Operands, origin: Sequence[tirx.E
         first_step += tile.stage.taps * plane.steps
 
 
+def raise_sums(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> None:
+    """From sums over high bytes to what those over low bytes add to: 256 times as much, and what sums start from.
+
+    sum((256 high + low) * w) = 256 sum(high * w) + sum(low * w): one set of registers serves both. vrmpy doesn't
+    saturate, so it doesn't matter if the sums leave 32 bits on the way.
+    """
+    for pixel, row in enumerate(tile.sums):
+        for part, register in enumerate(row):
+            total = vector.shift_left_add(first(pixel, part), value(tile, pixel, part), 8)
+            block.store(register, tirx.Ramp(0, 1, vector.WORDS), total)
+    for register in tile.windows:
+        block.store(register, tirx.Ramp(0, 1, vector.WORDS), vector.shift_left(_read(register), 8))
+
+
 def _reduce_plane(
     block: Block, tile: Tile, operands: Operands, plane: Plane, byte: Number, first_step: int, skip_words: int
 ) -> None:

@@ -89,6 +89,46 @@ def multiply_high_add(low: tirx.Expr, words: tirx.Expr, factors: tirx.Expr) -> t
     return _call("vmpyowh.rnd.sacc", low, words, factors)
 
 
+def shift_left(words: tirx.Expr, bits: int) -> tirx.Expr:
+    """Words shifted left."""
+    return _call("vaslw", words, int32(bits))
+
+
+def shift_left_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
+    """`total` plus words shifted left."""
+    return _call("vaslw.acc", total, words, int32(bits))
+
+
+def low_bytes(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
+    """The low bytes of the halfwords of `low`, then those of `high`."""
+    return _call("vpackeb", high, low)
+
+
+def high_bytes(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
+    """The high bytes of the halfwords of `low`, then those of `high`."""
+    return _call("vpackob", high, low)
+
+
+def interleaved_low_bytes(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
+    """Byte 2i is the low byte of halfword i of `even`, 2i + 1 of `odd`."""
+    return _call("vshuffeb", odd, even)
+
+
+def interleaved_high_bytes(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
+    """Byte 2i is the high byte of halfword i of `even`, 2i + 1 of `odd`."""
+    return _call("vshuffob", odd, even)
+
+
+def deal_halfwords(value: tirx.Expr) -> tirx.Expr:
+    """Even halfwords to the lower half, odd halfwords to the upper half."""
+    return _call("vdealh", value)
+
+
+def flipped(value: tirx.Expr) -> tirx.Expr:
+    """128 added to every byte, which makes signed bytes unsigned, and back."""
+    return tirx.bitwise_xor(value, splat(signed(0x80808080)))
+
+
 def deal_bytes(value: tirx.Expr) -> tirx.Expr:
     """Even bytes to the lower half, odd bytes to the upper half."""
     return _call("vdealb", value)

@@ -29,12 +29,14 @@ class Windows:
         corrections: int32 [row of the stripe, output column], minus the filter's zero point times the window's sum.
         width: of a row of `corrections`.
         slack: whether 32 pixels past the end of a row are inside the source.
+        low_bytes: from the source's planes of high bytes to those of low bytes; 0 where elements are bytes.
     """
 
     columns: tirx.Buffer
     corrections: tirx.Buffer
     width: int
     slack: bool
+    low_bytes: int
 
 
 def served(stage: Stage, planes: Sequence[Plane], slack: bool) -> bool:
@@ -79,6 +81,9 @@ def correct_row(
         if not windows.slack:
             first = at.bind("first", tirx.Min(first, int32(stage.padded_columns - PIXELS)))
         total = _column_sums(at, stage, planes, source, top, first)
+        if windows.low_bytes:
+            low = _column_sums(at, stage, planes, source, top, first, windows.low_bytes)
+            total = vector.shift_left_add(low, total, 8)
         at.store(windows.columns, tirx.Ramp(first, 1, PIXELS), total)
 
     block.loop("group", math.ceil(stage.padded_columns / PIXELS), group)
@@ -89,13 +94,19 @@ def correct_row(
 
 
 def _column_sums(
-    block: Block, stage: Stage, planes: Sequence[Plane], source: tirx.Buffer, top: tirx.Expr, column: tirx.Expr
+    block: Block,
+    stage: Stage,
+    planes: Sequence[Plane],
+    source: tirx.Buffer,
+    top: tirx.Expr,
+    column: tirx.Expr,
+    after: int = 0,
 ) -> tirx.Expr:
-    """32 columns' sums over channels and rows of taps."""
+    """32 columns' sums over channels and rows of taps, of what lies `after` bytes behind the planes."""
     total: tirx.Expr | None = None
     for plane in planes:
         lanes = min(plane.channels, vector.BYTES) // 4
-        starts = [(column + pixel) * plane.pixel_bytes for pixel in range(0, PIXELS, vector.WORDS // lanes)]
+        starts = [(column + pixel) * plane.pixel_bytes + after for pixel in range(0, PIXELS, vector.WORDS // lanes)]
         summed = _tree(block, stage, plane, source, top, starts)
         total = summed if total is None else block.bind("total", total + summed, vector.VECTOR)
     assert total is not None

@@ -1,0 +1,77 @@
+"""What the host kernels move and multiply, from the shapes and the plan alone: the closed form.
+
+Rows are those of `hexconv.analyze.seams`: of an intermediate at a seam, once where bands hand them up, else twice; of a
+cached input, by every band that reads them.
+
+MACs. Every pixel has whole vectors of output channels; lanes that fill up the last one count too.
+
+Input. With a cache the new rows of every band. Read in place, an element for every tap and input channel of every pixel
+and every group of output channels that a tile computes together; no cache of ours holds it meanwhile, so each load
+counts.
+
+Filters, once: four input channels of a vector of output channels together, be they there or not. Output: all of
+it once, its fringe included. Biases are left out, as they are for the plain kernel.
+"""
+
+from math import ceil, prod
+
+from hexconv.analyze.footprint import DTYPE_BYTES
+from hexconv.analyze.host import has_input_cache
+from hexconv.analyze.needed import Work
+from hexconv.analyze.seams import computed_rows
+from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.registers import Registers, registers_of, split_evenly, tile_shape
+
+WORD = 4
+"""Input channels that lie together in a packed filter."""
+
+ELEMENT_BYTES = DTYPE_BYTES["float32"]
+
+
+def host_work(chain: Chain, plan: Plan) -> Work:
+    """What a float32 chain with `kernel = "host"` moves and multiplies.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> work = host_work(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", threads=2))
+    >>> work.macs["conv1"] == 62 * 62 * 128 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
+    (True, True)
+    """
+    registers, images = registers_of(plan.simd), chain.input[0]
+    rows = computed_rows(chain, plan)
+    order = range(len(chain.conv))
+    copied = rows[0] * prod(chain.input[2:])
+    loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])
+    traffic = {"input": images * loaded * ELEMENT_BYTES}
+    traffic |= {f"filter{index + 1}": _filter_elements(chain, index, registers) * ELEMENT_BYTES for index in order}
+    traffic["output"] = prod(tensor_extents(chain)[-1].packed_shape) * ELEMENT_BYTES
+    macs = {f"conv{i + 1}": images * rows[i + 1] * _row_macs(chain, i, registers) for i in order}
+    return Work(traffic, macs)
+
+
+def _loaded_in_place(chain: Chain, registers: Registers, rows: int) -> int:
+    """Elements of one image that the first conv loads from the argument, for some rows of its output."""
+    width, depth, vectors = chain.shapes[1][2], _depth(chain, 0), _vectors(chain, 0, registers)
+    groups = split_evenly(vectors, tile_shape(registers, width, vectors, depth).vectors)
+    return rows * width * depth * sum(count for count, _ in groups)
+
+
+def _filter_elements(chain: Chain, index: int, registers: Registers) -> int:
+    """Elements of a packed filter that are loaded."""
+    words = prod(chain.conv[index].kernel) * ceil(chain.shapes[index][3] / WORD)
+    return _vectors(chain, index, registers) * registers.lanes * words * WORD
+
+
+def _row_macs(chain: Chain, index: int, registers: Registers) -> int:
+    """Of one row of a conv's output."""
+    return chain.shapes[index + 1][2] * _vectors(chain, index, registers) * registers.lanes * _depth(chain, index)
+
+
+def _depth(chain: Chain, index: int) -> int:
+    """Products in a sum."""
+    return prod(chain.conv[index].kernel) * chain.shapes[index][3]
+
+
+def _vectors(chain: Chain, index: int, registers: Registers) -> int:
+    """Vectors of output channels."""
+    return ceil(chain.conv[index].out_channels / registers.lanes)

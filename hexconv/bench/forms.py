@@ -1,0 +1,130 @@
+"""How dense the forms of HVX's multiply-accumulates are: a tile of sums in registers, and nothing else.
+
+    for tile: for word of activations: for block: for pixel: sums[pixel, block] += form(filter vector, word)
+
+which is the inner loop of the `hvx` kernel with another instruction in its place. What a form reaches here is the most
+that a kernel made of it can.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import tvm
+from tvm import tirx
+
+from hexconv.run.simulator.runner import Simulator
+from hexconv.schedule.block import Block, vector_register
+from hexconv.schedule.hvx import vector
+
+TILES, PIXELS, BLOCKS, WORDS = 8, 4, 4, 64
+SUMS = TILES * PIXELS * BLOCKS * vector.WORDS
+WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to multiply and accumulate.
+
+    Attributes:
+        instruction: as LLVM names the intrinsic.
+        operands: in words.
+        products: that one lane of 32 bits sums.
+        splats: whether the activations have to be a vector: one word in all lanes.
+    """
+
+    instruction: str
+    operands: str
+    products: int
+    splats: bool = False
+
+    def added(self, total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+        """`total` plus what the instruction makes of a filter vector and a word of activations."""
+        activations = vector.splat(word) if self.splats else word
+        name = f"llvm.hexagon.V6.{self.instruction}.128B"
+        return tirx.call_llvm_pure_intrin(vector.VECTOR, name, total, weights, activations)
+
+
+FORMS = (
+    Form("vrmpyub.acc", "uint8 vector, uint8 scalar", 4),
+    Form("vrmpybus.acc", "uint8 vector, int8 scalar", 4),
+    Form("vrmpybusv.acc", "uint8 vector, int8 vector", 4, splats=True),
+    Form("vrmpybv.acc", "int8 vector, int8 vector", 4, splats=True),
+    Form("vdmpyhb.acc", "int16 vector, int8 scalar", 2),
+    Form("vdmpyhsat.acc", "int16 vector, int16 scalar, saturating", 2),
+    Form("vdmpyhvsat.acc", "int16 vector, int16 vector, saturating", 2, splats=True),
+    Form("vmpyiwh.acc", "int32 vector, int16 scalar", 1),
+)
+
+
+def macs_per_packet(form: Form) -> float:
+    """Measured on the simulator; packets of the whole kernel.
+
+    Raises:
+        ToolMissing: no simulator.
+        RunFailed: the simulator doesn't know the instruction.
+    """
+    random = np.random.default_rng(0)
+    sizes = (TILES * PIXELS * WORDS * 4, WORDS * BLOCKS * vector.BYTES)
+    inputs = [random.integers(0, 256, size, np.uint8) for size in sizes]
+    counts = Simulator().run(_kernel(form), inputs, [((SUMS,), "int32")]).counts
+    assert counts
+    return SUMS * WORDS * form.products / counts.packets
+
+
+def _kernel(form: Form) -> tvm.IRModule:
+    """`main(data, filters, output)`, bytes and int32, flat."""
+    data = tirx.decl_buffer((TILES * PIXELS * WORDS * 4,), "uint8", "data", data_alignment=vector.BYTES)
+    filters = tirx.decl_buffer((WORDS * BLOCKS * vector.BYTES,), "uint8", "filters", data_alignment=vector.BYTES)
+    output = tirx.decl_buffer((SUMS,), "int32", "output", data_alignment=vector.BYTES)
+    body = Block()
+
+    def tile(at: Block, number: tirx.Expr) -> None:
+        first = number * PIXELS
+        sums = [[vector_register(at, f"{pixel}_{block}") for block in range(BLOCKS)] for pixel in range(PIXELS)]
+        _each(sums, lambda register, _pixel, _block: at.store(register, WHOLE, vector.splat(0)))
+        at.loop("word", WORDS // 2, lambda inner, word: _step(inner, form, sums, data, filters, first, word * 2))
+
+        def write(register: tirx.Buffer, pixel: int, block: int) -> None:
+            place = ((first + pixel) * BLOCKS + block) * vector.WORDS
+            at.store(output, tirx.Ramp(place, 1, vector.WORDS), tirx.BufferLoad(register, [WHOLE]))
+
+        _each(sums, write)
+
+    body.loop("tile", TILES, tile)
+    main = tirx.PrimFunc([data, filters, output], body.statement()).with_attr("global_symbol", "main")
+    return tvm.IRModule({"main": main})
+
+
+def _each(sums: list[list[tirx.Buffer]], do: Callable[[tirx.Buffer, int, int], None]) -> None:
+    for pixel, row in enumerate(sums):
+        for block, register in enumerate(row):
+            do(register, pixel, block)
+
+
+def _step(
+    block: Block,
+    form: Form,
+    sums: list[list[tirx.Buffer]],
+    data: tirx.Buffer,
+    filters: tirx.Buffer,
+    first: tirx.Expr,
+    word: tirx.Expr,
+) -> None:
+    """Two words of every pixel, loaded as one."""
+    words = []
+    for pixel in range(PIXELS):
+        read = tirx.BufferLoad(data, [tirx.Ramp(((first + pixel) * WORDS + word) * 4, 1, 8)])
+        pair = block.bind("words", tirx.reinterpret("int64", read), "int64")
+        words.append([tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))])
+    for half in range(2):
+        weights = [
+            block.bind("weights", vector.load(filters, ((word + half) * BLOCKS + number) * vector.BYTES), vector.VECTOR)
+            for number in range(BLOCKS)
+        ]
+
+        def add(register: tirx.Buffer, pixel: int, number: int, half: int = half, weights: list = weights) -> None:
+            total = form.added(tirx.BufferLoad(register, [WHOLE]), weights[number], words[pixel][half])
+            block.store(register, WHOLE, total)
+
+        _each(sums, add)

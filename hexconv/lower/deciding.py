@@ -1,0 +1,58 @@
+"""What decides how often a statement runs: the variables of loops and guards, and all that these are computed from.
+
+A buffer is a variable too: where a loop's extent is loaded from one, what is stored there decides as well.
+"""
+
+from collections import defaultdict
+
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.lower import queues
+
+
+def deciding(body: tirx.Stmt) -> frozenset[tirx.Var]:
+    """The variables and buffers without whose values some loop or guard of `body` could not be evaluated."""
+    known: set[tirx.Var] = set()
+    sources = _sources(body)
+    pending = _asked(body)
+    while pending:
+        variable = pending.pop()
+        if variable not in known:
+            known.add(variable)
+            pending += sources[variable]
+    return frozenset(known)
+
+
+def _asked(body: tirx.Stmt) -> list[tirx.Var]:
+    """The variables of extents, of conditions, and of what operations on queues say how much of."""
+    asked: list[tirx.Var] = []
+
+    def ask(*values: tirx.Expr) -> None:
+        asked.extend(found for value in values for found in _variables(value))
+
+    loop = (tirx.For, lambda node: ask(node.min, node.extent))
+    guard = (tirx.IfThenElse, lambda node: ask(node.condition))
+    queue = (tirx.Evaluate, lambda node: ask(*queues.amounts_of(node)))
+    tvm_ffi.structural_walk(body, [loop, guard, queue])
+    return asked
+
+
+def _sources(body: tirx.Stmt) -> defaultdict[tirx.Var, list[tirx.Var]]:
+    """By variable, and by buffer, those that its value is computed from."""
+    sources: defaultdict[tirx.Var, list[tirx.Var]] = defaultdict(list)
+
+    def store(node: tirx.BufferStore) -> None:
+        sources[node.buffer] += [found for part in (node.value, *node.indices) for found in _variables(part)]
+
+    def bind(node: tirx.Bind) -> None:
+        sources[node.var] += _variables(node.value)
+
+    tvm_ffi.structural_walk(body, [(tirx.BufferStore, store), (tirx.Bind, bind)])
+    return sources
+
+
+def _variables(value: tirx.Expr) -> list[tirx.Var]:
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(value, (tirx.Var, found.append))
+    return found

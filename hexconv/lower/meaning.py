@@ -1,0 +1,138 @@
+"""What one run of a statement moves and multiplies.
+
+    input_cache[...] = input[...]                                      an element of the input, copied in
+    weights = filter1_flat[T.Ramp(..., 1, 128)]                        128 bytes of filter 1
+    output[...] = ...                                                  copied out
+    output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
+    vrmpyub.acc(total, weights, word)                                  4 in each of 32 lanes, of the conv that it is for
+
+Of an argument that is read in place every load counts, however often it comes to the same element. An instruction that
+sums instead of multiplying (words of ones for a zero point) is a multiply-accumulate as any other: it takes as long.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, TensorLoad
+from tvm.target import codegen
+
+from hexconv.lower.guards import IF_THEN_ELSE
+
+PRODUCTS_OF_LANE = {"llvm.hexagon.V6.vrmpy": 4, "llvm.hexagon.V6.vdmpy": 2, "llvm.fmuladd": 1}
+"""Instructions that multiply and add, by how their names begin: products that a lane of the result adds up."""
+
+INTRINSIC = "tirx.call_llvm_pure_intrin"
+
+Work = Counter[str]
+"""Bytes by argument, multiply-accumulates by conv."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What is known of a module before its statements are looked at.
+
+    Attributes:
+        tensors: arguments but for biases, and the views of them, by name.
+        sources: of every bound value, the names of what it was loaded from.
+    """
+
+    tensors: dict[tirx.Var, str]
+    sources: dict[tirx.Var, frozenset[str]]
+
+    @classmethod
+    def of(cls, main: tirx.PrimFunc) -> "Meaning":
+        """Of the function of a module."""
+        tensors = {argument: argument.name for argument in main.params if not argument.name.startswith("bias")}
+
+        def note(view: tirx.DeclBuffer) -> None:
+            argument = view.data.args[0] if isinstance(view.data, Call) else view.data
+            if name := tensors.get(argument):
+                tensors[view.buffer] = name
+
+        tvm_ffi.structural_walk(main.body, (tirx.DeclBuffer, note))
+        meaning = cls(tensors, {})
+        tvm_ffi.structural_walk(main.body, (tirx.Bind, meaning._bound))
+        return meaning
+
+    def work(self, statement: "tirx.BufferStore | tirx.Bind") -> Work:
+        """What one run of a statement moves and multiplies."""
+        value, work = statement.value, Work()
+        stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
+        if stored in self.tensors:
+            work[self.tensors[stored]] += _bytes(value.ty)
+        for load in _all(value, TensorLoad):
+            if name := self.tensors.get(load.source):
+                work[name] += _bytes(load.ty)
+            elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
+                work.update(_conv_of_filter(load.source.name))
+        for call in _all(value, Call):
+            assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
+            if products := _products(call):
+                work[self._conv(call)] += products
+        return work
+
+    def _bound(self, bind: tirx.Bind) -> None:
+        self.sources[bind.var] = self._loaded(bind.value)
+
+    def _loaded(self, value: tirx.Expr) -> frozenset[str]:
+        """The names of what a value was loaded from, be it by way of bound values."""
+        found: set[str] = set()
+        for variable in _all(value, tirx.Var):
+            found |= self.sources.get(variable) or {self.tensors.get(variable, str(variable.name))}
+        return frozenset(found)
+
+    def _conv(self, call: Call) -> str:
+        """The conv whose filter or whose source an instruction multiplies."""
+        names = self._loaded(call)
+        filters = [conv for name in names for conv in _conv_of_filter(name)]
+        convs = filters or [conv for name in names for conv in _conv_of_source(name)]
+        assert len(set(convs)) == 1, f"{call} multiplies for {sorted(convs)}"
+        return convs[0]
+
+
+def _all(value: tirx.Expr, kind: type) -> list:
+    """The parts of a value that are of some kind."""
+    found: list = []
+    tvm_ffi.structural_walk(value, (kind, found.append))
+    return found
+
+
+def _conv_of_filter(name: str) -> Iterator[str]:
+    """The conv whose filter cache has this name."""
+    if name.startswith("filter") and name.endswith("_cache"):
+        yield "conv" + name.removeprefix("filter").removesuffix("_cache")
+
+
+def _conv_of_source(name: str) -> Iterator[str]:
+    """The conv that reads what has this name."""
+    if name in ("input", "input_cache"):
+        yield "conv1"
+    elif name.startswith("intermediate"):
+        yield f"conv{int(name.removeprefix('intermediate')) + 1}"
+
+
+def _products(call: Call) -> int:
+    """Products that a call adds up, in all lanes; 0 of one that does something else."""
+    if call.op.name != INTRINSIC:
+        return 0
+    name = _intrinsic(int(call.args[0]))
+    return next((_lanes(call.ty) * each for start, each in PRODUCTS_OF_LANE.items() if name.startswith(start)), 0)
+
+
+@cache
+def _intrinsic(number: int) -> str:
+    return str(codegen.llvm_get_intrinsic_name(number))
+
+
+def _lanes(ty: object) -> int:
+    return tvm.DataType(str(ty)).lanes
+
+
+def _bytes(ty: object) -> int:
+    dtype = tvm.DataType(str(ty))
+    return dtype.bits * dtype.lanes // 8

@@ -1,0 +1,141 @@
+"""What the fast kernels move and multiply: predicted = counted in their lowered loops, and a few figures by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tvm_ffi
+from hypothesis import HealthCheck, Phase, given, settings
+from tvm import tirx
+
+from hexconv.analyze import needed_work, planned_work, work_usage
+from hexconv.errors import HexconvError
+from hexconv.lower import lower_case
+from hexconv.lower.counting import counting_module
+from hexconv.run.count import count
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
+from tests.schedule.integer_chains import hvx_cases
+from tests.schedule.test_host import host_cases
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+NAMED = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
+SHIFT = Requantize(multiplier=1 << 20, shift=-4)
+POINTWISE = Conv2d(out_channels=128, requantize=SHIFT)
+THREE = Conv2d(out_channels=128, kernel=(3, 3), requantize=SHIFT)
+HVX = Plan(kernel="hvx")
+
+
+def up_to(examples: int) -> settings:
+    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    return settings(max_examples=examples, deadline=None, phases=phases, suppress_health_check=slow)
+
+
+def check(case: Case) -> None:
+    """Every figure of every tensor and conv, twice; and nothing that is needed is not moved."""
+    work, needed = work_usage(case, count(lower_case(case))), needed_work(case.chain)
+    assert {t.name: t.bytes for t in work.traffic} == {t.name: t.predicted_bytes for t in work.traffic}
+    assert {c.name: c.macs for c in work.convs} == {c.name: c.predicted_macs for c in work.convs}
+    assert work.agrees
+    assert all(tensor.bytes >= needed.traffic_bytes[tensor.name] for tensor in work.traffic)
+
+
+@pytest.mark.parametrize("path", NAMED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_closed_form_and_count_agree_on_every_named_case(path: Path) -> None:
+    case = Case.load(path)
+    assert kernel_of(case.chain, case.plan) == path.parent.name
+    check(case)
+
+
+@up_to(30)
+@given(hvx_cases())
+def test_closed_form_and_count_agree_on_any_integer_chain(case: Case) -> None:
+    check(case)
+
+
+@up_to(15)
+@given(host_cases())
+def test_closed_form_and_count_agree_on_any_float32_chain(case: Case) -> None:
+    try:
+        check(case)
+    except HexconvError:
+        return
+
+
+def work_of(*convs: Conv2d, plan: Plan = HVX, zero_point: int = 0, channels: int = 128) -> tuple[int, int]:
+    """Bytes of the input and MACs of the first conv, counted; 64x64, uint8."""
+    chain = Chain(input=(1, 64, 64, channels), dtype="uint8", zero_point=zero_point, conv=convs)
+    counts = count(lower_case(Case("counted", chain, plan)))
+    assert counts.traffic_bytes == planned_work(chain, plan).traffic_bytes
+    return counts.traffic_bytes["input"], counts.macs["conv1"]
+
+
+def test_an_image_read_in_place_is_loaded_for_every_tap_and_every_128_channels() -> None:
+    assert work_of(THREE) == (62 * 62 * 9 * 128, 62 * 62 * 9 * 128 * 128)
+    wide = replace(THREE, out_channels=256)
+    assert work_of(wide) == (2 * 62 * 62 * 9 * 128, 2 * 62 * 62 * 9 * 128 * 128)
+
+
+def test_an_image_in_a_cache_is_loaded_once_whatever_the_stripes() -> None:
+    padded = replace(THREE, padding=Padding(top=1, left=1, bottom=1, right=1))
+    for h_split in (1, 3, 8):
+        assert work_of(padded, THREE, plan=replace(HVX, h_split=h_split)) == (64**2 * 128, 64**2 * 9 * 128 * 128)
+
+
+def test_tiles_that_overlap_start_one_tile_of_eight_channels_in_vain_per_stripe() -> None:
+    for h_split, stripes in ((1, 8), (2, 4), (8, 1)):
+        vain = stripes * 4 * 8  # pixels by channels
+        expected = (64 * 64 * 128 + vain, (64 * 64 * 128 + vain) * 128)
+        assert work_of(POINTWISE, POINTWISE, plan=replace(HVX, h_split=h_split)) == expected
+
+
+def test_tiles_of_single_words_or_of_few_blocks_or_of_long_sums_do_not_overlap() -> None:
+    for channels, out_channels in ((20, 128), (128, 64), (520, 128), (16, 128)):
+        conv = replace(POINTWISE, out_channels=out_channels)
+        pixels = 64 * 64 * channels
+        assert work_of(conv, channels=channels) == (pixels, pixels * out_channels)
+    for channels in (24, 512):  # the least and the most words that do
+        assert work_of(POINTWISE, channels=channels)[0] == 64 * 64 * channels + 8 * 4 * 8
+
+
+def test_zero_points_sum_what_they_are_about() -> None:
+    plain_bytes, plain_macs = work_of(THREE)
+    # of the filter: 64 columns of 128 channels, three rows of taps for each of 62 rows
+    sums = 62 * 3 * 64 * 128
+    assert work_of(replace(THREE, filter_zero_point=3)) == (plain_bytes + sums, plain_macs + sums)
+    # of the input: every channel's filter, once
+    assert work_of(THREE, zero_point=5) == (plain_bytes, plain_macs + 9 * 128 * 128)
+
+
+def test_channels_that_fill_up_blocks_and_words_are_multiplied_too() -> None:
+    bytes_moved, macs = work_of(replace(POINTWISE, out_channels=33), channels=3)
+    assert bytes_moved == 64 * 64 * 3
+    assert macs == 64 * 64 * 4 * 64
+
+
+def test_bands_of_the_host_kernel_compute_rows_at_their_seams_once_unless_they_are_short() -> None:
+    float_three = Conv2d(out_channels=128, kernel=(3, 3))
+    chain = Chain(input=(1, 64, 64, 128), conv=(float_three, float_three))
+    needed = needed_work(chain).macs["conv1"]
+    for threads, seams_made_twice in ((1, 0), (2, 0), (4, 0), (8, 7)):
+        case = Case("bands", chain, Plan(kernel="host", threads=threads, simd="avx2"))
+        counts = count(lower_case(case))
+        assert counts.macs["conv1"] == needed * (62 + 2 * seams_made_twice) // 62
+        assert counts.macs == planned_work(chain, case.plan).macs
+
+
+def test_bands_are_counted_one_after_the_other() -> None:
+    lowered = lower_case(Case.load(SCHEDULES / "host" / "b.toml"))
+    for module, parallel in ((lowered.unmerged, True), (counting_module(lowered), False)):
+        kinds: list[int] = []
+        tvm_ffi.structural_walk(module["main"].body, (tirx.For, lambda loop, kinds=kinds: kinds.append(loop.kind)))
+        assert (tirx.ForKind.PARALLEL in kinds) is parallel
+
+
+def test_a_second_image_doubles_all_but_the_filters() -> None:
+    chain = Chain(input=(1, 20, 20, 64), dtype="uint8", zero_point=3, conv=(POINTWISE, THREE))
+    one, two = (planned_work(replace(chain, input=(n, 20, 20, 64)), HVX) for n in (1, 2))
+    for name, moved in one.traffic_bytes.items():
+        assert two.traffic_bytes[name] == moved * (1 if name.startswith("filter") else 2)
+    of_filter = 64 * 128  # summed once for the zero point of the input
+    assert two.macs["conv1"] == 2 * one.macs["conv1"] - of_filter

@@ -1,0 +1,58 @@
+"""`hexconv cache` and `hexconv best` on cases of the fast kernels: the words and the figures that the plain one has."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hexconv.cli.app import exit_code
+from hexconv.spec import Case
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+CASES = ("hvx/a-shift", "host/a")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fast_kernels_work_is_shown_in_the_words_of_the_contract(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, table = SCHEDULES / f"{name}.toml", tmp_path / "usage.csv"
+    assert exit_code(["cache", str(path), "--json", "--csv", str(table)]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["agrees"]
+    assert row["traffic_bytes"] == sum(tensor["predicted_bytes"] for tensor in row["traffic"])
+    assert row["macs"] == sum(conv["predicted_macs"] for conv in row["convs"]) >= row["needed_macs"]
+    with table.open() as file:
+        lines = list(csv.DictReader(file))
+    assert {(line["traffic_bytes"], line["macs"], line["copies_in_flight"]) for line in lines} == {
+        (str(row["traffic_bytes"]), str(row["macs"]), "0")
+    }
+    assert exit_code(["cache", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert str(row["traffic_bytes"]) in text
+    assert str(row["macs"]) in text
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("dtype = 'uint8'\n[[chain.conv]]\nout_channels = 40\n[plan]\nkernel = 'hvx'\n", [None, True]),
+        ("[[chain.conv]]\nout_channels = 40\nkernel = 3\n[plan]\nkernel = 'host'\nthreads = 2\n", [True, None]),
+    ],
+    ids=["hvx", "host"],
+)
+def test_least_traffic_is_served_and_verified(
+    text: str, runs: list[bool | None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(f"[chain]\ninput = [1, 20, 20, 32]\n{text}")
+    assert exit_code(["best", str(path), "--objective", "traffic", "--verify", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    best, [checked] = result["chains"][0]["best"], result["verified"]
+    assert checked["holds"]
+    assert (checked["traffic_bytes"], checked["macs"]) == (best["traffic_bytes"], best["macs"])
+    assert [run["passed"] for run in checked["runs"]] == runs
+    asked, answer = (Case.parse(toml, "case").plan for toml in (path.read_text(), result["chains"][0]["toml"]))
+    assert (answer.kernel, answer.threads) == (asked.kernel, asked.threads)
