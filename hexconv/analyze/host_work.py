@@ -1,7 +1,7 @@
 """What the host kernels move and multiply, from the shapes and the plan alone: the closed form.
 
-Rows are those of `hexconv.analyze.rolling`, of each band: rows of an intermediate, or of a cached input, that two bands
-read are made by both.
+Rows are those of `hexconv.analyze.seams`: of an intermediate at a seam, once where bands hand them up, else twice; of a
+cached input, by every band that reads them.
 
 MACs. Every pixel has whole vectors of output channels; lanes that fill up the last one count too.
 
@@ -16,8 +16,9 @@ it once, its fringe included. Biases are left out, as they are for the plain ker
 from math import ceil, prod
 
 from hexconv.analyze.footprint import DTYPE_BYTES
-from hexconv.analyze.host import band_stripes, has_input_cache
+from hexconv.analyze.host import has_input_cache
 from hexconv.analyze.needed import Work
+from hexconv.analyze.seams import computed_rows
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.registers import Registers, registers_of, split_evenly, tile_shape
 
@@ -33,12 +34,11 @@ def host_work(chain: Chain, plan: Plan) -> Work:
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> work = host_work(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", threads=2))
-    >>> work.macs["conv1"] == (62 + 2) * 62 * 128 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
+    >>> work.macs["conv1"] == 62 * 62 * 128 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
     (True, True)
     """
     registers, images = registers_of(plan.simd), chain.input[0]
-    stripes = band_stripes(chain, plan)
-    rows = [sum(stripe.new[tensor] for stripe in stripes) for tensor in range(len(chain.shapes))]
+    rows = computed_rows(chain, plan)
     order = range(len(chain.conv))
     copied = rows[0] * prod(chain.input[2:])
     loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])

@@ -43,10 +43,19 @@ ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
 PINNED = {"OMP_PROC_BIND": "true"}
 """TVM pins its threads. Without it oneDNN's may share a core for whole time slices: 16 ms where it needs 1."""
 
-SETTLE_SECONDS = 0.02
-"""Pause before a turn: idle threads of either tool spin for some milliseconds, on the cores of the other."""
+SPINS = {"TVM_THREAD_POOL_SPIN_COUNT": "10000", "GOMP_SPINCOUNT": "300000"}
+"""How often an idle thread looks for work before it sleeps: some milliseconds for either tool.
 
-ROUNDS = 40
+Long enough that threads are awake throughout a turn, short enough that they sleep before the next tool's turn. TVM's
+own 300,000 last for 0.1 s and more, since each look gives way to other threads first: on the other tool's cores.
+"""
+
+SETTLE_SECONDS = 0.02
+"""Pause before a turn, until idle threads of the tool before have gone to sleep."""
+
+ROUNDS = 30
+WARMING_RUNS = 3
+TIMED_RUNS = 5
 
 
 def measured(path: Path, threads: int, simd: Simd) -> Row:
@@ -56,7 +65,7 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
         RunFailed: a result is wrong, or the process failed.
     """
     number = str(threads)
-    environment = {**os.environ, **PINNED, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number}
+    environment = {**os.environ, **PINNED, **SPINS, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number}
     environment["ONEDNN_MAX_CPU_ISA"] = ISAS[simd]
     command = [sys.executable, "-m", "hexconv.bench.host", str(path), "--threads", number, "--simd", simd]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -87,16 +96,26 @@ def row(case: Case, threads: int, simd: Simd) -> Row:
 
 
 def in_turns(runs: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, list[float]]:
-    """Milliseconds of each, run one after the other in every round, each right after a run of its own."""
+    """Milliseconds of each: a turn each in every round, in an order that is turned round from one to the next.
+
+    What a tool leaves behind would otherwise be the other's time: its idle threads on the cores (so each turn waits
+    until they sleep), and its data in the caches (so each turn starts with runs that aren't timed, which wake the
+    tool's own threads as well). In both orders, each tool follows the others as often as they follow it.
+    """
     milliseconds: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
+    for number in range(rounds):
+        for name in reversed(runs) if number % 2 else runs:
             time.sleep(SETTLE_SECONDS)
-            run()
-            started = time.perf_counter()
-            run()
-            milliseconds[name].append((time.perf_counter() - started) * 1e3)
+            for _ in range(WARMING_RUNS):
+                runs[name]()
+            milliseconds[name] += [_timed(runs[name]) for _ in range(TIMED_RUNS)]
     return milliseconds
+
+
+def _timed(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1e3
 
 
 def _figures(case: Case, threads: int, simd: Simd, milliseconds: dict[str, list[float]]) -> Row:

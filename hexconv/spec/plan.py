@@ -37,7 +37,7 @@ class Plan:
             which roll stripes and stage whole filters: of the knobs above only `h_split` has an effect on them;
             `"host"`, AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise.
         threads: of the host kernel: bands of the output's rows that are computed side by side, each with caches of its
-            own. Rows of intermediates at the seams of bands are computed twice.
+            own. Rows of intermediates at the seams of bands are computed once, unless bands are too short for that.
         simd: of the host kernel: the vector registers that its tiles are made for; `"auto"`, those of this machine.
         storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
         arch: whose VTCM they have to fit, as TVM's target tags name it.

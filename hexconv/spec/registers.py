@@ -14,7 +14,9 @@ from hexconv.spec.plan import Simd
 
 LOADS_PER_CYCLE = 2
 MULTIPLY_ADDS_PER_CYCLE = 2
-MULTIPLY_ADD_CYCLES = 4  # from its operands to its result
+MULTIPLY_ADD_CYCLES = (
+    6  # from one addition to a sum to the next: 4 for the instruction, and what units wait for operands
+)
 MOST_VECTORS = 4
 BROADCASTS = 1  # registers for activations
 ELEMENT_BYTES = 4
@@ -64,7 +66,7 @@ def tile_shape(registers: Registers, columns: int, vectors: int, depth: int) -> 
     fewest loads.
 
     >>> zmm, ymm = Registers(16, 32), Registers(8, 16)
-    >>> tile_shape(zmm, 64, 8, 128), tile_shape(zmm, 62, 8, 1152), tile_shape(ymm, 62, 16, 1152)
+    >>> tile_shape(zmm, 64, 8, 128), tile_shape(zmm, 62, 8, 1152), tile_shape(ymm, 60, 16, 1152)
     (TileShape(pixels=13, vectors=2), TileShape(pixels=6, vectors=4), TileShape(pixels=6, vectors=2))
     """
 

@@ -17,12 +17,14 @@ SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
 
 
-def test_tools_take_turns_and_each_timed_run_follows_one_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_take_turns_in_both_orders_and_timed_runs_follow_untimed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "SETTLE_SECONDS", 0)
     ran: list[str] = []
     times = host.in_turns({"a": lambda: ran.append("a"), "b": lambda: ran.append("b")}, rounds=3)
-    assert "".join(ran) == "aabb" * 3
-    assert [len(samples) for samples in times.values()] == [3, 3]
+    turn = host.WARMING_RUNS + host.TIMED_RUNS
+    assert "".join(ran) == "a" * turn + "b" * 2 * turn + "a" * 2 * turn + "b" * turn
+    assert [len(samples) for samples in times.values()] == [3 * host.TIMED_RUNS] * 2
+    assert host.WARMING_RUNS > 0
 
 
 def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None:

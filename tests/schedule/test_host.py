@@ -7,6 +7,7 @@ import pytest
 import tvm
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tvm.sym import Analyzer
 
 from hexconv.analyze import cache_usage
 from hexconv.errors import HexconvError, InputError, Unsupported
@@ -15,6 +16,9 @@ from hexconv.run.host import TARGET, Host
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.schedule.block import int32
+from hexconv.schedule.host.bands import Bands
+from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
 from hexconv.spec.registers import SETS, split_evenly, tile_shape
 from tests.any_chain.bounds import with_checks
@@ -61,16 +65,55 @@ def test_bands_and_stripes_meet(threads: int, simd: str) -> None:
     assert run_case(case, lower_case(case), Host()).check.passed
 
 
+VALID = Conv2d(out_channels=9, kernel=(3, 3))
+TALL = Conv2d(out_channels=7, kernel=(5, 1), stride=(2, 1), dilation=(2, 1))
+SEAMS = {
+    "valid": (Chain(input=(2, 44, 6, 5), conv=(VALID, VALID)), 2),
+    "same, three convs": (Chain(input=(1, 70, 5, 5), conv=(SAME, SAME, SAME)), 3),
+    "stride and dilation": (Chain(input=(1, 150, 5, 3), conv=(SAME, TALL, VALID)), 2),
+}
+
+
+@pytest.mark.parametrize("name", SEAMS)
+def test_rows_at_a_seam_are_handed_up(name: str) -> None:
+    chain, threads = SEAMS[name]
+    assert Bands(stages_of(chain), 8, threads).hand_up
+    case = Case("seams", chain, Plan(kernel="host", threads=threads, simd="avx2"))
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert run_case(case, lowered, Host()).check.passed
+    if len(chain.conv) == 2:  # of more convs, checks take long to compile
+        run_with_checks(case)
+
+
+def run_with_checks(case: Case) -> None:
+    """Any index outside of its buffer ends the run."""
+    module = with_checks(lower_case(case).module)
+    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(case.chain, random_tensors(case.chain))]
+    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
+    tvm.compile(module, target=TARGET)["main"](*inputs, output)
+
+
+@given(st.integers(20, 200), st.integers(2, 6), st.sampled_from([SAME, VALID, TALL]), st.sampled_from([SAME, VALID]))
+def test_bands_that_hand_rows_up_compute_each_row_once(height: int, count: int, one: Conv2d, other: Conv2d) -> None:
+    chain = Chain(input=(1, height, 9, 3), conv=(one, other, VALID))
+    bands = Bands(stages_of(chain), 8, min(count, chain.shapes[-1][1]))
+    if not bands.hand_up:
+        return
+    for tensor in (1, 2):
+        cuts = [int(Analyzer().simplify(bands.cut(tensor, int32(band)))) for band in range(bands.count)]
+        edges = [bands.edge(tensor, band) for band in range(bands.count)]
+        assert cuts == [*edges[1:], chain.shapes[tensor][1]]
+        assert all(edge < cut for edge, cut in zip(edges, cuts, strict=True))
+
+
 @up_to(2)
 @given(host_cases())
 def test_no_index_leaves_its_buffer(case: Case) -> None:
     try:
-        module = with_checks(lower_case(case).module)
+        run_with_checks(case)
     except HexconvError:
         return
-    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(case.chain, random_tensors(case.chain))]
-    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
-    tvm.compile(module, target=TARGET)["main"](*inputs, output)
 
 
 @up_to(12)

@@ -1,10 +1,12 @@
 """Bands of the output's rows, one a thread: each rolls through stripes of its own, with caches of its own.
 
-Rows of the intermediates that two bands both read are computed by both; that is all that threads recompute.
+Rows of the intermediates that two bands both read, at the seam between them, are computed by the lower one in its
+first stripe, and handed up. Where bands are too short for that, both compute them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tvm import tirx
 
@@ -31,6 +33,44 @@ class Bands:
         height = self.stages[-1].out_size[0]
         return band * height // self.count if isinstance(band, int) else tirx.floordiv(band * height, int32(self.count))
 
+    def edge(self, tensor: int, band: Number) -> Number:
+        """The first row of a tensor that a band computes itself where seams are handed up."""
+        if tensor == len(self.stages):
+            return self.first(band)
+        reader = self.stages[tensor]
+        return larger(self.edge(tensor + 1, band) * reader.stride[0] - reader.padding[0], 0)
+
+    def seam_rows(self, tensor: int) -> int:
+        """Rows of a tensor that two bands both read."""
+        reader = self.stages[tensor]
+        return max((reader.kernel[0] - 1) * reader.dilation[0] + 1 - reader.stride[0], 0)
+
+    @cached_property
+    def hand_up(self) -> bool:
+        """Whether the rows at a seam are computed once.
+
+        They exist after the first stripe of the lower band, so the first stripe of the upper one must do without them.
+        """
+        tensors = range(1, len(self.stages))
+        uppers, lowers = list(enumerate(self._all))[:-1], list(enumerate(self._all))[1:]
+        return (
+            any(self.seam_rows(tensor) for tensor in tensors)
+            and self.count > 1
+            and all(
+                rows.wanted_end(tensor, 0) <= self.edge(tensor, band + 1) for band, rows in uppers for tensor in tensors
+            )
+            and all(
+                rows.end(tensor, 0) >= smaller(self.edge(tensor, band) + self.seam_rows(tensor), rows.height(tensor))
+                for band, rows in lowers
+                for tensor in tensors
+            )
+        )
+
+    def cut(self, tensor: int, band: Number) -> tirx.Expr:
+        """One past the last row of a tensor that a band computes itself where seams are handed up."""
+        height = int32(self.stages[tensor].in_size[0])
+        return tirx.Select(band + 1 < self.count, smaller(self.edge(tensor, band + 1), height), height)
+
     def cache_rows(self, tensor: int) -> int:
         """Rows of a tensor's cache: the most that a stripe of any band reads."""
         return max(rows.cache_rows(tensor) for rows in self._all)
@@ -55,7 +95,8 @@ class NewRows:
     """Rows of one tensor in one stripe.
 
     Attributes:
-        begin: the first that the stripe computes.
+        begin: the first that is new in the stripe.
+        own_end: one past the last that the band computes itself.
         end: one past the last that exists after it.
         base: the first that the next conv reads: row 0 of the cache.
         wanted_end: one past the last that the next conv reads, bottom padding included.
@@ -64,6 +105,7 @@ class NewRows:
     """
 
     begin: Number
+    own_end: Number
     end: Number
     base: Number
     wanted_end: Number
@@ -80,6 +122,7 @@ class Progress:
     """
 
     bands: Bands
+    band: Number
     last: tirx.Expr
     ends: tirx.Buffer
     bases: tirx.Buffer
@@ -96,14 +139,14 @@ class Progress:
             block.store(bases, tensor, int32(0))
         first = bands.first(band)
         block.store(ends, count, int32(first) if isinstance(first, int) else first)
-        return cls(bands, block.bind("last", bands.first(band + 1)), ends, bases)
+        return cls(bands, band, block.bind("last", bands.first(band + 1)), ends, bases)
 
     def advance(self, block: Block) -> list[NewRows]:
         """The rows of the next stripe, by tensor: from the output's, back to what they need of each other tensor."""
         count = len(self.bands.stages)
         begin = block.bind("begin", tirx.BufferLoad(self.ends, [count]))
         end = self._set(block, self.ends, count, smaller(begin + self.bands.stripe_rows, self.last))
-        rows = [NewRows(begin, end, begin, end, begin, begin)]
+        rows = [NewRows(begin, end, end, begin, end, begin, begin)]
         for tensor in reversed(range(count)):
             rows.insert(0, self._needed_by(block, tensor, rows[0]))
         return rows
@@ -115,12 +158,15 @@ class Progress:
         end_before = block.bind("end_before", tirx.BufferLoad(self.ends, [tensor]))
         base_before = block.bind("base_before", tirx.BufferLoad(self.bases, [tensor]))
         base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0])
-        wanted_end = block.bind("wanted", (output.end - 1) * reader.stride[0] + (reach - reader.padding[0]))
+        wanted_end = block.bind("wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]))
         height = reader.in_size[0]
         end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(height)), int32(0)))
         # a stride may step over rows; those are never computed
         begin = block.bind("begin", larger(end_before, base))
-        return NewRows(begin, end, base, wanted_end, base_before, end_before)
+        own_end = end
+        if tensor and self.bands.hand_up:
+            own_end = block.bind("own_end", smaller(end, self.bands.cut(tensor, self.band)))
+        return NewRows(begin, own_end, end, base, wanted_end, base_before, end_before)
 
     def _set(self, block: Block, buffer: tirx.Buffer, tensor: int, value: tirx.Expr) -> tirx.Expr:
         """Keep a value, and hand it on as something that TVM's simplifier doesn't look into."""

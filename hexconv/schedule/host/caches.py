@@ -9,7 +9,7 @@ from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.bands import NewRows
 from hexconv.schedule.host.stage import Lines, Stage
-from hexconv.schedule.rows import larger
+from hexconv.schedule.rows import larger, smaller
 
 Step = Callable[[Block, Number, int], None]
 """(where to, first element, how many) -> what to do with these elements."""
@@ -21,19 +21,26 @@ class Cache:
 
     Attributes:
         buffer: flat.
+        first: element where the rows of a band's cache start; bands have theirs one after the other.
         lines: where pixels lie.
         reader: the conv that reads it.
-        elements: of the buffer.
+        elements: of one band.
         lanes: of the vectors that move its rows.
         has_bottom_padding: whether some stripe reads rows past the last one.
     """
 
     buffer: tirx.Buffer
+    first: Number
     lines: Lines
     reader: Stage
     elements: int
     lanes: int
     has_bottom_padding: bool
+
+
+def allocate(block: Block, name: str, elements: int) -> tirx.Buffer:
+    """Memory for float32 vectors."""
+    return block.allocate(tirx.decl_buffer((elements,), "float32", name, data_alignment=vector.ALIGNMENT_BYTES))
 
 
 def fill(block: Block, buffer: tirx.Buffer, first: Number, elements: Number, lanes: int) -> None:
@@ -46,7 +53,7 @@ def fill(block: Block, buffer: tirx.Buffer, first: Number, elements: Number, lan
 def clear(block: Block, cache: Cache) -> None:
     """Zero a cache that has padding before its first rows arrive; without padding nothing is read unwritten."""
     if any(cache.reader.padding):
-        fill(block, cache.buffer, 0, cache.elements, cache.lanes)
+        fill(block, cache.buffer, cache.first, cache.elements, cache.lanes)
 
 
 def roll(block: Block, rows: NewRows, cache: Cache, stripe: Number) -> None:
@@ -55,14 +62,15 @@ def roll(block: Block, rows: NewRows, cache: Cache, stripe: Number) -> None:
     def move(at: Block) -> None:
         shift = at.bind("shift", rows.base - rows.base_before)
         kept = at.bind("kept", larger(rows.end_before - rows.base, int32(0)))
-        _copy(at, cache.buffer, shift * cache.lines.row, cache.buffer, int32(0), kept * cache.lines.row, cache.lanes)
+        source = shift * cache.lines.row + cache.first
+        _copy(at, cache.buffer, source, cache.buffer, cache.first, kept * cache.lines.row, cache.lanes)
 
     if not isinstance(stripe, int):
         block.when(stripe > 0, move)
     if cache.has_bottom_padding:
         first = block.bind("first", larger(int32(cache.reader.in_size[0]) - rows.base, int32(0)))
         padding = block.bind("padding", larger(rows.wanted_end - rows.base - first, int32(0)))
-        fill(block, cache.buffer, first * cache.lines.row, padding * cache.lines.row, cache.lanes)
+        fill(block, cache.buffer, first * cache.lines.row + cache.first, padding * cache.lines.row, cache.lanes)
 
 
 def fill_input(block: Block, rows: NewRows, source: tirx.Buffer, cache: Cache, image: Number) -> None:
@@ -72,10 +80,28 @@ def fill_input(block: Block, rows: NewRows, source: tirx.Buffer, cache: Cache, i
 
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", rows.begin + index)
-        target = at.bind("target", (row - rows.base) * cache.lines.row + stage.padding[1] * cache.lines.pixel)
+        line_start = (row - rows.base) * cache.lines.row + cache.first
+        target = at.bind("target", line_start + stage.padding[1] * cache.lines.pixel)
         _copy(at, source, (image * stage.in_size[0] + row) * line, cache.buffer, target, line, cache.lanes)
 
     block.loop("line", rows.end - rows.begin, one, part="input cache read")
+
+
+def save_seam(
+    block: Block, rows: NewRows, edge: Number, count: int, cache: Cache, seam: tirx.Buffer, to: Number
+) -> None:
+    """Keep `count` rows from row `edge` on for the band above."""
+    source = (edge - rows.base) * cache.lines.row + cache.first
+    present = smaller(int32(count), rows.end - edge)
+    _copy(block, cache.buffer, source, seam, to, present * cache.lines.row, cache.lanes)
+
+
+def take_seam(block: Block, rows: NewRows, cut: Number, cache: Cache, seam: tirx.Buffer, first: Number) -> None:
+    """Copy the new rows that the band below has computed: those from row `cut` on."""
+    begin = block.bind("taken", larger(rows.begin, cut))
+    elements = larger(rows.end - begin, int32(0)) * cache.lines.row
+    target = (begin - rows.base) * cache.lines.row + cache.first
+    _copy(block, seam, (begin - cut) * cache.lines.row + first, cache.buffer, target, elements, cache.lanes)
 
 
 def _copy(

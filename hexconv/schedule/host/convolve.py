@@ -23,6 +23,7 @@ class Conv:
     Attributes:
         name: of the conv, in listings.
         source: activations, flat.
+        source_first: element where row `source_base` starts.
         lines: where their pixels lie.
         source_base: the row of the conv's input that row 0 of `source` holds.
         filter: the filter and its cache.
@@ -34,6 +35,7 @@ class Conv:
 
     name: str
     source: tirx.Buffer
+    source_first: Number
     lines: Lines
     source_base: Number
     filter: Filter
@@ -46,7 +48,7 @@ class Conv:
         """Element of the source where the window of an output pixel starts."""
         stage = self.filter.stage
         top = row * stage.stride[0] - stage.padding[0] - self.source_base
-        return top * self.lines.row + column * (stage.stride[1] * self.lines.pixel)
+        return self.source_first + top * self.lines.row + column * (stage.stride[1] * self.lines.pixel)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def cache_address(cache: Cache, base: Number) -> Address:
 
     def address(row: Number, column: Number, number: Number) -> Number:
         padded = column + cache.reader.padding[1]
-        return (row - base) * cache.lines.row + padded * cache.lines.pixel + number * cache.lanes
+        return cache.first + (row - base) * cache.lines.row + padded * cache.lines.pixel + number * cache.lanes
 
     return address
 

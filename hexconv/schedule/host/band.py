@@ -1,0 +1,209 @@
+"""The bands of an image side by side, every conv rolling through its band.
+
+    in parallel, for band:
+        for stripe: for conv: move the rows that the stripe before left; compute the new ones
+
+Where rows at the seams are computed once (`Bands.hand_up`), it takes two turns:
+
+    in parallel, for band: the first stripe; keep what the band above needs of its rows
+    in parallel, for band: the other stripes, with what the band below has kept
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm import tirx
+
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.schedule.host.bands import Bands, NewRows, Progress
+from hexconv.schedule.host.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
+from hexconv.schedule.host.convolve import Conv, convolve
+from hexconv.schedule.host.filters import Filter
+from hexconv.schedule.host.output import cache_address, packed_address
+from hexconv.schedule.host.stage import Lines, Stage
+
+PART = "band of the output's rows"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is known before the first band."""
+
+    bands: Bands
+    image: tirx.Buffer
+    output: tirx.Buffer
+    filters: tuple[Filter, ...]
+    biases: tuple[tirx.Buffer | None, ...]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Of all convs."""
+        return tuple(filter.stage for filter in self.filters)
+
+    @property
+    def lanes(self) -> int:
+        """Of a vector."""
+        return self.filters[0].registers.lanes
+
+
+@dataclass(frozen=True)
+class Caches:
+    """The cache that each conv reads, None where it reads the argument; and what bands keep for those above, by tensor.
+
+    Attributes:
+        read: by conv.
+        seams: by tensor; empty where nothing is handed up.
+    """
+
+    read: tuple[Cache | None, ...]
+    seams: dict[int, tirx.Buffer]
+
+    def of_band(self, band: Number) -> "Caches":
+        """Those of one band, where all bands have theirs in the same buffers."""
+        return replace(self, read=tuple(cache and replace(cache, first=band * cache.elements) for cache in self.read))
+
+
+def compute(block: Block, kernel: Kernel, images: int) -> None:
+    """All rows of all images."""
+    bands = kernel.bands
+    if bands.hand_up:
+        caches = _caches(block, kernel, bands.count)
+        block.loop("image", images, lambda at, image: _in_two_turns(at, kernel, caches, image))
+        return
+
+    def band(at: Block, index: tirx.Expr) -> None:
+        image = at.bind("image", tirx.floordiv(index, int32(bands.count)))
+        number = at.bind("number", tirx.floormod(index, int32(bands.count)))
+        caches = _caches(at, kernel, 1)
+        progress = _start(at, kernel, caches, number)
+        stripes = _stripes(progress) if bands.most_stripes > 1 else 1
+        _roll_through(at, kernel, caches, progress, image, 0, stripes)
+
+    kind = tirx.ForKind.PARALLEL if bands.count > 1 else tirx.ForKind.SERIAL
+    block.loop("band", images * bands.count, band, part=PART, kind=kind)
+
+
+def _in_two_turns(block: Block, kernel: Kernel, all_caches: Caches, image: tirx.Expr) -> None:
+    """The bands of one image, the rows at their seams computed once."""
+    bands = kernel.bands
+
+    def first(at: Block, band: tirx.Expr) -> None:
+        caches = all_caches.of_band(band)
+        rows = _stripe(at, kernel, caches, _start(at, kernel, caches, band), image, 0)
+        at.when(band > 0, lambda inner: _keep(inner, bands, caches, rows, band))
+
+    def others(at: Block, band: tirx.Expr) -> None:
+        progress = Progress.start(at, bands, band)
+        progress.advance(at)
+        _roll_through(at, kernel, all_caches.of_band(band), progress, image, 1, _stripes(progress) - 1)
+
+    for turn in (first, others):
+        block.loop("band", bands.count, turn, part=PART, kind=tirx.ForKind.PARALLEL)
+
+
+def _keep(block: Block, bands: Bands, caches: Caches, rows: Sequence[NewRows], band: tirx.Expr) -> None:
+    """What the band above needs of a band's first rows."""
+    for tensor, seam in caches.seams.items():
+        cache, count = caches.read[tensor], bands.seam_rows(tensor)
+        if cache:
+            edge = block.bind("edge", bands.edge(tensor, band))
+            save_seam(block, rows[tensor], edge, count, cache, seam, (band - 1) * (count * cache.lines.row))
+
+
+def _start(block: Block, kernel: Kernel, caches: Caches, band: Number) -> Progress:
+    """A band before its first stripe."""
+    for cache in caches.read:
+        if cache:
+            clear(block, cache)
+    return Progress.start(block, kernel.bands, band)
+
+
+def _stripes(progress: Progress) -> tirx.Expr:
+    """Of a band."""
+    rows, bands = progress.bands.stripe_rows, progress.bands
+    return tirx.floordiv(progress.last - bands.first(progress.band) + (rows - 1), int32(rows))
+
+
+def _roll_through(
+    block: Block, kernel: Kernel, caches: Caches, progress: Progress, image: Number, first: int, stripes: Number
+) -> None:
+    """So many stripes of a band, from number `first` on."""
+
+    def stripe(at: Block, number: Number) -> None:
+        # the only stripe of a band is known to be its first
+        _stripe(at, kernel, caches, progress, image, 0 if isinstance(stripes, int) else number + first)
+
+    block.loop("stripe", stripes, stripe, part="stripe of the output")
+
+
+def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
+    """Memory of so many bands."""
+    first, *readers = kernel.stages
+    read: list[Cache | None] = [None]
+    if not first.reads_in_place:
+        read = [_cache(block, kernel, "input_cache", 0, Lines.of_input(first), bands)]
+    for tensor, reader in enumerate(readers, 1):
+        read.append(_cache(block, kernel, f"intermediate{tensor}", tensor, Lines.of_intermediate(reader), bands))
+    seams = {}
+    for tensor, reader in enumerate(readers, 1):
+        rows = kernel.bands.seam_rows(tensor) if kernel.bands.hand_up else 0
+        if rows:
+            elements = (bands - 1) * rows * Lines.of_intermediate(reader).row
+            seams[tensor] = allocate(block, f"seam{tensor}", elements)
+    return Caches(tuple(read), seams)
+
+
+def _cache(block: Block, kernel: Kernel, name: str, tensor: int, lines: Lines, bands: int) -> Cache:
+    elements = kernel.bands.cache_rows(tensor) * lines.row
+    buffer = allocate(block, name, bands * elements)
+    has_bottom_padding = kernel.bands.has_bottom_padding(tensor)
+    return Cache(buffer, int32(0), lines, kernel.stages[tensor], elements, kernel.lanes, has_bottom_padding)
+
+
+def _stripe(
+    block: Block, kernel: Kernel, caches: Caches, progress: Progress, image: Number, stripe: Number
+) -> list[NewRows]:
+    """All convs of one stripe."""
+    rows = progress.advance(block)
+    for tensor, cache in enumerate(caches.read):
+        if cache:
+            roll(block, rows[tensor], cache, stripe)
+    if caches.read[0]:
+        fill_input(block, rows[0], kernel.image, caches.read[0], image)
+    for number, filter in enumerate(kernel.filters):
+        conv = _conv(kernel, caches, rows, image, number, filter)
+        convolve(block, conv, rows[number + 1].begin, rows[number + 1].own_end)
+        if number + 1 in caches.seams and not isinstance(stripe, int):
+            _take(block, caches, rows, progress, number + 1)
+    return rows
+
+
+def _take(block: Block, caches: Caches, rows: Sequence[NewRows], progress: Progress, tensor: int) -> None:
+    """The rows of a tensor that the band below has kept."""
+    cache, seam, bands = caches.read[tensor], caches.seams[tensor], progress.bands
+    if cache:
+        first = progress.band * (bands.seam_rows(tensor) * cache.lines.row)
+        take_seam(block, rows[tensor], bands.cut(tensor, progress.band), cache, seam, first)
+
+
+def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number, number: int, filter: Filter) -> Conv:
+    """A conv with its buffers, for one stripe."""
+    source = caches.read[number]
+    target = caches.read[number + 1] if number + 1 < len(caches.read) else None
+    return Conv(
+        name=f"conv2d #{number + 1}",
+        source=source.buffer if source else kernel.image,
+        source_first=source.first if source else int32(0),
+        lines=source.lines if source else Lines.of_input(filter.stage),
+        # an image that is read in place begins at a row of its own in the argument
+        source_base=rows[number].base if source else -image * filter.stage.in_size[0],
+        filter=filter,
+        bias=kernel.biases[number],
+        target=target.buffer if target else kernel.output,
+        address=(
+            cache_address(target, rows[number + 1].base)
+            if target
+            else packed_address(filter.stage, image, kernel.lanes)
+        ),
+        is_output=target is None,
+    )
