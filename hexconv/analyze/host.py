@@ -13,6 +13,7 @@ Input cache. Only where the first conv has padding: rows as wide as the padded i
 Intermediates. Rows as wide as the padded input of their reader, pixels of whole blocks of 32 channels.
 """
 
+from itertools import pairwise
 from math import ceil, prod
 
 from hexconv.analyze.footprint import PredictedCache
@@ -29,7 +30,7 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
     >>> [(cache.name, cache.bytes) for cache in host_footprints(chain, Plan(kernel="host", threads=2))]
-    [('filter1_cache', 589824), ('filter2_cache', 589824), ('intermediate1', 634880), ('seam1', 63488)]
+    [('filter1_cache', 589824), ('filter2_cache', 589824), ('intermediate1', 698368), ('seam1', 95232)]
     """
     caches = []
     for index, conv in enumerate(chain.conv):
@@ -39,7 +40,7 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
         if conv.bias:
             caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", "float32", (channels,)))
     rows, seams = _band_rows(chain, plan), seam_rows(chain, plan)
-    bands = len(bands_of(chain, plan)) if seams else 1
+    bands = bands_of(chain, plan).bands if seams else 1
     if has_input_cache(chain):
         elements = bands * rows[0] * _padded_columns(chain, 0) * chain.input[3]
         caches.append(PredictedCache("input_cache", "input", "float32", (elements,)))
@@ -54,7 +55,11 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 def _band_rows(chain: Chain, plan: Plan) -> list[int]:
     """Per tensor, the most rows that a stripe of any band reads."""
-    held = [rolled_rows(chain, plan.h_split * ROW_BLOCK, first, last)[0] for first, last in bands_of(chain, plan)]
+    bands, stripe_rows = bands_of(chain, plan), plan.h_split * ROW_BLOCK
+    held = [
+        rolled_rows(chain, stripe_rows, first, last, ahead)[0]
+        for (first, last), ahead in zip(pairwise(bands.output), bands.ahead, strict=True)
+    ]
     return [max(rows) for rows in zip(*held, strict=True)]
 
 

@@ -32,7 +32,7 @@ class StripeRows:
     new: tuple[int, ...]
 
 
-def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int) -> Iterator[StripeRows]:
+def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int, ahead: int = 0) -> Iterator[StripeRows]:
     """Every stripe's rows, from the top on.
 
     Args:
@@ -40,6 +40,7 @@ def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int) -> Ite
         stripe_rows: rows of the output in a stripe.
         first: row of the output where the stripes begin.
         last: one past the row of the output where they end.
+        ahead: rows of the last intermediate that the first stripe has before those that it reads.
     """
     ended = [0] * len(chain.shapes)
     for start in range(first, last, stripe_rows):
@@ -48,6 +49,7 @@ def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int) -> Ite
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
             above = begin * conv.stride[0] - conv.padding.top
+            above -= ahead if start == first and 0 < tensor == len(chain.conv) - 1 else 0
             below = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
             begin, end = max(ended[tensor], above), max(min(below, chain.shapes[tensor][1]), 0)
             held.insert(0, max(below - above, 1))
@@ -56,8 +58,8 @@ def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int) -> Ite
         yield StripeRows(tuple(held), tuple(new))
 
 
-def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int) -> tuple[list[int], list[int]]:
+def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int, ahead: int = 0) -> tuple[list[int], list[int]]:
     """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
-    stripes = list(stripe_rows_of(chain, stripe_rows, first, last))
+    stripes = list(stripe_rows_of(chain, stripe_rows, first, last, ahead))
     held, new = ([getattr(stripe, which) for stripe in stripes] for which in ("held", "new"))
     return [max(rows) for rows in zip(*held, strict=True)], [max(rows) for rows in zip(*new, strict=True)]

@@ -77,7 +77,7 @@ SEAMS = {
 @pytest.mark.parametrize("name", SEAMS)
 def test_rows_at_a_seam_are_handed_up(name: str) -> None:
     chain, threads = SEAMS[name]
-    assert Bands(stages_of(chain), 8, threads).hand_up
+    assert Bands.of(chain, stages_of(chain), 8, threads).hand_up
     case = Case("seams", chain, Plan(kernel="host", threads=threads, simd="avx2"))
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
@@ -97,7 +97,7 @@ def run_with_checks(case: Case) -> None:
 @given(st.integers(20, 200), st.integers(2, 6), st.sampled_from([SAME, VALID, TALL]), st.sampled_from([SAME, VALID]))
 def test_bands_that_hand_rows_up_compute_each_row_once(height: int, count: int, one: Conv2d, other: Conv2d) -> None:
     chain = Chain(input=(1, height, 9, 3), conv=(one, other, VALID))
-    bands = Bands(stages_of(chain), 8, min(count, chain.shapes[-1][1]))
+    bands = Bands.of(chain, stages_of(chain), 8, min(count, chain.shapes[-1][1]))
     if not bands.hand_up:
         return
     for tensor in (1, 2):

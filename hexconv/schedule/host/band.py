@@ -94,7 +94,7 @@ def _in_two_turns(block: Block, kernel: Kernel, all_caches: Caches, image: tirx.
 
     def others(at: Block, band: tirx.Expr) -> None:
         progress = Progress.start(at, bands, band)
-        progress.advance(at)
+        progress.begin(at)
         _roll_through(at, kernel, all_caches.of_band(band), progress, image, 1, _stripes(progress) - 1)
 
     for turn in (first, others):
@@ -164,7 +164,7 @@ def _stripe(
     block: Block, kernel: Kernel, caches: Caches, progress: Progress, image: Number, stripe: Number
 ) -> list[NewRows]:
     """All convs of one stripe."""
-    rows = progress.advance(block)
+    rows = progress.begin(block) if isinstance(stripe, int) else progress.advance(block)
     for tensor, cache in enumerate(caches.read):
         if cache:
             roll(block, rows[tensor], cache, stripe)

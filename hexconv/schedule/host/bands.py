@@ -1,69 +1,92 @@
 """Bands of the output's rows, one a thread: each rolls through stripes of its own, with caches of its own.
 
 Rows of the intermediates that two bands both read, at the seam between them, are computed by the lower one in its
-first stripe, and handed up. Where bands are too short for that, both compute them.
+first stripe, and handed up; `hexconv.spec.bands` says where bands begin then. Where bands are too short for that, both
+compute these rows.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 
 from tvm import tirx
 
 from hexconv.schedule.block import REGISTER, Block, Number, int32
 from hexconv.schedule.rows import Geometry, Rows, larger, smaller
+from hexconv.spec import Chain
+from hexconv.spec.bands import BandEdges, balanced_edges, even_edges
 
 
 @dataclass(frozen=True)
 class Bands:
-    """An image's bands, as even as its rows allow.
+    """An image's bands.
 
     Attributes:
         stages: the convs.
         stripe_rows: rows of the output in a stripe.
-        count: of the bands.
+        edges: where bands begin.
+        hand_up: whether the rows at a seam are computed once.
     """
 
     stages: Sequence[Geometry]
     stripe_rows: int
-    count: int
+    edges: BandEdges
+    hand_up: bool = False
+
+    @classmethod
+    def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
+        """Bands that hand rows up, or where there is nothing to hand up or they are too short for it, even ones."""
+        handing = cls(stages, stripe_rows, balanced_edges(chain, count), hand_up=True)
+        return handing if handing._is_long_enough() else cls(stages, stripe_rows, even_edges(chain, count))
+
+    @property
+    def count(self) -> int:
+        """Of the bands."""
+        return self.edges.bands
 
     def first(self, band: Number) -> Number:
         """The first row of a band."""
-        height = self.stages[-1].out_size[0]
-        return band * height // self.count if isinstance(band, int) else tirx.floordiv(band * height, int32(self.count))
+        if isinstance(band, int) or self.hand_up:
+            return _chosen(self.edges.output, band)
+        height = self.stages[-1].out_size[0]  # even bands
+        return tirx.floordiv(band * height, int32(self.count))
 
     def edge(self, tensor: int, band: Number) -> Number:
         """The first row of a tensor that a band computes itself where seams are handed up."""
-        if tensor == len(self.stages):
-            return self.first(band)
+        return self.first(band) if tensor == len(self.stages) else larger(self.base(tensor, band), 0)
+
+    def base(self, tensor: int, band: Number) -> Number:
+        """The first row of a tensor that a band's first stripe holds (negative in the top padding)."""
         reader = self.stages[tensor]
-        return larger(self.edge(tensor + 1, band) * reader.stride[0] - reader.padding[0], 0)
+        return self.edge(tensor + 1, band) * reader.stride[0] - reader.padding[0] - self.ahead(tensor, band)
+
+    def ahead(self, tensor: int, band: Number) -> Number:
+        """Rows of a tensor that a band's first stripe computes before those that it reads."""
+        has_any = 0 < tensor == len(self.stages) - 1 and any(self.edges.ahead)
+        return _chosen(self.edges.ahead, band) if has_any else 0
 
     def seam_rows(self, tensor: int) -> int:
-        """Rows of a tensor that two bands both read."""
+        """The most rows of a tensor that a band hands up."""
         reader = self.stages[tensor]
-        return max((reader.kernel[0] - 1) * reader.dilation[0] + 1 - reader.stride[0], 0)
+        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
+        return max(reach - reader.stride[0] + max(self.ahead(tensor, band) for band in range(self.count)), 0)
 
-    @cached_property
-    def hand_up(self) -> bool:
-        """Whether the rows at a seam are computed once.
+    def _is_long_enough(self) -> bool:
+        """Whether there are rows to hand up, and bands between edges that leave each its first stripe.
 
         They exist after the first stripe of the lower band, so the first stripe of the upper one must do without them.
         """
         tensors = range(1, len(self.stages))
+        seams = any(self.seam_rows(tensor) for tensor in tensors)
+        if self.count == 1 or not seams or not self.edges.are_all_wide:
+            return False
         uppers, lowers = list(enumerate(self._all))[:-1], list(enumerate(self._all))[1:]
-        return (
-            any(self.seam_rows(tensor) for tensor in tensors)
-            and self.count > 1
-            and all(
-                rows.wanted_end(tensor, 0) <= self.edge(tensor, band + 1) for band, rows in uppers for tensor in tensors
-            )
-            and all(
-                rows.end(tensor, 0) >= smaller(self.edge(tensor, band) + self.seam_rows(tensor), rows.height(tensor))
-                for band, rows in lowers
-                for tensor in tensors
-            )
+        return all(
+            rows.wanted_end(tensor, 0) <= self.edge(tensor, band + 1) for band, rows in uppers for tensor in tensors
+        ) and all(
+            rows.end(tensor, 0) >= smaller(self.edge(tensor, band) + self.seam_rows(tensor), rows.height(tensor))
+            for band, rows in lowers
+            for tensor in tensors
         )
 
     def cut(self, tensor: int, band: Number) -> tirx.Expr:
@@ -72,8 +95,9 @@ class Bands:
         return tirx.Select(band + 1 < self.count, smaller(self.edge(tensor, band + 1), height), height)
 
     def cache_rows(self, tensor: int) -> int:
-        """Rows of a tensor's cache: the most that a stripe of any band reads."""
-        return max(rows.cache_rows(tensor) for rows in self._all)
+        """Rows of a tensor's cache: the most that a stripe of any band holds."""
+        firsts = [rows.wanted_end(tensor, 0) - self.base(tensor, band) for band, rows in enumerate(self._all)]
+        return max(*firsts, *(rows.cache_rows(tensor) for rows in self._all))
 
     def has_bottom_padding(self, tensor: int) -> bool:
         """Whether some stripe reads rows past the last one."""
@@ -86,8 +110,17 @@ class Bands:
 
     @property
     def _all(self) -> list[Rows]:
-        edges = [self.first(band) for band in range(self.count + 1)]
-        return [Rows(self.stages, self.stripe_rows, *edges[band : band + 2]) for band in range(self.count)]
+        return [Rows(self.stages, self.stripe_rows, *edges) for edges in pairwise(self.edges.output)]
+
+
+def _chosen(values: Sequence[int], index: Number) -> Number:
+    """One of some numbers."""
+    if isinstance(index, int):
+        return values[index]
+    chosen = int32(values[-1])
+    for number in range(len(values) - 2, -1, -1):
+        chosen = tirx.Select(index.equal(number), int32(values[number]), chosen)
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -141,23 +174,31 @@ class Progress:
         block.store(ends, count, int32(first) if isinstance(first, int) else first)
         return cls(bands, band, block.bind("last", bands.first(band + 1)), ends, bases)
 
+    def begin(self, block: Block) -> list[NewRows]:
+        """The rows of the band's first stripe, those that it computes ahead among them."""
+        return self._advance(block, is_first=True)
+
     def advance(self, block: Block) -> list[NewRows]:
         """The rows of the next stripe, by tensor: from the output's, back to what they need of each other tensor."""
+        return self._advance(block, is_first=False)
+
+    def _advance(self, block: Block, is_first: bool) -> list[NewRows]:
         count = len(self.bands.stages)
         begin = block.bind("begin", tirx.BufferLoad(self.ends, [count]))
         end = self._set(block, self.ends, count, smaller(begin + self.bands.stripe_rows, self.last))
         rows = [NewRows(begin, end, end, begin, end, begin, begin)]
         for tensor in reversed(range(count)):
-            rows.insert(0, self._needed_by(block, tensor, rows[0]))
+            ahead = self.bands.ahead(tensor, self.band) if is_first else 0
+            rows.insert(0, self._needed_by(block, tensor, rows[0], ahead))
         return rows
 
-    def _needed_by(self, block: Block, tensor: int, output: NewRows) -> NewRows:
-        """The rows of a tensor that its conv reads for some rows of its output."""
+    def _needed_by(self, block: Block, tensor: int, output: NewRows, ahead: Number) -> NewRows:
+        """The rows of a tensor that its conv reads for some rows of its output, and so many before them."""
         reader = self.bands.stages[tensor]
         reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
         end_before = block.bind("end_before", tirx.BufferLoad(self.ends, [tensor]))
         base_before = block.bind("base_before", tirx.BufferLoad(self.bases, [tensor]))
-        base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0])
+        base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0] - ahead)
         wanted_end = block.bind("wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]))
         height = reader.in_size[0]
         end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(height)), int32(0)))

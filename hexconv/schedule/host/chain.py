@@ -38,7 +38,7 @@ def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
     """
     stages = stages_of(chain)
     arguments = _arguments(chain, stages)
-    bands = Bands(stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
+    bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
     kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd))
 
