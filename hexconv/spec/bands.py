@@ -1,0 +1,107 @@
+"""Where the bands of an image begin, one a thread, so that all of them compute as much: the rule.
+
+Rows of an intermediate that two bands read lie at the seam between them. The lower band makes them and hands them up,
+so that no row is made twice; it would then make more of the intermediates than the upper one. Its output begins lower
+in return: at the first row by which the bands above have made their share of all products. What they have then made
+too much, in whole rows of the last intermediate, the lower band makes `ahead` of what it reads itself, and hands up.
+"""
+
+from dataclasses import dataclass
+from itertools import count, pairwise
+from math import prod
+
+from hexconv.spec.chain import Chain
+
+
+@dataclass(frozen=True)
+class BandEdges:
+    """Where bands begin.
+
+    Attributes:
+        output: the first row of the output of each band, and one past the last row.
+        ahead: rows of the last intermediate that each band makes before the first that it reads itself.
+    """
+
+    output: tuple[int, ...]
+    ahead: tuple[int, ...]
+
+    @property
+    def bands(self) -> int:
+        """How many there are."""
+        return len(self.ahead)
+
+    @property
+    def are_all_wide(self) -> bool:
+        """Whether each has a row of the output."""
+        return all(first < last for first, last in pairwise(self.output))
+
+
+def even_edges(chain: Chain, bands: int) -> BandEdges:
+    """As many rows of the output for each as they allow; nothing is handed up.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> even_edges(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 2)
+    BandEdges(output=(0, 30, 60), ahead=(0, 0))
+    """
+    height = chain.shapes[-1][1]
+    return BandEdges(tuple(band * height // bands for band in range(bands + 1)), (0,) * bands)
+
+
+def balanced_edges(chain: Chain, bands: int) -> BandEdges:
+    """As many products for each as whole rows allow, where rows at seams are handed up.
+
+    Below, 31 rows of the output and 30 of the intermediate, then 29 and 32.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> balanced_edges(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 2)
+    BandEdges(output=(0, 31, 60), ahead=(0, 1))
+    """
+    height, total = chain.shapes[-1][1], _products(chain, chain.shapes[-1][1], 0)
+    first, edges, ahead = 0, [0], [0]
+    for band in range(1, bands):
+        share = total * band // bands
+        first = next((row for row in range(first + 1, height) if _products(chain, row, 0) >= share), height)
+        edges.append(first)
+        ahead.append(_rows_ahead(chain, first, share))
+    return BandEdges((*edges, height), tuple(ahead))
+
+
+def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
+    """Per tensor, the input first, the first row of its own that a band makes.
+
+    Args:
+        chain: the convs.
+        first: the first row of its output.
+        ahead: rows of the last intermediate that it makes before those that it reads.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> edge_rows(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 31, 1)
+    [30, 30, 31]
+    """
+    rows = [first]
+    for index in range(len(chain.conv) - 1, -1, -1):
+        conv = chain.conv[index]
+        before = ahead if 0 < index == len(chain.conv) - 1 else 0
+        rows.insert(0, max(rows[0] * conv.stride[0] - conv.padding.top - before, 0))
+    return rows
+
+
+def _rows_ahead(chain: Chain, first: int, share: int) -> int:
+    """How many rows of the last intermediate leave the bands above with what is nearest to their share."""
+    last = chain.conv[-1]
+    if len(chain.conv) == 1 or last.reach[0] <= last.stride[0]:
+        return 0  # no band reads what another one needs
+    fewest = next(rows for rows in count() if _products(chain, first, rows) <= share or rows == first)
+    return min(range(fewest + 1), key=lambda rows: abs(_products(chain, first, rows) - share))
+
+
+def _products(chain: Chain, first: int, ahead: int) -> int:
+    """What the bands above row `first` of the output multiply, of all convs."""
+    edges = edge_rows(chain, first, ahead)
+    heights = [shape[1] for shape in chain.shapes]
+    rows = [height if first == heights[-1] else min(edge, height) for edge, height in zip(edges, heights, strict=True)]
+    of_a_row = [shape[2] * prod(taps) for shape, taps in zip(chain.shapes[1:], chain.filter_shapes, strict=True)]
+    return sum(made * products for made, products in zip(rows[1:], of_a_row, strict=True))
