@@ -6,8 +6,9 @@ in return: at the first row by which the bands above have made their share of al
 too much, in whole rows of the last intermediate, the lower band makes `ahead` of what it reads itself, and hands up.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from math import prod
 
 from hexconv.spec.chain import Chain
@@ -62,7 +63,8 @@ def balanced_edges(chain: Chain, bands: int) -> BandEdges:
     first, edges, ahead = 0, [0], [0]
     for band in range(1, bands):
         share = total * band // bands
-        first = next((row for row in range(first + 1, height) if _products(chain, row, 0) >= share), height)
+        rows = range(min(first + 1, height), height)
+        first = min(first + 1, height) + bisect_left(rows, share, key=lambda row: _products(chain, row, 0))
         edges.append(first)
         ahead.append(_rows_ahead(chain, first, share))
     return BandEdges((*edges, height), tuple(ahead))
@@ -94,8 +96,8 @@ def _rows_ahead(chain: Chain, first: int, share: int) -> int:
     last = chain.conv[-1]
     if len(chain.conv) == 1 or last.reach[0] <= last.stride[0]:
         return 0  # no band reads what another one needs
-    fewest = next(rows for rows in count() if _products(chain, first, rows) <= share or rows == first)
-    return min(range(fewest + 1), key=lambda rows: abs(_products(chain, first, rows) - share))
+    reached = bisect_left(range(first), -share, key=lambda rows: -_products(chain, first, rows))
+    return min((max(reached - 1, 0), reached), key=lambda rows: abs(_products(chain, first, rows) - share))
 
 
 def _products(chain: Chain, first: int, ahead: int) -> int:
