@@ -13,7 +13,6 @@ Input cache. Only where the first conv has padding: rows as wide as the padded i
 Intermediates. Rows as wide as the padded input of their reader, pixels of whole blocks of 32 channels.
 """
 
-from itertools import pairwise
 from math import ceil, prod
 
 from hexconv.analyze.footprint import PredictedCache
@@ -56,10 +55,7 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 def _band_rows(chain: Chain, plan: Plan) -> list[int]:
     """Per tensor, the most rows that a stripe of any band reads."""
     bands, stripe_rows = bands_of(chain, plan), plan.h_split * ROW_BLOCK
-    held = [
-        rolled_rows(chain, stripe_rows, first, last, ahead)[0]
-        for (first, last), ahead in zip(pairwise(bands.output), bands.ahead, strict=True)
-    ]
+    held = [rolled_rows(chain, stripe_rows, band)[0] for band in bands.all]
     return [max(rows) for rows in zip(*held, strict=True)]
 
 

@@ -23,6 +23,7 @@ from math import ceil, prod
 from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.rolling import rolled_rows
 from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.bands import Band
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 VECTOR_BYTES = 128
@@ -48,7 +49,7 @@ def hvx_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> [(cache.name, cache.bytes) for cache in hvx_footprints(chain, Plan())]
     [('intermediate1', 81920), ('filter1_cache', 147456), ('filter2_cache', 147456)]
     """
-    rows, new_rows = rolled_rows(chain, plan.h_split * ROW_BLOCK, 0, chain.shapes[-1][1])
+    rows, new_rows = rolled_rows(chain, plan.h_split * ROW_BLOCK, Band(0, chain.shapes[-1][1]))
     sources = [source_of(chain, index, rows[index]) for index in range(len(chain.conv))]
     caches = [source.cache for source in sources if source.cache]
     for index, source in enumerate(sources):

@@ -40,6 +40,7 @@ from hexconv.analyze.hvx import (
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rolling import stripe_rows_of
 from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
+from hexconv.spec.bands import Band
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 MACS = VECTOR_BYTES
@@ -143,7 +144,7 @@ def hvx_work(chain: Chain, plan: Plan) -> Work:
     """
     height, images = chain.shapes[-1][1], chain.input[0]
     stripe_rows = plan.h_split * ROW_BLOCK
-    stripes = list(stripe_rows_of(chain, stripe_rows, 0, height))
+    stripes = list(stripe_rows_of(chain, stripe_rows, Band(0, height)))
     made = [[stripe.new[tensor] for stripe in stripes] for tensor in range(len(chain.shapes))]
     held = [max(stripe.held[tensor] for stripe in stripes) for tensor in range(len(chain.conv))]
     convs = [

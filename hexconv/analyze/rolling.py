@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hexconv.spec import Chain
+from hexconv.spec.bands import Band
 
 
 @dataclass(frozen=True)
@@ -32,34 +33,33 @@ class StripeRows:
     new: tuple[int, ...]
 
 
-def stripe_rows_of(chain: Chain, stripe_rows: int, first: int, last: int, ahead: int = 0) -> Iterator[StripeRows]:
+def stripe_rows_of(chain: Chain, stripe_rows: int, band: Band) -> Iterator[StripeRows]:
     """Every stripe's rows, from the top on.
 
     Args:
         chain: the convs.
         stripe_rows: rows of the output in a stripe.
-        first: row of the output where the stripes begin.
-        last: one past the row of the output where they end.
-        ahead: rows of the last intermediate that the first stripe has before those that it reads.
+        band: the stripes' rows of the output.
     """
     ended = [0] * len(chain.shapes)
-    for start in range(first, last, stripe_rows):
-        begin, end = start, min(start + stripe_rows, last)
+    for start in range(band.first, band.last, stripe_rows):
+        begin, end = start, min(start + stripe_rows, band.last)
         held, new = [0], [end - begin]
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
             above = begin * conv.stride[0] - conv.padding.top
-            above -= ahead if start == first and 0 < tensor == len(chain.conv) - 1 else 0
             below = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
-            begin, end = max(ended[tensor], above), max(min(below, chain.shapes[tensor][1]), 0)
+            if start == band.first and 0 < tensor == len(chain.conv) - 1:
+                above, below = above - band.ahead, below + band.behind
+            begin, end = max(ended[tensor], above), max(min(below, chain.shapes[tensor][1]), ended[tensor])
             held.insert(0, max(below - above, 1))
             new.insert(0, max(end - begin, 0))
             ended[tensor] = end
         yield StripeRows(tuple(held), tuple(new))
 
 
-def rolled_rows(chain: Chain, stripe_rows: int, first: int, last: int, ahead: int = 0) -> tuple[list[int], list[int]]:
+def rolled_rows(chain: Chain, stripe_rows: int, band: Band) -> tuple[list[int], list[int]]:
     """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
-    stripes = list(stripe_rows_of(chain, stripe_rows, first, last, ahead))
+    stripes = list(stripe_rows_of(chain, stripe_rows, band))
     held, new = ([getattr(stripe, which) for stripe in stripes] for which in ("held", "new"))
     return [max(rows) for rows in zip(*held, strict=True)], [max(rows) for rows in zip(*new, strict=True)]

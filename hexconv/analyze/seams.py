@@ -10,7 +10,7 @@ above. Else bands are even, and both compute them.
 from itertools import pairwise
 
 from hexconv.spec import Chain, Plan
-from hexconv.spec.bands import BandEdges, balanced_edges, edge_rows, even_edges
+from hexconv.spec.bands import Band, BandEdges, balanced_edges, edge_rows, even_edges
 from hexconv.spec.extents import ROW_BLOCK
 
 
@@ -25,7 +25,7 @@ def _count(chain: Chain, plan: Plan) -> int:
 
 def _handing(chain: Chain, plan: Plan) -> BandEdges:
     """Where they begin if they hand rows up."""
-    return balanced_edges(chain, _count(chain, plan))
+    return balanced_edges(chain, _count(chain, plan), plan.h_split * ROW_BLOCK)
 
 
 def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
@@ -37,8 +37,8 @@ def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
     if len(convs) > 1:
         kept[len(convs) - 1] += max(bands.ahead)
     kept = {tensor: rows for tensor, rows in kept.items() if rows > 0}
-    ends = [_first_stripe(chain, min(first + plan.h_split * ROW_BLOCK, last)) for first, last in pairwise(bands.output)]
-    edges = [edge_rows(chain, *edge) for edge in zip(bands.output[:-1], bands.ahead, strict=True)]
+    ends = [_first_stripe(chain, band, plan.h_split * ROW_BLOCK) for band in bands.all]
+    edges = [edge_rows(chain, band.first, band.ahead) for band in bands.all]
     for tensor in range(1, len(convs)):
         height = chain.shapes[tensor][1]
         for above, below in pairwise(range(bands.bands)):
@@ -48,13 +48,14 @@ def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
     return kept if bands.bands > 1 else {}
 
 
-def _first_stripe(chain: Chain, end: int) -> list[int]:
-    """Per tensor, one past the last row that a band's first stripe reads of it, bottom padding included."""
-    ends = [end]
+def _first_stripe(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
+    """Per tensor, one past the last row that a band's first stripe needs of it, bottom padding included."""
+    ends = [min(band.first + stripe_rows, band.last)]
     for index in range(len(chain.conv) - 1, -1, -1):
         conv = chain.conv[index]
         end = max(min(ends[0], chain.shapes[index + 1][1]), 0)
-        ends.insert(0, (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top)
+        behind = band.behind if 0 < index == len(chain.conv) - 1 else 0
+        ends.insert(0, (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top + behind)
     return ends
 
 
@@ -63,27 +64,27 @@ def computed_rows(chain: Chain, plan: Plan) -> list[int]:
     bands, heights = bands_of(chain, plan), [shape[1] for shape in chain.shapes]
     cuts = [heights] * bands.bands
     if seam_rows(chain, plan):
-        cuts = [edge_rows(chain, *edge) for edge in zip(bands.output[1:-1], bands.ahead[1:], strict=True)] + [heights]
+        cuts = [*(edge_rows(chain, band.first, band.ahead) for band in bands.all[1:]), heights]
     rows = [
-        _rows_of_band(chain, plan.h_split * ROW_BLOCK, *band, ahead, cut)
-        for band, ahead, cut in zip(pairwise(bands.output), bands.ahead, cuts, strict=True)
+        _rows_of_band(chain, plan.h_split * ROW_BLOCK, band, cut) for band, cut in zip(bands.all, cuts, strict=True)
     ]
     return [sum(tensor) for tensor in zip(*rows, strict=True)]
 
 
-def _rows_of_band(chain: Chain, stripe_rows: int, first: int, last: int, ahead: int, cut: list[int]) -> list[int]:
+def _rows_of_band(chain: Chain, stripe_rows: int, band: Band, cut: list[int]) -> list[int]:
     """Per tensor, rows that a band computes, none from row `cut` on of the intermediates."""
     rows, ended = [0] * len(chain.shapes), [0] * len(chain.shapes)
-    for start in range(first, last, stripe_rows):
-        begin, own_end = start, min(start + stripe_rows, last)
+    for start in range(band.first, band.last, stripe_rows):
+        begin, own_end = start, min(start + stripe_rows, band.last)
         rows[-1] += own_end - begin
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
             below = (own_end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
             above = begin * conv.stride[0] - conv.padding.top
-            above -= ahead if start == first and 0 < tensor == len(chain.conv) - 1 else 0
+            if start == band.first and 0 < tensor == len(chain.conv) - 1:
+                above, below = above - band.ahead, below + band.behind
             begin = max(ended[tensor], above)
-            ended[tensor] = max(min(below, chain.shapes[tensor][1]), 0)
+            ended[tensor] = max(min(below, chain.shapes[tensor][1]), ended[tensor])
             own_end = min(ended[tensor], cut[tensor]) if tensor else ended[tensor]
             rows[tensor] += max(own_end - begin, 0)
     return rows

@@ -4,14 +4,34 @@ Rows of an intermediate that two bands read lie at the seam between them. The lo
 so that no row is made twice; it would then make more of the intermediates than the upper one. Its output begins lower
 in return: at the first row by which the bands above have made their share of all products. What they have then made
 too much, in whole rows of the last intermediate, the lower band makes `ahead` of what it reads itself, and hands up.
+
+Bands wait for each other after their first stripes, so these are alike as well: in its first stripe each makes as many
+rows of the last intermediate as any, those that are then still missing `behind` of what that stripe reads.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
 from hexconv.spec.chain import Chain
+
+
+@dataclass(frozen=True)
+class Band:
+    """Rows `first .. last - 1` of the output.
+
+    Attributes:
+        first: row of the output.
+        last: one past a row of the output.
+        ahead: rows of the last intermediate that the first stripe makes before those that it reads.
+        behind: rows of the last intermediate that the first stripe makes after those that it reads.
+    """
+
+    first: int
+    last: int
+    ahead: int = 0
+    behind: int = 0
 
 
 @dataclass(frozen=True)
@@ -20,11 +40,18 @@ class BandEdges:
 
     Attributes:
         output: the first row of the output of each band, and one past the last row.
-        ahead: rows of the last intermediate that each band makes before the first that it reads itself.
+        ahead: of each band.
+        behind: of each band.
     """
 
     output: tuple[int, ...]
     ahead: tuple[int, ...]
+    behind: tuple[int, ...]
+
+    @property
+    def all(self) -> list[Band]:
+        """The bands from the top on."""
+        return [Band(*rows, *more) for rows, *more in zip(pairwise(self.output), self.ahead, self.behind, strict=True)]
 
     @property
     def bands(self) -> int:
@@ -43,21 +70,22 @@ def even_edges(chain: Chain, bands: int) -> BandEdges:
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> even_edges(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 2)
-    BandEdges(output=(0, 30, 60), ahead=(0, 0))
+    BandEdges(output=(0, 30, 60), ahead=(0, 0), behind=(0, 0))
     """
     height = chain.shapes[-1][1]
-    return BandEdges(tuple(band * height // bands for band in range(bands + 1)), (0,) * bands)
+    return BandEdges(tuple(band * height // bands for band in range(bands + 1)), (0,) * bands, (0,) * bands)
 
 
-def balanced_edges(chain: Chain, bands: int) -> BandEdges:
+def balanced_edges(chain: Chain, bands: int, stripe_rows: int) -> BandEdges:
     """As many products for each as whole rows allow, where rows at seams are handed up.
 
-    Below, 31 rows of the output and 30 of the intermediate, then 29 and 32.
+    Below, 31 rows of the output and 30 of the intermediate, then 29 and 32. Of these, 8 and 11 each in the first
+    stripe.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> balanced_edges(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 2)
-    BandEdges(output=(0, 31, 60), ahead=(0, 1))
+    >>> balanced_edges(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 2, 8)
+    BandEdges(output=(0, 31, 60), ahead=(0, 1), behind=(1, 0))
     """
     height, total = chain.shapes[-1][1], _products(chain, chain.shapes[-1][1], 0)
     first, edges, ahead = 0, [0], [0]
@@ -67,7 +95,8 @@ def balanced_edges(chain: Chain, bands: int) -> BandEdges:
         first = min(first + 1, height) + bisect_left(rows, share, key=lambda row: _products(chain, row, 0))
         edges.append(first)
         ahead.append(_rows_ahead(chain, first, share))
-    return BandEdges((*edges, height), tuple(ahead))
+    without = BandEdges((*edges, height), tuple(ahead), (0,) * bands)
+    return BandEdges(without.output, without.ahead, _rows_behind(chain, without, stripe_rows))
 
 
 def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
@@ -89,6 +118,37 @@ def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
         before = ahead if 0 < index == len(chain.conv) - 1 else 0
         rows.insert(0, max(rows[0] * conv.stride[0] - conv.padding.top - before, 0))
     return rows
+
+
+def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
+    """Per tensor, the input first, one past the last row that exists after a band's first stripe."""
+    ends = [min(band.first + stripe_rows, band.last)]
+    for index in range(len(chain.conv) - 1, -1, -1):
+        conv = chain.conv[index]
+        end = (ends[0] - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
+        end += band.behind if 0 < index == len(chain.conv) - 1 else 0
+        ends.insert(0, max(min(end, chain.shapes[index][1]), 0))
+    return ends
+
+
+def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int, ...]:
+    """How many rows the first stripe of each makes fewer than that of another, or as many as the next band leaves."""
+    if len(chain.conv) == 1 or not bands.are_all_wide:
+        return bands.behind
+    edges = [edge_rows(chain, band.first, band.ahead) for band in bands.all]
+    made = [
+        first_stripe_ends(chain, band, stripe_rows)[-2] - edge[-2] for band, edge in zip(bands.all, edges, strict=True)
+    ]
+    limits = [*edges[1:], [shape[1] for shape in chain.shapes]]
+
+    def behind(band: Band, rows: int, limit: list[int]) -> int:
+        def fits(more: int) -> bool:
+            ends = first_stripe_ends(chain, replace(band, behind=more), stripe_rows)
+            return all(end <= most for end, most in zip(ends[1:], limit[1:], strict=True))
+
+        return next((more for more in range(max(made) - rows, 0, -1) if fits(more)), 0)
+
+    return tuple(behind(*each) for each in zip(bands.all, made, limits, strict=True))
 
 
 def _rows_ahead(chain: Chain, first: int, share: int) -> int:

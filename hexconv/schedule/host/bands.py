@@ -36,7 +36,7 @@ class Bands:
     @classmethod
     def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
         """Bands that hand rows up, or where there is nothing to hand up or they are too short for it, even ones."""
-        handing = cls(stages, stripe_rows, balanced_edges(chain, count), hand_up=True)
+        handing = cls(stages, stripe_rows, balanced_edges(chain, count, stripe_rows), hand_up=True)
         return handing if handing._is_long_enough() else cls(stages, stripe_rows, even_edges(chain, count))
 
     @property
@@ -62,8 +62,14 @@ class Bands:
 
     def ahead(self, tensor: int, band: Number) -> Number:
         """Rows of a tensor that a band's first stripe computes before those that it reads."""
-        has_any = 0 < tensor == len(self.stages) - 1 and any(self.edges.ahead)
-        return _chosen(self.edges.ahead, band) if has_any else 0
+        return self._of_last_intermediate(tensor, self.edges.ahead, band)
+
+    def behind(self, tensor: int, band: Number) -> Number:
+        """Rows of a tensor that a band's first stripe computes after those that it reads."""
+        return self._of_last_intermediate(tensor, self.edges.behind, band)
+
+    def _of_last_intermediate(self, tensor: int, rows: Sequence[int], band: Number) -> Number:
+        return _chosen(rows, band) if 0 < tensor == len(self.stages) - 1 and any(rows) else 0
 
     def seam_rows(self, tensor: int) -> int:
         """The most rows of a tensor that a band hands up."""
@@ -80,14 +86,25 @@ class Bands:
         seams = any(self.seam_rows(tensor) for tensor in tensors)
         if self.count == 1 or not seams or not self.edges.are_all_wide:
             return False
-        uppers, lowers = list(enumerate(self._all))[:-1], list(enumerate(self._all))[1:]
         return all(
-            rows.wanted_end(tensor, 0) <= self.edge(tensor, band + 1) for band, rows in uppers for tensor in tensors
+            self._first_end(tensor, band) <= self.edge(tensor, band + 1)
+            for band in range(self.count - 1)
+            for tensor in tensors
         ) and all(
-            rows.end(tensor, 0) >= smaller(self.edge(tensor, band) + self.seam_rows(tensor), rows.height(tensor))
-            for band, rows in lowers
+            self._first_end(tensor, band)
+            >= min(self.edge(tensor, band) + self.seam_rows(tensor), self.stages[tensor].in_size[0])
+            for band in range(1, self.count)
             for tensor in tensors
         )
+
+    def _first_end(self, tensor: int, band: int) -> int:
+        """One past the last row of a tensor that a band's first stripe needs, bottom padding included."""
+        if tensor == len(self.stages):
+            return min(self.edges.output[band] + self.stripe_rows, self.edges.output[band + 1])
+        reader = self.stages[tensor]
+        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
+        end = max(min(self._first_end(tensor + 1, band), reader.out_size[0]), 0)
+        return (end - 1) * reader.stride[0] + (reach - reader.padding[0]) + self.behind(tensor, band)
 
     def cut(self, tensor: int, band: Number) -> tirx.Expr:
         """One past the last row of a tensor that a band computes itself where seams are handed up."""
@@ -96,7 +113,7 @@ class Bands:
 
     def cache_rows(self, tensor: int) -> int:
         """Rows of a tensor's cache: the most that a stripe of any band holds."""
-        firsts = [rows.wanted_end(tensor, 0) - self.base(tensor, band) for band, rows in enumerate(self._all)]
+        firsts = [self._first_end(tensor, band) - self.base(tensor, band) for band in range(self.count)]
         return max(*firsts, *(rows.cache_rows(tensor) for rows in self._all))
 
     def has_bottom_padding(self, tensor: int) -> bool:
@@ -188,20 +205,22 @@ class Progress:
         end = self._set(block, self.ends, count, smaller(begin + self.bands.stripe_rows, self.last))
         rows = [NewRows(begin, end, end, begin, end, begin, begin)]
         for tensor in reversed(range(count)):
-            ahead = self.bands.ahead(tensor, self.band) if is_first else 0
-            rows.insert(0, self._needed_by(block, tensor, rows[0], ahead))
+            rows.insert(0, self._needed_by(block, tensor, rows[0], is_first))
         return rows
 
-    def _needed_by(self, block: Block, tensor: int, output: NewRows, ahead: Number) -> NewRows:
-        """The rows of a tensor that its conv reads for some rows of its output, and so many before them."""
+    def _needed_by(self, block: Block, tensor: int, output: NewRows, is_first: bool) -> NewRows:
+        """The rows of a tensor that its conv reads for some rows of its output, and those ahead of and behind them."""
+        ahead, behind = (of(tensor, self.band) if is_first else 0 for of in (self.bands.ahead, self.bands.behind))
         reader = self.bands.stages[tensor]
         reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
         end_before = block.bind("end_before", tirx.BufferLoad(self.ends, [tensor]))
         base_before = block.bind("base_before", tirx.BufferLoad(self.bases, [tensor]))
         base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0] - ahead)
-        wanted_end = block.bind("wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]))
-        height = reader.in_size[0]
-        end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(height)), int32(0)))
+        wanted_end = block.bind(
+            "wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]) + behind
+        )
+        least = end_before if any(self.bands.edges.behind) else int32(0)  # what the first stripe made may last for more
+        end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(reader.in_size[0])), least))
         # a stride may step over rows; those are never computed
         begin = block.bind("begin", larger(end_before, base))
         own_end = end
