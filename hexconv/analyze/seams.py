@@ -33,19 +33,24 @@ def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
     bands, convs = _handing(chain, plan), chain.conv
     if not bands.are_all_wide:
         return {}
-    kept = {tensor: convs[tensor].reach[0] - convs[tensor].stride[0] for tensor in range(1, len(convs))}
-    if len(convs) > 1:
-        kept[len(convs) - 1] += max(bands.ahead)
-    kept = {tensor: rows for tensor, rows in kept.items() if rows > 0}
+    kept = [_read_above(chain, band) for band in bands.all]
     ends = [_first_stripe(chain, band, plan.h_split * ROW_BLOCK) for band in bands.all]
     edges = [edge_rows(chain, band.first, band.ahead) for band in bands.all]
     for tensor in range(1, len(convs)):
         height = chain.shapes[tensor][1]
         for above, below in pairwise(range(bands.bands)):
-            handed = min(edges[below][tensor] + kept.get(tensor, 0), height)
+            handed = min(edges[below][tensor] + kept[below][tensor], height)
             if ends[above][tensor] > edges[below][tensor] or min(ends[below][tensor], height) < handed:
                 return {}
-    return kept if bands.bands > 1 else {}
+    most = {tensor: max(rows[tensor] for rows in kept) for tensor in range(1, len(convs))}
+    return {tensor: rows for tensor, rows in most.items() if rows} if bands.bands > 1 else {}
+
+
+def _read_above(chain: Chain, band: Band) -> list[int]:
+    """Per tensor, rows that the band above reads of a band's own; none of the input."""
+    rows = [0, *(max(conv.reach[0] - conv.stride[0], 0) for conv in chain.conv[1:])]
+    rows[-1] += band.ahead
+    return rows
 
 
 def _first_stripe(chain: Chain, band: Band, stripe_rows: int) -> list[int]:

@@ -10,6 +10,7 @@ rows of the last intermediate as any, those that are then still missing `behind`
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -91,10 +92,12 @@ def balanced_edges(chain: Chain, bands: int, stripe_rows: int) -> BandEdges:
     first, edges, ahead = 0, [0], [0]
     for band in range(1, bands):
         share = total * band // bands
-        rows = range(min(first + 1, height), height)
-        first = min(first + 1, height) + bisect_left(rows, share, key=lambda row: _products(chain, row, 0))
-        edges.append(first)
-        ahead.append(_rows_ahead(chain, first, share))
+        least = min(first + 1, height)
+        edge = least + bisect_left(range(least, height), share, key=lambda row: _products(chain, row, 0))
+        above = first_stripe_ends(chain, Band(first, edge), stripe_rows)
+        ahead.append(_rows_ahead(chain, edge, share, above))
+        edges.append(edge)
+        first = edge
     without = BandEdges((*edges, height), tuple(ahead), (0,) * bands)
     return BandEdges(without.output, without.ahead, _rows_behind(chain, without, stripe_rows))
 
@@ -139,7 +142,7 @@ def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int,
     made = [
         first_stripe_ends(chain, band, stripe_rows)[-2] - edge[-2] for band, edge in zip(bands.all, edges, strict=True)
     ]
-    limits = [*edges[1:], [shape[1] for shape in chain.shapes]]
+    limits = [*edges[1:], _needed_rows(chain)]
 
     def behind(band: Band, rows: int, limit: list[int]) -> int:
         def fits(more: int) -> bool:
@@ -151,19 +154,34 @@ def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int,
     return tuple(behind(*each) for each in zip(bands.all, made, limits, strict=True))
 
 
-def _rows_ahead(chain: Chain, first: int, share: int) -> int:
-    """How many rows of the last intermediate leave the bands above with what is nearest to their share."""
+def _rows_ahead(chain: Chain, first: int, share: int, above: Sequence[int]) -> int:
+    """How many rows of the last intermediate leave the bands above with what is nearest to their share.
+
+    And the one above with its first stripe, which ends at the rows `above`.
+    """
     last = chain.conv[-1]
     if len(chain.conv) == 1 or last.reach[0] <= last.stride[0]:
         return 0  # no band reads what another one needs
     reached = bisect_left(range(first), -share, key=lambda rows: -_products(chain, first, rows))
-    return min((max(reached - 1, 0), reached), key=lambda rows: abs(_products(chain, first, rows) - share))
+    nearest = min((max(reached - 1, 0), reached), key=lambda rows: abs(_products(chain, first, rows) - share))
+
+    def leaves(rows: int) -> bool:
+        edges = edge_rows(chain, first, rows)[1:-1]
+        return all(edge >= end for edge, end in zip(edges, above[1:-1], strict=True))
+
+    most = min(nearest, max(edge_rows(chain, first, 0)[-2] - above[-2], 0))
+    return next((rows for rows in range(most, 0, -1) if leaves(rows)), 0)
 
 
 def _products(chain: Chain, first: int, ahead: int) -> int:
     """What the bands above row `first` of the output multiply, of all convs."""
-    edges = edge_rows(chain, first, ahead)
-    heights = [shape[1] for shape in chain.shapes]
-    rows = [height if first == heights[-1] else min(edge, height) for edge, height in zip(edges, heights, strict=True)]
+    edges, needed = edge_rows(chain, first, ahead), _needed_rows(chain)
+    rows = needed if first == needed[-1] else [min(edge, end) for edge, end in zip(edges, needed, strict=True)]
     of_a_row = [shape[2] * prod(taps) for shape, taps in zip(chain.shapes[1:], chain.filter_shapes, strict=True)]
     return sum(made * products for made, products in zip(rows[1:], of_a_row, strict=True))
+
+
+def _needed_rows(chain: Chain) -> list[int]:
+    """Per tensor, one past the last row that is read; a stride may leave some."""
+    height = chain.shapes[-1][1]
+    return first_stripe_ends(chain, Band(0, height), height)

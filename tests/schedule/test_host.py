@@ -18,9 +18,10 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule.block import int32
 from hexconv.schedule.host.bands import Bands
+from hexconv.schedule.host.chain import ALONE_BYTES
 from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
-from hexconv.spec.registers import SETS, split_evenly, tile_shape
+from hexconv.spec.registers import ELEMENT_BYTES, SETS, split_evenly, tile_shape
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
 
@@ -63,6 +64,15 @@ def test_bands_and_stripes_meet(threads: int, simd: str) -> None:
     chain = Chain(input=(2, 37, 11, 5), conv=(SAME, Conv2d(out_channels=7, kernel=(5, 3), stride=(2, 1)), SAME))
     case = Case("seams", chain, Plan(kernel="host", threads=threads, simd=simd))
     assert run_case(case, lower_case(case), Host()).check.passed
+
+
+def test_threads_share_the_filters_and_the_fringe() -> None:
+    wide = Conv2d(out_channels=90, kernel=(3, 3))
+    case = Case("shares", Chain(input=(2, 13, 7, 90), conv=(wide,)), Plan(kernel="host", threads=3))
+    assert wide.out_channels * 9 * 90 * ELEMENT_BYTES > ALONE_BYTES
+    check = run_case(case, lower_case(case), Host()).check
+    assert check.passed
+    assert check.fringe_is_zero
 
 
 VALID = Conv2d(out_channels=9, kernel=(3, 3))

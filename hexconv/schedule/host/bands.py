@@ -73,9 +73,13 @@ class Bands:
 
     def seam_rows(self, tensor: int) -> int:
         """The most rows of a tensor that a band hands up."""
+        return max(self._read_above(tensor, band) for band in range(self.count))
+
+    def _read_above(self, tensor: int, band: int) -> int:
+        """Rows of a tensor that the band above reads of a band's own."""
         reader = self.stages[tensor]
         reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
-        return max(reach - reader.stride[0] + max(self.ahead(tensor, band) for band in range(self.count)), 0)
+        return max(reach - reader.stride[0] + self.ahead(tensor, band), 0)
 
     def _is_long_enough(self) -> bool:
         """Whether there are rows to hand up, and bands between edges that leave each its first stripe.
@@ -92,7 +96,7 @@ class Bands:
             for tensor in tensors
         ) and all(
             self._first_end(tensor, band)
-            >= min(self.edge(tensor, band) + self.seam_rows(tensor), self.stages[tensor].in_size[0])
+            >= min(self.edge(tensor, band) + self._read_above(tensor, band), self.stages[tensor].in_size[0])
             for band in range(1, self.count)
             for tensor in tensors
         )

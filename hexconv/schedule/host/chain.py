@@ -1,13 +1,12 @@
 """The kernel of a whole float32 chain for the host: bands of rows side by side, every conv rolling through its band.
 
-    stage the filters and biases
+    stage the filters and biases, zero the fringe of the output
     for image: the bands of its rows, in parallel (`hexconv.schedule.host.band`)
 
 A stripe of every intermediate stays in the cache of its core.
 """
 
 import math
-from collections.abc import Sequence
 
 from tvm import tirx
 
@@ -41,11 +40,7 @@ def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
     bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
     kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd))
-
-    def fringe(at: Block, image: tirx.Expr) -> None:
-        zero_fringe(at, stages[-1], kernel.output, image, kernel.lanes)
-
-    body.loop("image", chain.input[0], fringe)
+    _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
 
@@ -71,7 +66,7 @@ def _arguments(chain: Chain, stages: tuple[Stage, ...]) -> Arguments:
 def _prepare(
     block: Block, bands: Bands, stages: tuple[Stage, ...], arguments: Arguments, registers: Registers
 ) -> Kernel:
-    """Allocate and fill what all bands share."""
+    """Allocate what all bands share, and fill the biases."""
     filters, biases = [], []
     for number, stage in enumerate(stages, 1):
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
@@ -81,20 +76,23 @@ def _prepare(
         filters.append(Filter(stage, registers, shape, packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
 
-    _stage_filters(block, filters, bands.count)
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
     return Kernel(bands, image, output, tuple(filters), tuple(biases))
 
 
-def _stage_filters(block: Block, filters: Sequence[Filter], threads: int) -> None:
-    """All filters, by all threads where they are so large that it pays to wake these."""
-    size_bytes = sum(cache_elements(filter.stage) for filter in filters) * ELEMENT_BYTES
-    shares = threads if size_bytes > ALONE_BYTES else 1
+def _fill(block: Block, kernel: Kernel, images: int) -> None:
+    """Filters, and zeros in the fringe of all images: by all threads if filters are so large that waking these pays."""
+    size_bytes = sum(cache_elements(stage) for stage in kernel.stages) * ELEMENT_BYTES
+    shares = kernel.bands.count if size_bytes > ALONE_BYTES else 1
 
     def share(at: Block, index: tirx.Expr) -> None:
-        for filter in filters:
+        for filter in kernel.filters:
             stage_filter(at, filter, index, shares)
+        at.loop("image", images, lambda inner, image: fringe(inner, image, index))
+
+    def fringe(at: Block, image: tirx.Expr, index: tirx.Expr) -> None:
+        zero_fringe(at, kernel.stages[-1], kernel.output, image, kernel.lanes, index, shares)
 
     kind = tirx.ForKind.PARALLEL if shares > 1 else tirx.ForKind.SERIAL
     block.loop("share", shares, share, part="filter cache read, all convs", kind=kind)

@@ -37,8 +37,13 @@ def packed_address(stage: Stage, image: Number, lanes: int) -> Address:
     return address
 
 
-def zero_fringe(block: Block, stage: Stage, output: tirx.Buffer, image: Number, lanes: int) -> None:
-    """Zero what no tile writes: rows below, columns to the right, vectors without a channel."""
+def zero_fringe(
+    block: Block, stage: Stage, output: tirx.Buffer, image: Number, lanes: int, share: Number, shares: int
+) -> None:
+    """Zero what no tile writes: rows below, columns to the right, vectors without a channel.
+
+    Of each of these three, the `share`-th part of `shares`, by rows.
+    """
     address = packed_address(stage, image, lanes)
     height, width = stage.out_size
     rows, columns = -(-height // ROW_BLOCK) * ROW_BLOCK, -(-width // COLUMN_BLOCK) * COLUMN_BLOCK
@@ -58,7 +63,11 @@ def zero_fringe(block: Block, stage: Stage, output: tirx.Buffer, image: Number, 
                 ),
             )
 
-        block.loop("row", last_row - first_row, pixels, part="fringe of the output")
+        rows = last_row - first_row
+        if rows and last_column > first_column and stored > first_vector:
+            first, end = (tirx.floordiv(edge * rows, int32(shares)) for edge in (share, share + 1))
+            row_of = block.bind("first", first)
+            block.loop("row", end - first, lambda at, row: pixels(at, row + row_of), part="fringe of the output")
 
     area(height, 0, 0, rows, columns)
     area(0, width, 0, height, columns)
