@@ -18,6 +18,9 @@ from tvm.ir import Call, Op
 
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
+Guards = list[tuple[tirx.Var, tirx.Expr]]
+"""Variables that stand for conditions."""
+
 
 def guards_to_statements(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """Rewrite every store of a lowered function (no blocks)."""
@@ -49,6 +52,33 @@ def _is_conditional(value: tirx.Expr) -> bool:
 def _is_zero(value: tirx.Expr) -> bool:
     """Whether adding a value changes nothing."""
     return isinstance(value, (tirx.IntImm, tirx.FloatImm)) and value.value == 0
+
+
+def without_guards(func: tirx.PrimFunc) -> tuple[tirx.PrimFunc, Guards]:
+    """The function as if any guard of a value could hold whenever it is asked, and what they were.
+
+    before:  sums[i] = sums[i] + if_then_else(8 <= row, product, 0)
+    after:   sums[i] = sums[i] + if_then_else(guard, product, 0)
+    """
+    guards: Guards = []
+
+    def hide(call: Call) -> tirx.Expr:
+        if not _is_conditional(call):
+            return call
+        condition, *values = call.args
+        guards.append((tirx.Var("guard", "bool"), condition))
+        return tirx.if_then_else(guards[-1][0], *values)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (Call, hide))), guards
+
+
+def with_guards(func: tirx.PrimFunc, guards: Guards) -> tirx.PrimFunc:
+    """Undo `without_guards`."""
+
+    def show(variable: tirx.Var) -> tirx.Expr:
+        return next((condition for guard, condition in guards if guard.same_as(variable)), variable)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Var, show)))
 
 
 def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:

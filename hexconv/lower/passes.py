@@ -6,7 +6,7 @@ import tvm
 from tvm import s_tir, tirx
 
 from hexconv.lower.bounds import keep_inside
-from hexconv.lower.guards import guards_to_statements, hoist_guards
+from hexconv.lower.guards import guards_to_statements, hoist_guards, with_guards, without_guards
 from hexconv.lower.overlap import overlap
 from hexconv.lower.rings import allocate_outside, fold
 
@@ -14,10 +14,12 @@ from hexconv.lower.rings import allocate_outside, fold
 def compact(module: tvm.IRModule) -> tvm.IRModule:
     """Allocate each cache where it is used, in the size of the region that is used there.
 
-    CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
+    CompactBufferAllocation runs three times. Its first result is an upper bound that can be far too large where a guard
     (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer
     loops that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the
-    outer loops are gone from them, and the second run finds the exact size.
+    outer loops are gone from them, and the second run finds the exact size. But where a guard of a value fails in all
+    of a step, as in a block row of padding, the region that TVM derives from it lies outside of what is used; a last
+    run doesn't see these guards. Every run can only make caches smaller.
     """
     sequence = [
         s_tir.transform.LowerInitBlock(),
@@ -29,7 +31,14 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.StmtSimplify(),
     ]
-    return tvm.ir.transform.Sequential(sequence)(module)
+    return s_tir.transform.StmtSimplify()(_compact_unguarded(tvm.ir.transform.Sequential(sequence)(module)))
+
+
+def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
+    """CompactBufferAllocation on a function whose guards of values it doesn't know."""
+    main, guards = without_guards(module["main"])
+    compacted = s_tir.transform.CompactBufferAllocation()(tvm.IRModule({"main": main}))
+    return tvm.IRModule({"main": with_guards(compacted["main"], guards)})
 
 
 def unblock(module: tvm.IRModule) -> tvm.IRModule:

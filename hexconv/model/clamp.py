@@ -1,7 +1,7 @@
 """Relu and Clip as the range that they leave a value, one after the other."""
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan
 
 from hexconv.model.graph import Graph, Node
 from hexconv.model.refused import Refused
@@ -49,10 +49,16 @@ def _bound(graph: Graph, node: Node, index: int, attribute: str, default: float)
     """A bound of Clip: an input since opset 11, an attribute before."""
     name = node.input(index)
     if not name:
-        return float(node.attributes.get(attribute, default))
+        return _number(float(node.attributes.get(attribute, default)))
     if not graph.is_constant(name):
         raise Refused(f"the bound {name} depends on the model's input")
     value = graph.value(name)
     if value.size != 1:
         raise Refused(f"{value.size} bounds")
-    return float(value.reshape(()))
+    return _number(float(value.reshape(())))
+
+
+def _number(bound: float) -> float:
+    if isnan(bound):
+        raise Refused("a bound that is no number")
+    return bound

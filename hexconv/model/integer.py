@@ -39,12 +39,20 @@ class IntegerWeights:
     bias_scale: float | None = None
 
     def folded(self, graph: Graph) -> Folded:
-        """A float bias is rounded to the nearest unit of the sums."""
+        """A float bias is rounded to the nearest unit of the sums.
+
+        Raises:
+            Refused: part of the bias is no finite number of them.
+        """
         filter = (graph.value(self.filter).astype(np.int32) + self.offset).astype(self.dtype)
         if not self.bias:
             return Folded(filter, None)
-        bias = graph.value(self.bias)
-        units = bias if self.bias_scale is None else np.rint(bias.astype(np.float64) / self.bias_scale)
+        units = graph.value(self.bias)
+        if self.bias_scale is not None:
+            with np.errstate(all="ignore"):
+                units = np.rint(units.astype(np.float64) / self.bias_scale)
+        if lost := int(np.sum(~np.isfinite(units))):
+            raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
         return Folded(filter, np.clip(units, -(2**31), 2**31 - 1).astype(np.int32))
 
 

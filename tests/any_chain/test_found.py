@@ -31,6 +31,14 @@ FOUND = {
             Conv2d(out_channels=3, kernel=(2, 2), stride=(3, 3), padding=Padding(top=3, left=5), bias=True),
         ),
     ),
+    # The second conv's first block row is all padding: the guard that says so led TVM to rows that no step reads.
+    "padding-first": Chain(
+        input=(1, 7, 1, 1),
+        conv=(
+            Conv2d(out_channels=1, kernel=(4, 1), stride=(2, 1), dilation=(2, 1), padding=Padding(top=3, bottom=3)),
+            Conv2d(out_channels=1, kernel=(6, 1), stride=(3, 1), dilation=(3, 1), padding=Padding(top=8, bottom=4)),
+        ),
+    ),
     # An output of 8 bits in the memory of 32-bit sums, printed in a form that doesn't parse.
     "retyped": Chain(
         input=(1, 8, 8, 22),

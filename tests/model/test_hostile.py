@@ -78,6 +78,26 @@ def test_weights_that_fold_to_no_numbers_are_one_line(
     assert exit_code(["import", str(path), "-o", str(tmp_path / "out")]) == 0
 
 
+@pytest.mark.parametrize("number", [0, -1, np.nan, np.inf, 1e-45, 3e38])
+def test_scales_and_bounds_that_are_no_use_are_told(number: float, tmp_path: Path, capsys: Capture) -> None:
+    """Accepted, not taken, or refused in a line; a warning of numpy's is an error here."""
+    net = Quantised("q", (1, 4, 6, 6), "uint8")
+    x = net.qlinear("image", (4, 4, 3, 3), (3, 128, 5), pads=[1, 1, 1, 1])
+    y = net.node("Clip", [net.qdq(x, (4, 4, 3, 3), 5, "float32"), net.scale(0), net.scale(6)])
+    whole = net.model(net.quantize(y, 0.05, 0)).SerializeToString()
+    floats = [i for i, tensor in enumerate(net.initializers) if tensor.data_type == onnx.TensorProto.FLOAT]
+    assert len(floats) == 9
+    for place in floats:
+        model = onnx.load_from_string(whole)
+        constant = model.graph.initializer[place]
+        values = np.full_like(numpy_helper.to_array(constant), number)
+        constant.CopyFrom(numpy_helper.from_array(values, constant.name))
+        path = tmp_path / "m.onnx"
+        path.write_bytes(model.SerializeToString())
+        code = exit_code(["import", str(path), "-o", str(tmp_path / f"out{place}"), "--weights"])
+        assert code in (0, 1) or capsys.readouterr().err.count("\n") == 1
+
+
 def test_what_is_no_file_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     assert "No such file" in refusal(tmp_path / "none.onnx", capsys)
     (tmp_path / "folder").mkdir()
