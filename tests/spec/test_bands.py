@@ -3,7 +3,7 @@
 from itertools import pairwise
 from math import prod
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from hexconv.analyze.seams import computed_rows, seam_rows
@@ -93,6 +93,29 @@ def test_first_stripes_make_as_many_rows_of_the_last_intermediate(chain: Chain, 
     assert first == [min(max(first), len(rows)) for rows in own]
 
 
+def test_rows_ahead_leave_the_bands_above_their_first_stripes() -> None:
+    """A row of the output is worth many of the intermediates here."""
+    convs = [Conv2d(out_channels=channels, kernel=(rows, 1)) for channels, rows in ((1, 1), (31, 3), (99, 2))]
+    chain = Chain(input=(1, 97, 1, 3), conv=tuple(convs))
+    bands = balanced_edges(chain, 5, STRIPE_ROWS)
+    assert all(bands.ahead[1:])
+    for above, rows in zip(bands.all, made(chain, bands), strict=True):
+        ends = first_stripe_ends(chain, above, STRIPE_ROWS)[1:]
+        assert all(end <= tensor.stop for end, tensor in zip(ends, rows, strict=True))
+    assert seam_rows(chain, Plan(kernel="host", threads=5))
+
+
+UNREAD = Chain(
+    input=(1, 154, 1, 3),
+    conv=(
+        Conv2d(out_channels=4, kernel=(2, 1), stride=(2, 1)),
+        Conv2d(out_channels=1, kernel=(3, 1), stride=(2, 1), padding=Padding(top=1)),
+    ),
+)
+"""Nothing reads the last row of the intermediate."""
+
+
+@example(UNREAD, 4)
 @given(tall_chains(), st.integers(2, 8))
 def test_rows_that_are_handed_up_are_computed_once(chain: Chain, count: int) -> None:
     plan = Plan(kernel="host", threads=count)
