@@ -87,9 +87,9 @@ def _rows_of_band(chain: Chain, stripe_rows: int, band: Band, cut: list[int]) ->
             below = (own_end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
             above = begin * conv.stride[0] - conv.padding.top
             if start == band.first and 0 < tensor == len(chain.conv) - 1:
-                above, below = above - band.ahead, below + band.behind
+                above -= band.ahead  # rows behind are made sooner, not more
             begin = max(ended[tensor], above)
-            ended[tensor] = max(min(below, chain.shapes[tensor][1]), ended[tensor])
+            ended[tensor] = max(min(below, chain.shapes[tensor][1]), 0)
             own_end = min(ended[tensor], cut[tensor]) if tensor else ended[tensor]
             rows[tensor] += max(own_end - begin, 0)
     return rows

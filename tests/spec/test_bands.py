@@ -81,6 +81,7 @@ def test_rows_of_the_last_intermediate_even_out_what_rows_of_the_output_leave() 
     chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
     bands = balanced_edges(chain, 2, STRIPE_ROWS)
     assert [[len(rows) for rows in band] for band in made(chain, bands)] == [[30, 31], [32, 29]]
+    assert seam_rows(chain, Plan(kernel="host", threads=2)) == {1: 3}  # two that are read again, and the one ahead
 
 
 @given(tall_chains(most_convs=2), st.integers(2, 8))
