@@ -21,6 +21,7 @@ from hexconv.schedule.host.bands import Bands
 from hexconv.schedule.host.chain import ALONE_BYTES
 from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
+from hexconv.spec.bands import edge_rows
 from hexconv.spec.registers import ELEMENT_BYTES, SETS, split_evenly, tile_shape
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
@@ -113,6 +114,7 @@ def test_bands_that_hand_rows_up_compute_each_row_once(height: int, count: int, 
     for tensor in (1, 2):
         cuts = [int(Analyzer().simplify(bands.cut(tensor, int32(band)))) for band in range(bands.count)]
         edges = [bands.edge(tensor, band) for band in range(bands.count)]
+        assert edges == [edge_rows(chain, band.first, band.ahead)[tensor] for band in bands.edges.all]
         assert cuts == [*edges[1:], chain.shapes[tensor][1]]
         assert all(edge < cut for edge, cut in zip(edges, cuts, strict=True))
 
