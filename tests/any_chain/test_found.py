@@ -39,6 +39,8 @@ FOUND = {
             Conv2d(out_channels=1, kernel=(6, 1), stride=(3, 1), dilation=(3, 1), padding=Padding(top=8, bottom=4)),
         ),
     ),
+    # A copy for every pixel: more under way at a time than the copy engine kept.
+    "many-copies": Chain(input=(2, 400, 400, 1), conv=(Conv2d(out_channels=1, stride=(3, 3)),)),
     # An output of 8 bits in the memory of 32-bit sums, printed in a form that doesn't parse.
     "retyped": Chain(
         input=(1, 8, 8, 22),
@@ -49,7 +51,11 @@ FOUND = {
         ),
     ),
 }
-PLANS = {"in-vtcm": Plan(storage="vtcm"), "retyped": Plan(k_split=4)}
+PLANS = {
+    "in-vtcm": Plan(storage="vtcm"),
+    "many-copies": Plan(h_split=17, order="h_outer", buffering="double"),
+    "retyped": Plan(k_split=4),
+}
 
 
 def found(name: str) -> Case:

@@ -14,7 +14,12 @@
 #include "counters.h"
 
 enum { POISON_EVEN = 0xCC, POISON_ODD = 0xFF }; /* as in image.h */
-enum { MAX_PIECES = 1 << 17, NONE = -1 };
+#ifdef __hexagon__
+enum { MAX_PIECES = 1 << 17 };
+#else
+enum { MAX_PIECES = 1 << 22 }; /* a host has memory for more, and takes none until they are used */
+#endif
+enum { NONE = -1 };
 enum { CHANCES = 4 }; /* at random: one in four at each opportunity */
 
 struct piece {
