@@ -168,7 +168,22 @@ def test_memories_reorder(desc):
 
 @pytest.mark.parametrize(
     "tag",
-    ["", "abd", "aab", "aBcd", "abcd16b", "aBcd0b", "aBcd16", "nchx", "16b", "aBcd16B", "aBcd16e", "NCHW"],
+    [
+        "",
+        "abd",
+        "aab",
+        "aBcd",
+        "abcd16b",
+        "aBcd0b",
+        "aBcd16",
+        "nchx",
+        "16b",
+        "aBcd16B",
+        "aBcd16e",
+        "NCHW",
+        "nC0w16c",
+        "nchW16d",
+    ],
 )
 def test_a_bad_tag_is_refused(tag):
     with pytest.raises(DescriptorError, match="format tag"):

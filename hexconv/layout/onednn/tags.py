@@ -102,8 +102,10 @@ def canonical(name: str) -> str:
     """
     if name in MISNAMED:
         return MISNAMED[name]
-    outer, _ = split(name)
+    outer, blocks = split(name)
     used = sorted(outer.lower())
+    if strange := [letter for _, letter in _BLOCK.findall(blocks) if letter not in used]:
+        raise _no_tag(name, f"a block of {strange[0]}, which is none of its letters {outer}")
     if used == list(LETTERS[: len(used)]):
         return name
     domain = next((domain for domain in DOMAINS if sorted(domain) == used), None)
