@@ -136,8 +136,9 @@ def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
 
 def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int, ...]:
     """How many rows the first stripe of each makes fewer than that of another, or as many as the next band leaves."""
-    if len(chain.conv) == 1 or not bands.are_all_wide:
-        return bands.behind
+    last = chain.conv[-1]
+    if len(chain.conv) == 1 or last.reach[0] < last.stride[0] or not bands.are_all_wide:
+        return bands.behind  # what a stride steps over is not made at all
     edges = [edge_rows(chain, band.first, band.ahead) for band in bands.all]
     made = [
         first_stripe_ends(chain, band, stripe_rows)[-2] - edge[-2] for band, edge in zip(bands.all, edges, strict=True)

@@ -41,6 +41,22 @@ FOUND = {
     ),
     # A copy for every pixel: more under way at a time than the copy engine kept.
     "many-copies": Chain(input=(2, 400, 400, 1), conv=(Conv2d(out_channels=1, stride=(3, 3)),)),
+    # The last stride steps over rows: those that a band made early to even out with others, nothing ever read.
+    "rows-stepped-over": Chain(
+        input=(1, 115, 44, 1),
+        conv=(
+            Conv2d(out_channels=1, kernel=(3, 3), stride=(1, 3), dilation=(2, 2)),
+            Conv2d(out_channels=54, kernel=(1, 2), stride=(3, 1), dilation=(3, 1)),
+            Conv2d(
+                out_channels=32,
+                kernel=(4, 4),
+                stride=(3, 2),
+                dilation=(1, 2),
+                padding=Padding(top=1, left=3, bottom=2, right=3),
+            ),
+            Conv2d(out_channels=32, kernel=(1, 6), stride=(3, 2), dilation=(1, 2), padding=Padding(left=5, right=5)),
+        ),
+    ),
     # An output of 8 bits in the memory of 32-bit sums, printed in a form that doesn't parse.
     "retyped": Chain(
         input=(1, 8, 8, 22),
@@ -55,6 +71,7 @@ PLANS = {
     "in-vtcm": Plan(storage="vtcm"),
     "many-copies": Plan(h_split=17, order="h_outer", buffering="double"),
     "retyped": Plan(k_split=4),
+    "rows-stepped-over": Plan(kernel="host", threads=3, simd="avx2"),
 }
 
 
