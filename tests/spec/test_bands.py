@@ -1,5 +1,6 @@
 """Where the bands of an image begin: as much to compute for each as whole rows allow, each row once."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -104,6 +105,14 @@ def test_rows_ahead_leave_the_bands_above_their_first_stripes() -> None:
         ends = first_stripe_ends(chain, above, STRIPE_ROWS)[1:]
         assert all(end <= tensor.stop for end, tensor in zip(ends, rows, strict=True))
     assert seam_rows(chain, Plan(kernel="host", threads=5))
+
+
+@given(tall_chains(), st.integers(2, 8), st.integers(1, 3))
+def test_no_band_makes_early_what_the_last_stride_steps_over(chain: Chain, count: int, unread: int) -> None:
+    *convs, last = chain.conv
+    leaping = replace(last, stride=(last.kernel[0] + unread, 1))
+    bands = balanced_edges(replace(chain, conv=(*convs, leaping)), count, STRIPE_ROWS)
+    assert not any((*bands.ahead, *bands.behind))
 
 
 UNREAD = Chain(
