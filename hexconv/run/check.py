@@ -8,7 +8,7 @@ from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.run.runner import Array
 
-# |error| <= atol * max|reference| + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
+# |error| <= atol * max(max|reference|, magnitude) + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
 TOLERANCE = {"float32": (1e-4, 2e-5), "float16": (2e-3, 2e-3)}
 
 
@@ -29,13 +29,15 @@ class Check:
     fringe_is_zero: bool
 
 
-def check(output: Array, expected: Array, dtype: str) -> Check:
+def check(output: Array, expected: Array, dtype: str, magnitude: float) -> Check:
     """Judge a packed output.
 
     Args:
         output: NHWC8h8w32c, as the run left it.
         expected: logical NHWC.
         dtype: of the output.
+        magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
+            where all outputs are small because what they sum cancels. Integers are exact.
     """
     layout = packed(ACTIVATION_TAG, expected.shape)
     logical = layout.unpack(output)
@@ -44,7 +46,7 @@ def check(output: Array, expected: Array, dtype: str) -> Check:
     error = np.abs(logical.astype(np.float64) - expected.astype(np.float64))
     largest = float(np.max(np.abs(expected.astype(np.float64)), initial=0.0))
     rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
-    close = bool(np.all(error <= atol * largest + rtol * np.abs(expected.astype(np.float64))))
+    close = bool(np.all(error <= atol * max(largest, magnitude) + rtol * np.abs(expected.astype(np.float64))))
     max_abs_error = float(np.max(error, initial=0.0))
     return Check(
         close and fringe_is_zero, max_abs_error, max_abs_error / largest if largest else max_abs_error, fringe_is_zero

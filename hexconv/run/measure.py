@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hexconv.compute import reference
+from hexconv.compute import magnitude, reference
 from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import Overran, Unsupported
 from hexconv.layout import packed
@@ -89,8 +89,9 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     tensors = random_tensors(chain, seed)
     dtype = chain.output_dtype(len(chain.conv) - 1)
     measurement = runner.run(lowered.module, packed_arguments(chain, tensors), [(output_shape(chain), dtype)])
-    expected = reference(chain, tensors.image, tensors.filters, tensors.biases)
-    verdict = check(measurement.outputs[0], expected, dtype)
+    logical = (chain, tensors.image, tensors.filters, tensors.biases)
+    expected = reference(*logical)
+    verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)

@@ -1,0 +1,60 @@
+"""Verdicts on outputs: what passes, and what an error is judged by."""
+
+import numpy as np
+import pytest
+
+from hexconv.compute import magnitude, reference
+from hexconv.compute.stored import ACTIVATION_TAG
+from hexconv.layout import packed
+from hexconv.run.check import TOLERANCE, Check, check
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Chain, Conv2d
+
+SHAPE = (1, 3, 5, 7)
+
+
+def judged(values: np.ndarray, expected: np.ndarray, size: float = 0.0, dtype: str = "float32") -> Check:
+    """The verdict on logical values."""
+    return check(packed(ACTIVATION_TAG, expected.shape).pack(values), expected, dtype, size)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("largest", [1e-3, 1.0, 1e3])
+def test_errors_are_judged_by_the_larger_of_outputs_and_what_they_sum(dtype: str, largest: float) -> None:
+    expected = np.zeros(SHAPE)
+    expected[0, 1, 2, 3] = largest
+    for size in (0.0, 1.0):
+        allowed = TOLERANCE[dtype][1] * max(largest, size)
+        wrong = expected.copy()
+        wrong[0, 0, 0, 0] = 0.99 * allowed
+        assert judged(wrong, expected, size, dtype).passed
+        wrong[0, 0, 0, 0] = 1.01 * allowed
+        assert not judged(wrong, expected, size, dtype).passed
+
+
+def test_integers_are_exact_however_large_their_sums() -> None:
+    expected = np.ones(SHAPE, np.int32)
+    wrong = expected.copy()
+    wrong[0, 2, 4, 6] = 2
+    assert judged(expected, expected, 1e9, "int32").passed
+    assert not judged(wrong, expected, 1e9, "int32").passed
+
+
+def test_what_is_no_number_never_passes() -> None:
+    wrong = np.zeros(SHAPE)
+    wrong[0, 0, 0, 0] = np.nan
+    assert not judged(wrong, np.zeros(SHAPE), 1e9).passed
+
+
+@pytest.mark.parametrize("convs", [1, 2, 4])
+def test_the_magnitude_of_random_tensors_is_that_of_their_outputs(convs: int) -> None:
+    chain = Chain(input=(1, 9, 9, 16), conv=(Conv2d(out_channels=24, kernel=(2, 3), bias=True),) * convs)
+    tensors = random_tensors(chain)
+    logical = (chain, tensors.image, tensors.filters, tensors.biases)
+    assert 0.1 < magnitude(*logical) / np.std(reference(*logical)) < 10
+
+
+def test_no_value_behind_a_relu6_is_larger_than_6() -> None:
+    chain = Chain(input=(1, 4, 4, 8), conv=(Conv2d(out_channels=8, activation="relu6"),) * 2)
+    tensors = random_tensors(chain)
+    assert magnitude(chain, 1e6 * tensors.image, tensors.filters, tensors.biases) == 6.0
