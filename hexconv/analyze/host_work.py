@@ -52,7 +52,7 @@ def host_work(chain: Chain, plan: Plan) -> Work:
 def _loaded_in_place(chain: Chain, registers: Registers, rows: int) -> int:
     """Elements of one image that the first conv loads from the argument, for some rows of its output."""
     width, depth, vectors = chain.shapes[1][2], _depth(chain, 0), _vectors(chain, 0, registers)
-    groups = split_evenly(vectors, tile_shape(registers, width, vectors, depth).vectors)
+    groups = split_evenly(vectors, tile_shape(registers, width, vectors).vectors)
     return rows * width * depth * sum(count for count, _ in groups)
 
 

@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
     print(f"\nint16 ({LIMIT // 2} is the limit, {LIMIT // 4} with int16 filters)\n{_shown(wide)}")
     sets = ("avx512", "avx2") if registers_of("auto") == registers_of("avx512") else ("avx2",)
     times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets for path in options.host])
-    print(f"\nthis machine, float32, medians of {host.ROUNDS} turns of {host.TIMED_RUNS} runs")
+    print(f"\nthis machine, float32, medians of {host.PROCESSES} times {host.ROUNDS} turns of {host.TIMED_RUNS} runs")
     print(times.drop(columns=["passed"]).to_string(index=False))
     options.reports.mkdir(parents=True, exist_ok=True)
     narrow.to_csv(options.reports / "hvx.csv", index=False)

@@ -20,7 +20,6 @@ MULTIPLY_ADD_CYCLES = (
 MOST_VECTORS = 4
 BROADCASTS = 1  # registers for activations
 ELEMENT_BYTES = 4
-RESIDENT_BYTES = 16 * 1024  # of a filter: half of the smallest first-level cache that AVX2 came with
 
 Tiles = Sequence[tuple[int, int, int]]
 """(how many, pixels, vectors)."""
@@ -58,22 +57,21 @@ class TileShape:
     vectors: int
 
 
-def tile_shape(registers: Registers, columns: int, vectors: int, depth: int) -> TileShape:
-    """The tile for rows of `columns` pixels of `vectors` vectors, each the sum of `depth` products.
+def tile_shape(registers: Registers, columns: int, vectors: int) -> TileShape:
+    """The tile for rows of `columns` pixels of `vectors` vectors.
 
     The one that takes the fewest cycles: what multiply-adds, loads and the latency of a sum each need per product, the
-    longest of them. Of these, one whose filter stays in the first-level cache from tile to tile; then the one with the
-    fewest loads.
+    longest of them. Of these, the one with the fewest loads. Where the filter lies doesn't matter: read from first to
+    last vector, it arrives from the second-level cache as fast as from the first.
 
     >>> zmm, ymm = Registers(16, 32), Registers(8, 16)
-    >>> tile_shape(zmm, 64, 8, 128), tile_shape(zmm, 62, 8, 1152), tile_shape(ymm, 60, 16, 1152)
-    (TileShape(pixels=13, vectors=2), TileShape(pixels=6, vectors=4), TileShape(pixels=6, vectors=2))
+    >>> tile_shape(zmm, 64, 8), tile_shape(ymm, 60, 16)
+    (TileShape(pixels=6, vectors=4), TileShape(pixels=6, vectors=2))
     """
 
-    def cost(shape: TileShape) -> tuple[float, bool, int]:
-        filter_bytes = depth * shape.vectors * registers.lanes * ELEMENT_BYTES
+    def cost(shape: TileShape) -> tuple[float, int]:
         tiles = _tiles(shape, columns, vectors)
-        return _cycles(tiles), filter_bytes > RESIDENT_BYTES, _loads(tiles)
+        return _cycles(tiles), _loads(tiles)
 
     return min((_shape(registers, columns, most) for most in range(1, min(vectors, MOST_VECTORS) + 1)), key=cost)
 

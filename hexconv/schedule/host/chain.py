@@ -23,7 +23,7 @@ from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of, tile_shape
 
-ALONE_BYTES = 256 * 1024
+ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
 
 
@@ -72,7 +72,7 @@ def _prepare(
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
         cache = allocate(block, f"filter{number}_cache", cache_elements(stage))
         vectors = math.ceil(stage.out_channels / registers.lanes)
-        shape = tile_shape(registers, stage.out_size[1], vectors, stage.taps * stage.in_channels)
+        shape = tile_shape(registers, stage.out_size[1], vectors)
         filters.append(Filter(stage, registers, shape, packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
 
