@@ -20,7 +20,8 @@ from hexconv.analyze.host import has_input_cache
 from hexconv.analyze.needed import Work
 from hexconv.analyze.seams import computed_rows
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.registers import Registers, registers_of, split_evenly, tile_shape
+from hexconv.spec.registers import Registers, registers_of
+from hexconv.spec.tiles import split_evenly, tiling
 
 WORD = 4
 """Input channels that lie together in a packed filter."""
@@ -51,8 +52,8 @@ def host_work(chain: Chain, plan: Plan) -> Work:
 
 def _loaded_in_place(chain: Chain, registers: Registers, rows: int) -> int:
     """Elements of one image that the first conv loads from the argument, for some rows of its output."""
-    width, depth, vectors = chain.shapes[1][2], _depth(chain, 0), _vectors(chain, 0, registers)
-    groups = split_evenly(vectors, tile_shape(registers, width, vectors).vectors)
+    (_, height, width, _), depth, vectors = chain.shapes[1], _depth(chain, 0), _vectors(chain, 0, registers)
+    groups = split_evenly(vectors, tiling(registers, height, width, vectors).vectors)
     return rows * width * depth * sum(count for count, _ in groups)
 
 

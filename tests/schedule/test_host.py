@@ -1,6 +1,7 @@
 """The host kernels: numpy's answer, no access outside of a buffer, the caches that were predicted."""
 
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from hexconv.schedule.host.chain import ALONE_BYTES
 from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
 from hexconv.spec.bands import edge_rows
-from hexconv.spec.registers import ELEMENT_BYTES, SETS, split_evenly, tile_shape
+from hexconv.spec.registers import ELEMENT_BYTES, SETS
+from hexconv.spec.tiles import tiling
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
 
@@ -148,6 +150,18 @@ def test_a_listing_parses_back(case: Case) -> None:
     tvm.ir.assert_structural_equal(tvm.script.from_source(annotated_tir(case, lowered, "")), lowered.module)
 
 
+@pytest.mark.parametrize(("columns", "stride"), [(1, (1, 1)), (7, (1, 1)), (14, (2, 3))])
+def test_rows_that_are_cut_together_are_numpys(columns: int, stride: tuple[int, int]) -> None:
+    down, right = stride
+    first = Conv2d(out_channels=24, kernel=(2, 3), stride=stride, dilation=(2, 1), bias=True)
+    chain = Chain(input=(1, 31 * down, (columns - 1) * right + 3, 5), conv=(first, Conv2d(out_channels=40)))
+    assert all(tiling(SETS["avx2"], *shape[1:3], ceil(shape[3] / 8)).rows > 1 for shape in chain.shapes[1:])
+    case = Case("together", chain, Plan(kernel="host", simd="avx2", threads=2))
+    check = run_case(case, lower_case(case), Host()).check
+    assert check.passed
+    assert check.fringe_is_zero
+
+
 @pytest.mark.parametrize("simd", ["avx2", "avx512"])
 def test_sums_stay_in_registers(simd: str) -> None:
     case = Case("registers", Chain(input=(1, 16, 64, 64), conv=(SAME, SAME)), Plan(kernel="host", simd=simd))
@@ -161,18 +175,6 @@ def test_sums_stay_in_registers(simd: str) -> None:
     inner = [body[one:other] for one, other in pairwise(multiplies) if other - one < 8]
     inside = [line for lines in inner for line in lines]
     assert not [line for line in inside if "(%rsp)" in line and name in line]
-
-
-@given(st.integers(1, 300), st.integers(1, 64), st.sampled_from(sorted(SETS)))
-def test_tiles_fit_the_registers_and_split_evenly(columns: int, vectors: int, simd: str) -> None:
-    registers = SETS[simd]
-    shape = tile_shape(registers, columns, vectors)
-    assert shape.pixels * shape.vectors + shape.vectors + 1 <= registers.count
-    parts = split_evenly(columns, shape.pixels)
-    assert sum(count * size for count, size in parts) == columns
-    sizes = [size for _, size in parts]
-    assert max(sizes) <= shape.pixels
-    assert max(sizes) - min(sizes) <= 1
 
 
 def test_what_the_host_kernel_does_not_serve_gets_the_plain_one_and_the_listing_says_why() -> None:

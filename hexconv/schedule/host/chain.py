@@ -21,7 +21,8 @@ from hexconv.schedule.host.output import zero_fringe
 from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of, tile_shape
+from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of
+from hexconv.spec.tiles import tiling
 
 ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
@@ -72,8 +73,7 @@ def _prepare(
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
         cache = allocate(block, f"filter{number}_cache", cache_elements(stage))
         vectors = math.ceil(stage.out_channels / registers.lanes)
-        shape = tile_shape(registers, stage.out_size[1], vectors)
-        filters.append(Filter(stage, registers, shape, packed, cache))
+        filters.append(Filter(stage, registers, tiling(registers, *stage.out_size, vectors), packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")

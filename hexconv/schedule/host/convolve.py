@@ -1,6 +1,6 @@
 """One conv over a range of rows: group by group of output channels, row by row, tile by tile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -10,7 +10,6 @@ from hexconv.schedule.host import vector
 from hexconv.schedule.host.filters import Filter, Group
 from hexconv.schedule.host.stage import Lines
 from hexconv.schedule.host.tile import Operands, Tile, allocate_tile, reduce, start
-from hexconv.spec.registers import split_evenly
 
 Address = Callable[[Number, Number, Number], Number]
 """(row, column, vector of channels) -> element of the target."""
@@ -53,7 +52,7 @@ class Conv:
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tiles of a row for one group of channels: `count` of `pixels` pixels from column `first` on.
+    """Tiles beside each other for one group of channels: `count` from column `first` on.
 
     Attributes:
         conv: what to compute.
@@ -91,34 +90,73 @@ def _repeat(block: Block, conv: Conv, group: Group, count: int, begin: Number, e
 
 
 def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: int, begin: Number, end: Number) -> None:
-    """All rows of one group of channels."""
-    lanes, first, all_tiles = conv.filter.registers.lanes, 0, []
-    for count, pixels in split_evenly(conv.filter.stage.out_size[1], conv.filter.shape.pixels):
-        tile = allocate_tile(block, pixels, group.vectors, lanes)
-        all_tiles.append(Tiles(conv, group, number, last_lanes, first, count, tile))
+    """All rows of one group of channels: as many as there are together, then those that are left."""
+    tiling, rows = conv.filter.tiling, end - begin
+
+    def tiles(first: int, count: int, rows: int, columns: int) -> Tiles:
+        tile = allocate_tile(block, rows, columns, group.vectors, conv.filter.registers.lanes)
+        return Tiles(conv, group, number, last_lanes, first, count, tile)
+
+    alone, first = [], 0
+    for count, pixels in tiling.alone:
+        alone.append(tiles(first, count, 1, pixels))
         first += count * pixels
+    if tiling.rows > 1:
+        whole = tiles(0, tiling.whole, 1, tiling.pixels)
+        tall = tiles(tiling.whole * tiling.pixels, tiling.tall, tiling.rows, tiling.tall_columns)
+        together = block.bind("together", tirx.floordiv(rows, int32(tiling.rows)))
+        _rows_together(block, whole, tall, begin, together)
+        begin = block.bind("begin", begin + together * tiling.rows)
+        rows = end - begin
+    _rows_alone(block, alone, begin, rows)
+
+
+def _rows_alone(block: Block, all_tiles: Sequence[Tiles], begin: Number, rows: Number) -> None:
+    """So many rows from `begin` on, each in tiles of its own."""
 
     def row(at: Block, index: tirx.Expr) -> None:
         y = at.bind("y", index + begin)
         for tiles in all_tiles:
-            at.loop("tile", tiles.count, lambda inner, place, tiles=tiles: _tile(inner, tiles, y, place))
+            _beside(at, tiles, y)
 
-    pixels = " and ".join(str(tiles.tile.pixels) for tiles in all_tiles)
-    what = f"{conv.name}: tiles of {pixels} pixels by {group.vectors * lanes} channels"
-    block.loop("row", end - begin, row, part=what)
+    block.loop("row", rows, row, part=_what(*all_tiles))
+
+
+def _rows_together(block: Block, whole: Tiles, tall: Tiles, begin: Number, groups: Number) -> None:
+    """So many groups of rows from `begin` on: whole tiles in each row, and what is left of them in tiles of all."""
+    rows = tall.conv.filter.tiling.rows
+
+    def several(at: Block, index: tirx.Expr) -> None:
+        y = at.bind("y", index * rows + begin)
+        at.loop("row", rows, lambda inner, row: _beside(inner, whole, inner.bind("y", y + row)))
+        _beside(at, tall, y)
+
+    block.loop("rows", groups, several, part=f"{_what(whole, tall)} and {rows} rows")
+
+
+def _beside(block: Block, tiles: Tiles, y: tirx.Expr) -> None:
+    """Tiles from row `y` on."""
+    block.loop("tile", tiles.count, lambda inner, place: _tile(inner, tiles, y, place))
+
+
+def _what(*all_tiles: Tiles) -> str:
+    """What a listing says of a loop over these."""
+    tiles = all_tiles[0]
+    pixels = " and ".join(str(tiles.tile.columns) for tiles in all_tiles if tiles.count)
+    return f"{tiles.conv.name}: tiles of {pixels} pixels by {tiles.group.vectors * tiles.tile.lanes} channels"
 
 
 def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
     """Start, reduce, store."""
     conv, tile = tiles.conv, tiles.tile
-    x = block.bind("x", place * tile.pixels + tiles.first)
+    x = block.bind("x", place * tile.columns + tiles.first)
     start(block, tile, lambda part: _initial(block, tiles, part))
     origin = block.bind("origin", conv.origin(y, x))
     first_filter = conv.filter.first_element(tiles.group, tiles.number)
     reduce(block, tile, Operands(conv.source, conv.lines, origin, conv.filter, first_filter))
     for part in range(tile.vectors):
-        for pixel in range(tile.pixels):
-            element = conv.address(y, x + pixel, tiles.group.vector(tiles.number, part))
+        for pixel, (row, column) in enumerate(tile.places):
+            element = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
             vector.store(block, conv.target, element, _result(tiles, pixel, part), tile.lanes)
 
 

@@ -15,7 +15,8 @@ from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.registers import Registers, TileShape, split_evenly
+from hexconv.spec.registers import Registers
+from hexconv.spec.tiles import Tiling, split_evenly
 
 WORD = 4  # input channels that lie together in the packed filter
 BLOCK_ELEMENTS = CHANNEL_BLOCK * CHANNEL_BLOCK
@@ -40,7 +41,7 @@ class Filter:
 
     stage: Stage
     registers: Registers
-    shape: TileShape
+    tiling: Tiling
     packed: tirx.Buffer
     cache: tirx.Buffer
 
@@ -53,7 +54,7 @@ class Filter:
     def groups(self) -> tuple[Group, ...]:
         """As many vectors at a time as a tile has, or nearly."""
         groups, first = [], 0
-        for count, vectors in split_evenly(self.vectors, self.shape.vectors):
+        for count, vectors in split_evenly(self.vectors, self.tiling.vectors):
             groups.append(Group(first, count, vectors))
             first += count * vectors
         return tuple(groups)

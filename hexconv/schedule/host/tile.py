@@ -22,15 +22,27 @@ UNROLL = 4
 
 @dataclass(frozen=True)
 class Tile:
-    """`sums[pixel][vector]`: buffers of one vector that LLVM keeps in registers."""
+    """`sums[pixel][vector]`: buffers of one vector that LLVM keeps in registers.
+
+    Attributes:
+        sums: pixels row by row.
+        columns: of the tile.
+        lanes: of a vector.
+    """
 
     sums: tuple[tuple[tirx.Buffer, ...], ...]
+    columns: int
     lanes: int
 
     @property
     def pixels(self) -> int:
-        """In a row."""
+        """In all its rows."""
         return len(self.sums)
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(row, column) of each pixel in the tile."""
+        return [divmod(pixel, self.columns) for pixel in range(self.pixels)]
 
     @property
     def vectors(self) -> int:
@@ -65,12 +77,13 @@ class Operands:
     first_filter: Number
 
 
-def allocate_tile(block: Block, pixels: int, vectors: int, lanes: int) -> Tile:
+def allocate_tile(block: Block, rows: int, columns: int, vectors: int, lanes: int) -> Tile:
     """The registers of a tile."""
     sums = tuple(
-        tuple(vector.register(block, f"{pixel}_{part}", lanes) for part in range(vectors)) for pixel in range(pixels)
+        tuple(vector.register(block, f"{pixel}_{part}", lanes) for part in range(vectors))
+        for pixel in range(rows * columns)
     )
-    return Tile(sums, lanes)
+    return Tile(sums, columns, lanes)
 
 
 def start(block: Block, tile: Tile, first: Callable[[int], tirx.Expr]) -> None:
@@ -112,10 +125,11 @@ def _add_channel(
     block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weight: tirx.Expr, channel: Number
 ) -> None:
     """One input channel of one tap."""
-    apart = operands.filter.stage.stride[1] * operands.lines.pixel
+    down, right = operands.filter.stage.stride
     filters = _filters(block, tile, operands, weight + channel * (tile.vectors * tile.lanes))
-    for pixel in range(tile.pixels):
-        loaded = tirx.BufferLoad(operands.source, [element + channel + pixel * apart])
+    for pixel, (row, column) in enumerate(tile.places):
+        apart = row * down * operands.lines.row + column * right * operands.lines.pixel
+        loaded = tirx.BufferLoad(operands.source, [element + channel + apart])
         activation = block.bind("activation", vector.filled(loaded, tile.lanes), f"float32x{tile.lanes}")
         for part, weights in enumerate(filters):
             total = vector.multiply_add(activation, weights, tile.value(pixel, part), tile.lanes)
