@@ -95,7 +95,7 @@ def timed(case: Case, threads: int, simd: Simd) -> Row:
         "onednn nhwc": onednn.convs(case.chain, tensors.image, tensors.filters, dense=True),
         "onednn own layout": onednn.convs(case.chain, tensors.image, tensors.filters, dense=False),
     }
-    kernel = tvm.compile(lower_case(case).module, target=_target(simd))["main"]
+    kernel = tvm.compile(lower_case(case).module, target=target_of(simd))["main"]
     output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(case.chain, tensors)]
     runs: dict[str, Callable[[], object]] = {name: convs.run for name, convs in peers.items()}
@@ -157,7 +157,7 @@ def _figures(case: Case, milliseconds: dict[str, list[float]]) -> Row:
     }
 
 
-def _target(simd: Simd) -> Target:
+def target_of(simd: Simd) -> Target:
     """This machine, or what it has in common with the first machines of AVX2."""
     return TARGET if simd == "avx512" else Target({"kind": "llvm", "mcpu": "haswell"})
 

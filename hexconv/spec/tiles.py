@@ -128,10 +128,11 @@ def _loads(tiles: Tiles) -> int:
 
 def _cycles(tiles: Tiles) -> float:
     """Cycles per product."""
-    return sum(count * _tile_cycles(pixels, part) for count, pixels, part in tiles)
+    return sum(count * tile_cycles(pixels, part) for count, pixels, part in tiles)
 
 
-def _tile_cycles(pixels: int, vectors: int) -> float:
+def tile_cycles(pixels: int, vectors: int) -> float:
+    """Cycles of a tile for one product of each of its sums; `python -m hexconv.bench.tiles` measures them."""
     multiply_adds = pixels * vectors / MULTIPLY_ADDS_PER_CYCLE
     sums = (multiply_adds**NEARNESS + MULTIPLY_ADD_CYCLES**NEARNESS) ** (1 / NEARNESS)
     return max(sums, (pixels + vectors) / LOADS_PER_CYCLE)

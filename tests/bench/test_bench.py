@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.bench import halide, hexagon, host, onednn
+from hexconv.bench import halide, hexagon, host, onednn, tiles
 from hexconv.bench.halide.pipeline import check
 from hexconv.bench.halide.run import packed
 from hexconv.errors import ToolMissing, Unsupported
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.spec import Case, Chain, Conv2d
+from hexconv.spec.tiles import tile_cycles
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
@@ -73,3 +74,10 @@ def test_the_committed_listings_are_what_is_built(path: Path) -> None:
     case = Case.load(path)
     agreement = "as the closed form predicts"
     assert path.with_suffix(".tir").read_text() == annotated_tir(case, lower_case(case), agreement)
+
+
+def test_cycles_of_tiles_are_told_beside_the_first_ones() -> None:
+    first, other = tiles.rows("avx2", [(6, 2), (2, 2)], turns=1)
+    assert (first["measured"], first["ratio"]) == (first["rule"], 1.0)
+    assert other["rule"] == round(tile_cycles(2, 2), 2)
+    assert other["measured"] > 0

@@ -17,7 +17,8 @@ from tvm import tirx
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host.bands import Bands, NewRows, Progress
 from hexconv.schedule.host.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
-from hexconv.schedule.host.convolve import Conv, convolve
+from hexconv.schedule.host.conv import Conv
+from hexconv.schedule.host.convolve import convolve
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.output import cache_address, packed_address
 from hexconv.schedule.host.stage import Lines, Stage

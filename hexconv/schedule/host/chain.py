@@ -7,6 +7,7 @@ A stripe of every intermediate stays in the cache of its core.
 """
 
 import math
+from collections.abc import Callable
 
 from tvm import tirx
 
@@ -22,25 +23,29 @@ from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of
-from hexconv.spec.tiles import tiling
+from hexconv.spec.tiles import Tiling, tiling
+
+Cut = Callable[[Registers, int, int, int], Tiling]
+"""Registers, rows, columns and vectors of an output -> its tiles."""
 
 ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
 
 
-def chain_function(chain: Chain, plan: Plan) -> tirx.PrimFunc:
+def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling) -> tirx.PrimFunc:
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
         chain: of float32.
         plan: `h_split` blocks of 8 rows are a stripe, `threads` bands of stripes run side by side, `simd` says for
             which registers.
+        cut: how the outputs are cut into tiles.
     """
     stages = stages_of(chain)
     arguments = _arguments(chain, stages)
     bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
-    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd))
+    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut)
     _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
@@ -65,7 +70,7 @@ def _arguments(chain: Chain, stages: tuple[Stage, ...]) -> Arguments:
 
 
 def _prepare(
-    block: Block, bands: Bands, stages: tuple[Stage, ...], arguments: Arguments, registers: Registers
+    block: Block, bands: Bands, stages: tuple[Stage, ...], arguments: Arguments, registers: Registers, cut: Cut
 ) -> Kernel:
     """Allocate what all bands share, and fill the biases."""
     filters, biases = [], []
@@ -73,7 +78,7 @@ def _prepare(
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
         cache = allocate(block, f"filter{number}_cache", cache_elements(stage))
         vectors = math.ceil(stage.out_channels / registers.lanes)
-        filters.append(Filter(stage, registers, tiling(registers, *stage.out_size, vectors), packed, cache))
+        filters.append(Filter(stage, registers, cut(registers, *stage.out_size, vectors), packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")

@@ -7,7 +7,7 @@ from tvm import tirx
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.caches import Cache
-from hexconv.schedule.host.convolve import Address
+from hexconv.schedule.host.conv import Address
 from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 

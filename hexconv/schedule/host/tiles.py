@@ -1,0 +1,72 @@
+"""Tiles beside each other: where each lies, what its sums start from, what is stored of them."""
+
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.schedule.block import Block, Number
+from hexconv.schedule.host import vector
+from hexconv.schedule.host.conv import Conv
+from hexconv.schedule.host.filters import Group
+from hexconv.schedule.host.tile import Operands, Tile, reduce, start
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Tiles beside each other for one group of channels: `count` from column `first` on.
+
+    Attributes:
+        conv: what to compute.
+        group: of channels.
+        number: repetition of the group.
+        last_lanes: of the group's last vector, those that hold channels.
+        first: column.
+        count: of tiles.
+        tile: their registers.
+    """
+
+    conv: Conv
+    group: Group
+    number: Number
+    last_lanes: int
+    first: int
+    count: int
+    tile: Tile
+
+
+def beside(block: Block, tiles: Tiles, y: tirx.Expr) -> None:
+    """All of them, from row `y` on."""
+    block.loop("tile", tiles.count, lambda inner, place: _tile(inner, tiles, y, place))
+
+
+def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
+    """Start, reduce, store."""
+    conv, tile = tiles.conv, tiles.tile
+    x = block.bind("x", place * tile.columns + tiles.first)
+    start(block, tile, lambda part: _initial(block, tiles, part))
+    origin = block.bind("origin", conv.origin(y, x))
+    first_filter = conv.filter.first_element(tiles.group, tiles.number)
+    reduce(block, tile, Operands(conv.source, conv.lines, origin, conv.filter, first_filter))
+    for part in range(tile.vectors):
+        for pixel, (row, column) in enumerate(tile.places):
+            element = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
+            vector.store(block, conv.target, element, _result(tiles, pixel, part), tile.lanes)
+
+
+def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
+    """What the sums of a vector of channels start from."""
+    lanes = tiles.tile.lanes
+    if tiles.conv.bias is None:
+        return vector.filled(0, lanes)
+    loaded = vector.load(tiles.conv.bias, tiles.group.vector(tiles.number, part) * lanes, lanes)
+    return block.bind("bias", loaded, f"float32x{lanes}")
+
+
+def _result(tiles: Tiles, pixel: int, part: int) -> tirx.Expr:
+    """What is stored of one pixel."""
+    tile, conv = tiles.tile, tiles.conv
+    value, (low, high) = tile.value(pixel, part), conv.filter.stage.clamps
+    value = value if low is None else tirx.Max(value, vector.filled(low, tile.lanes))
+    value = value if high is None else tirx.Min(value, vector.filled(high, tile.lanes))
+    is_last = part == tile.vectors - 1
+    return vector.first_lanes(value, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else value
