@@ -25,6 +25,7 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
 from hexconv.spec.bands import edge_rows
 from hexconv.spec.registers import ELEMENT_BYTES, SETS
 from hexconv.spec.tiles import tiling
+from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
 
@@ -160,6 +161,17 @@ def test_rows_that_are_cut_together_are_numpys(columns: int, stride: tuple[int, 
     check = run_case(case, lower_case(case), Host()).check
     assert check.passed
     assert check.fringe_is_zero
+
+
+def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() -> None:
+    tall = Conv2d(out_channels=16, kernel=(7, 1), dilation=(3, 1))
+    chain = Chain(input=(1, 90, 14, 16), conv=(Conv2d(out_channels=16), tall))
+    plan = Plan(kernel="host", simd="avx2", threads=2)
+    assert tiling(SETS["avx2"], *chain.shapes[1][1:3], 2).rows > 1
+    bands = Bands.of(chain, stages_of(chain), 8, 2)
+    assert bands.hand_up
+    assert bands.seam_rows(1) > 8, "more than a stripe"
+    assert judge(Case("seam", chain, plan)).reasons == ()
 
 
 @pytest.mark.parametrize("simd", ["avx2", "avx512"])

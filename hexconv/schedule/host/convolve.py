@@ -9,6 +9,7 @@ from hexconv.schedule.host.conv import Conv
 from hexconv.schedule.host.filters import Group
 from hexconv.schedule.host.tile import allocate_tile
 from hexconv.schedule.host.tiles import Tiles, beside
+from hexconv.schedule.rows import larger
 
 
 def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
@@ -42,7 +43,8 @@ def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: i
     if tiling.rows > 1:
         whole = tiles(0, tiling.whole, 1, tiling.pixels)
         tall = tiles(tiling.whole * tiling.pixels, tiling.tall, tiling.rows, tiling.tall_columns)
-        together = block.bind("together", tirx.floordiv(rows, int32(tiling.rows)))
+        # `rows` is negative where the band below has made all that is new, and more
+        together = block.bind("together", tirx.floordiv(larger(rows, int32(0)), int32(tiling.rows)))
         _rows_together(block, whole, tall, begin, together)
         begin = block.bind("begin", begin + together * tiling.rows)
         rows = end - begin
