@@ -31,11 +31,12 @@ from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.check import check
 from hexconv.run.host import TARGET
-from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
-from hexconv.spec import Case
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
+from hexconv.spec import Case, Chain
 from hexconv.spec.plan import Simd
 
 Row = dict[str, Any]
+Run = Callable[[], object]
 
 ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
 """oneDNN's names."""
@@ -90,7 +91,7 @@ def _in_process(path: Path, threads: int, simd: Simd) -> Row:
     return json.loads(done.stdout)
 
 
-def timed(case: Case, threads: int, simd: Simd) -> Row:
+def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
     """The milliseconds of all runs in this process; its environment has to say the same of threads and registers."""
     case = replace(case, plan=replace(case.plan, threads=threads, simd=simd))
     tensors = random_tensors(case.chain)
@@ -98,15 +99,12 @@ def timed(case: Case, threads: int, simd: Simd) -> Row:
         "onednn nhwc": onednn.convs(case.chain, tensors.image, tensors.filters, dense=True),
         "onednn own layout": onednn.convs(case.chain, tensors.image, tensors.filters, dense=False),
     }
-    kernel = tvm.compile(lower_case(case).module, target=target_of(simd))["main"]
-    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
-    inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(case.chain, tensors)]
-    runs: dict[str, Callable[[], object]] = {name: convs.run for name, convs in peers.items()}
-    kernel(*inputs, output)
+    run, output = ready(case.chain, lower_case(case).module, simd, tensors)
+    run()
     _pin_main_thread()
-    turns = {"hexconv": lambda: kernel(*inputs, output), **runs}
-    in_turns(turns, WARMING_ROUNDS)
-    milliseconds = in_turns(turns)
+    runs: dict[str, Run] = {"hexconv": run, **{name: convs.run for name, convs in peers.items()}}
+    in_turns(runs, WARMING_ROUNDS)
+    milliseconds = in_turns(runs)
     logical = (case.chain, tensors.image, tensors.filters, tensors.biases)
     expected, order = reference(*logical), magnitude(*logical)
     layout = packed(ACTIVATION_TAG, expected.shape)
@@ -115,7 +113,15 @@ def timed(case: Case, threads: int, simd: Simd) -> Row:
     return {"milliseconds": milliseconds, "onednn": next(iter(peers.values())).version, "passed": passed}
 
 
-def in_turns(runs: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, list[float]]:
+def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
+    """A kernel built and with its arguments, and where its output goes."""
+    kernel = tvm.compile(module, target=_target(simd))["main"]
+    output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
+    inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(chain, tensors)]
+    return lambda: kernel(*inputs, output), output
+
+
+def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> dict[str, list[float]]:
     """Milliseconds of each: a turn each in every round, in an order that is turned round from one to the next.
 
     What a tool leaves behind would otherwise be the other's time: its idle threads on the cores (so each turn waits
@@ -140,7 +146,7 @@ def _pin_main_thread() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def _timed(run: Callable[[], object]) -> float:
+def _timed(run: Run) -> float:
     started = time.perf_counter()
     run()
     return (time.perf_counter() - started) * 1e3
@@ -162,7 +168,7 @@ def _figures(case: Case, milliseconds: dict[str, list[float]]) -> Row:
     }
 
 
-def target_of(simd: Simd) -> Target:
+def _target(simd: Simd) -> Target:
     """This machine, or what it has in common with the first machines of AVX2."""
     return TARGET if simd == "avx512" else Target({"kind": "llvm", "mcpu": "haswell"})
 
@@ -174,7 +180,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--simd", choices=sorted(ISAS), default="avx2")
     options = parser.parse_args(arguments)
-    print(json.dumps(timed(Case.load(options.case), options.threads, options.simd)))
+    print(json.dumps(milliseconds_of(Case.load(options.case), options.threads, options.simd)))
     return 0
 
 
