@@ -29,6 +29,7 @@ from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import RunFailed
 from hexconv.layout import packed
 from hexconv.lower import lower_case
+from hexconv.lower.host import compile_for_host
 from hexconv.run.check import check
 from hexconv.run.host import TARGET
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
@@ -115,7 +116,7 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
 
 def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
     """A kernel built and with its arguments, and where its output goes."""
-    kernel = tvm.compile(module, target=_target(simd))["main"]
+    kernel = compile_for_host(module, _target(simd))["main"]
     output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(chain, tensors)]
     return lambda: kernel(*inputs, output), output

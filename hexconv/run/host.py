@@ -13,6 +13,7 @@ from tvm.target import Target, codegen
 
 from hexconv.errors import RunFailed
 from hexconv.lower.engine import call_engine, needs_engine
+from hexconv.lower.host import compile_for_host
 from hexconv.lower.poison import poison_caches
 from hexconv.lower.vtcm import place_in_vtcm
 from hexconv.run.copies import ANY_MOMENT, Copies, counts_of
@@ -65,7 +66,7 @@ class Host:
 @lru_cache(maxsize=1)
 def _compiled(module: tvm.IRModule) -> tvm.runtime.Executable:
     """The kernel of a module; that of the last one is kept for a run with other copies or other tensors."""
-    return tvm.compile(place_in_vtcm(poison_caches(call_engine(module))), target=TARGET)
+    return compile_for_host(place_in_vtcm(poison_caches(call_engine(module))), TARGET)
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ def tiling(registers: Registers, rows: int, columns: int, vectors: int) -> Tilin
     least_cycles = some_rows * columns * vectors / MULTIPLY_ADDS_PER_CYCLE
 
     def cost(way: Tiling) -> tuple[int, int, int]:
-        tiles = _tiles(way, some_rows, vectors)
-        return round(200 * _cycles(tiles) / least_cycles), way.rows, _loads(tiles)
+        cycles = cycles_per_product(way, some_rows, vectors)
+        return round(200 * cycles / least_cycles), way.rows, _loads(_tiles(way, some_rows, vectors))
 
     most_vectors = range(1, min(vectors, MOST_VECTORS) + 1)
     return min((way for most in most_vectors for way in _ways(registers, columns, most)), key=cost)
@@ -126,9 +126,9 @@ def _loads(tiles: Tiles) -> int:
     return sum(count * (pixels + part) for count, pixels, part in tiles)
 
 
-def _cycles(tiles: Tiles) -> float:
-    """Cycles per product."""
-    return sum(count * tile_cycles(pixels, part) for count, pixels, part in tiles)
+def cycles_per_product(way: Tiling, rows: int, vectors: int) -> float:
+    """Cycles of so many rows for one product of each of their sums."""
+    return sum(count * tile_cycles(pixels, part) for count, pixels, part in _tiles(way, rows, vectors))
 
 
 def tile_cycles(pixels: int, vectors: int) -> float:

@@ -13,11 +13,14 @@ from tvm.sym import Analyzer
 from hexconv.analyze import cache_usage
 from hexconv.errors import HexconvError, InputError, Unsupported
 from hexconv.lower import annotated_tir, lower_case
+from hexconv.lower.function import lower_function
+from hexconv.lower.host import compile_for_host
 from hexconv.run.host import TARGET, Host
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule.block import int32
+from hexconv.schedule.host import chain_function
 from hexconv.schedule.host.bands import Bands
 from hexconv.schedule.host.chain import ALONE_BYTES
 from hexconv.schedule.host.stage import stages_of
@@ -96,16 +99,15 @@ def test_rows_at_a_seam_are_handed_up(name: str) -> None:
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
     assert run_case(case, lowered, Host()).check.passed
-    if len(chain.conv) == 2:  # of more convs, checks take long to compile
-        run_with_checks(case)
+    run_with_checks(case.chain, lowered.module)
 
 
-def run_with_checks(case: Case) -> None:
+def run_with_checks(chain: Chain, module: tvm.IRModule) -> None:
     """Any index outside of its buffer ends the run."""
-    module = with_checks(lower_case(case).module)
-    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(case.chain, random_tensors(case.chain))]
-    output = tvm.runtime.tensor(np.zeros(output_shape(case.chain), np.float32))
-    tvm.compile(module, target=TARGET)["main"](*inputs, output)
+    module = with_checks(module)
+    inputs = [tvm.runtime.tensor(array) for array in packed_arguments(chain, random_tensors(chain))]
+    output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
+    compile_for_host(module, TARGET)["main"](*inputs, output)
 
 
 @given(st.integers(20, 200), st.integers(2, 6), st.sampled_from([SAME, VALID, TALL]), st.sampled_from([SAME, VALID]))
@@ -126,7 +128,7 @@ def test_bands_that_hand_rows_up_compute_each_row_once(height: int, count: int, 
 @given(host_cases())
 def test_no_index_leaves_its_buffer(case: Case) -> None:
     try:
-        run_with_checks(case)
+        run_with_checks(case.chain, lower_case(case).module)
     except HexconvError:
         return
 
@@ -174,12 +176,29 @@ def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() ->
     assert judge(Case("seam", chain, plan)).reasons == ()
 
 
+@pytest.mark.parametrize("rows", [1, 3, 5])
+@pytest.mark.parametrize("name", SEAMS)
+def test_rows_in_passes_are_numpys(name: str, rows: int) -> None:
+    chain, threads = SEAMS[name]
+    plan = Plan(kernel="host", threads=threads, simd="avx2")
+    lowered = lower_function(chain_function(chain, plan, passes=lambda *_: rows))
+    assert run_case(Case("passes", chain, plan), lowered, Host()).check.passed
+    run_with_checks(chain, lowered.module)
+
+
+@pytest.mark.parametrize(("kernel", "passes"), [((1, 1), 2), ((3, 3), 0)])
+def test_rows_pass_by_all_channels_where_their_filter_is_small(kernel: tuple[int, int], passes: int) -> None:
+    conv = Conv2d(out_channels=128, kernel=kernel)
+    case = Case("passes", Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", simd="avx2"))
+    assert annotated_tir(case, lower_case(case), "").count("1 of its rows, all channels") == passes
+
+
 @pytest.mark.parametrize("simd", ["avx2", "avx512"])
 def test_sums_stay_in_registers(simd: str) -> None:
     case = Case("registers", Chain(input=(1, 16, 64, 64), conv=(SAME, SAME)), Plan(kernel="host", simd=simd))
     cpu = {"avx2": "haswell", "avx512": "skylake-avx512"}[simd]
     target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": cpu})
-    assembly = tvm.compile(lower_case(case).module, target=target).mod.inspect_source("asm")
+    assembly = compile_for_host(lower_case(case).module, target).mod.inspect_source("asm")
     name = {"avx2": "%ymm", "avx512": "%zmm"}[simd]
     body = assembly.splitlines()
     multiplies = [at for at, line in enumerate(body) if "vfmadd" in line and name in line]

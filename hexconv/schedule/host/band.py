@@ -21,6 +21,7 @@ from hexconv.schedule.host.conv import Conv
 from hexconv.schedule.host.convolve import convolve
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.output import cache_address, packed_address
+from hexconv.schedule.host.passes import Passes, pass_rows
 from hexconv.schedule.host.stage import Lines, Stage
 
 PART = "band of the output's rows"
@@ -35,6 +36,7 @@ class Kernel:
     output: tirx.Buffer
     filters: tuple[Filter, ...]
     biases: tuple[tirx.Buffer | None, ...]
+    passes: Passes
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -191,14 +193,16 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
     """A conv with its buffers, for one stripe."""
     source = caches.read[number]
     target = caches.read[number + 1] if number + 1 < len(caches.read) else None
+    lines = source.lines if source else Lines.of_input(filter.stage)
     return Conv(
         name=f"conv2d #{number + 1}",
         source=source.buffer if source else kernel.image,
         source_first=source.first if source else int32(0),
-        lines=source.lines if source else Lines.of_input(filter.stage),
+        lines=lines,
         # an image that is read in place begins at a row of its own in the argument
         source_base=rows[number].base if source else -image * filter.stage.in_size[0],
         filter=filter,
+        pass_rows=pass_rows(filter, lines, kernel.passes),
         bias=kernel.biases[number],
         target=target.buffer if target else kernel.output,
         address=(

@@ -1,4 +1,4 @@
-"""One conv over a range of rows: group by group of output channels, row by row, tile by tile."""
+"""One conv over a range of rows: pass by pass, group by group of output channels, row by row, tile by tile."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,26 @@ from hexconv.schedule.host.conv import Conv
 from hexconv.schedule.host.filters import Group
 from hexconv.schedule.host.tile import allocate_tile
 from hexconv.schedule.host.tiles import Tiles, beside
-from hexconv.schedule.rows import larger
+from hexconv.schedule.rows import larger, smaller
 
 
 def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
-    """Rows `begin` to `end` of the conv's output, all channels."""
+    """Rows `begin` to `end` of the conv's output, all channels: all rows at once, or several passes over a few."""
+    rows = conv.pass_rows
+    if rows is None:
+        _pass(block, conv, begin, end)
+        return
+
+    def some(at: Block, index: tirx.Expr) -> None:
+        first = at.bind("first", begin + index * rows)
+        _pass(at, conv, first, at.bind("end", smaller(first + rows, end)))
+
+    passes = tirx.floordiv(end - begin + (rows - 1), int32(rows))
+    block.loop("chunk", passes, some, part=f"{conv.name}: {rows} of its rows, all channels")
+
+
+def _pass(block: Block, conv: Conv, begin: Number, end: Number) -> None:
+    """Some rows, all channels."""
     lanes, channels = conv.filter.registers.lanes, conv.filter.stage.out_channels
     *groups, last = conv.filter.groups
     for group in groups:
