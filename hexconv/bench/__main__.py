@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from hexconv.bench import hexagon, host
+from hexconv.bench import hexagon, host, turns
 from hexconv.errors import HexconvError
 from hexconv.report.packets import LIMIT, limit
 from hexconv.spec import Case
-from hexconv.spec.registers import registers_of
+from hexconv.spec.registers import sets_here
 
 HIDDEN = ["chain", "passed", "packets", "hvx_instructions", "macs", "halide_packets"]  # in the file, too wide to print
 
@@ -51,9 +51,8 @@ def _run(options: argparse.Namespace) -> int:
     narrow, wide = hvx.loc[of_bytes], hvx.loc[[not each for each in of_bytes]]
     print(f"Hexagon, MACs per packet ({LIMIT} is the limit)\n{_shown(narrow)}")
     print(f"\nint16 ({LIMIT // 2} is the limit, {LIMIT // 4} with int16 filters)\n{_shown(wide)}")
-    sets = ("avx512", "avx2") if registers_of("auto") == registers_of("avx512") else ("avx2",)
-    times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets for path in options.host])
-    print(f"\nthis machine, float32, medians of {host.PROCESSES} times {host.ROUNDS} turns of {host.TIMED_RUNS} runs")
+    times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets_here() for path in options.host])
+    print(f"\nthis machine, float32, medians of {host.PROCESSES} times {turns.ROUNDS} turns of {turns.TIMED_RUNS} runs")
     print(times.drop(columns=["passed"]).to_string(index=False))
     options.reports.mkdir(parents=True, exist_ok=True)
     narrow.to_csv(options.reports / "hvx.csv", index=False)

@@ -9,11 +9,9 @@ its instruction set, from the environment, once.
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from tvm.target import Target
 
 from hexconv.analyze import needed_macs
 from hexconv.bench import onednn
+from hexconv.bench.turns import Run, Turns, halves, in_turns, least, median
 from hexconv.compute import magnitude, reference
 from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import RunFailed
@@ -37,7 +36,6 @@ from hexconv.spec import Case, Chain
 from hexconv.spec.plan import Simd
 
 Row = dict[str, Any]
-Run = Callable[[], object]
 
 ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
 """oneDNN's names."""
@@ -52,18 +50,11 @@ Long enough that threads are awake throughout a turn, short enough that they sle
 own 300,000 last for 0.1 s and more, since each look gives way to other threads first: on the other tool's cores.
 """
 
-SETTLE_SECONDS = 0.02
-"""Pause before a turn, until idle threads of the tool before have gone to sleep."""
-
 PROCESSES = 5
 """Each gets other pages of memory, which makes one tool or the other a percent faster for as long as it lives."""
 
 WARMING_ROUNDS = 2
 """Rounds of a process that aren't counted: compiling leaves other cores asleep, and the first tool finds them so."""
-
-ROUNDS = 10
-WARMING_RUNS = 3
-TIMED_RUNS = 5
 
 
 def measured(path: Path, threads: int, simd: Simd) -> Row:
@@ -75,8 +66,8 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
     case = Case.load(path)
     parts = [_in_process(path, threads, simd) for _ in range(PROCESSES)]
     names = parts[0]["milliseconds"]
-    milliseconds = {name: [run for part in parts for run in part["milliseconds"][name]] for name in names}
-    named = {"case": case.name, "threads": threads, "simd": simd, **_figures(case, milliseconds)}
+    turns: Turns = {name: [turn for part in parts for turn in part["milliseconds"][name]] for name in names}
+    named = {"case": case.name, "threads": threads, "simd": simd, **_figures(case, turns)}
     return {**named, "onednn": parts[0]["onednn"], "passed": all(part["passed"] for part in parts)}
 
 
@@ -101,8 +92,6 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
         "onednn own layout": onednn.convs(case.chain, tensors.image, tensors.filters, dense=False),
     }
     run, output = ready(case.chain, lower_case(case).module, simd, tensors)
-    run()
-    _pin_main_thread()
     runs: dict[str, Run] = {"hexconv": run, **{name: convs.run for name, convs in peers.items()}}
     in_turns(runs, WARMING_ROUNDS)
     milliseconds = in_turns(runs)
@@ -115,28 +104,13 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
 
 
 def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
-    """A kernel built and with its arguments, and where its output goes."""
+    """A kernel built, with its arguments and run once, its threads on their cores; and where its output goes."""
     kernel = compile_for_host(module, _target(simd))["main"]
     output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(chain, tensors)]
+    kernel(*inputs, output)
+    _pin_main_thread()
     return lambda: kernel(*inputs, output), output
-
-
-def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> dict[str, list[float]]:
-    """Milliseconds of each: a turn each in every round, in an order that is turned round from one to the next.
-
-    What a tool leaves behind would otherwise be the other's time: its idle threads on the cores (so each turn waits
-    until they sleep), and its data in the caches (so each turn starts with runs that aren't timed, which wake the
-    tool's own threads as well). In both orders, each tool follows the others as often as they follow it.
-    """
-    milliseconds: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(rounds):
-        for name in reversed(runs) if number % 2 else runs:
-            time.sleep(SETTLE_SECONDS)
-            for _ in range(WARMING_RUNS):
-                runs[name]()
-            milliseconds[name] += [_timed(runs[name]) for _ in range(TIMED_RUNS)]
-    return milliseconds
 
 
 def _pin_main_thread() -> None:
@@ -147,26 +121,29 @@ def _pin_main_thread() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def _timed(run: Run) -> float:
-    started = time.perf_counter()
-    run()
-    return (time.perf_counter() - started) * 1e3
-
-
-def _figures(case: Case, milliseconds: dict[str, list[float]]) -> Row:
-    """Medians, and the ratio to the better of oneDNN's ways."""
-    medians = {name: statistics.median(samples) for name, samples in milliseconds.items()}
-    ours = medians.pop("hexconv")
-    least = {name: min(samples) for name, samples in milliseconds.items()}
-    best = min(medians, key=lambda name: medians[name])
+def _figures(case: Case, turns: Turns) -> Row:
+    """Medians, and the ratio to the better of oneDNN's ways: of all runs, of the quieter half, of the quickest runs."""
+    ours, (way, peers) = median(turns["hexconv"]), _best_way(turns)
+    quiet, _ = halves(turns)
     return {
         "hexconv_ms": round(ours, 3),
-        "onednn_ms": round(medians[best], 3),
-        "onednn_way": best,
-        "ratio": round(ours / medians[best], 3),
-        "ratio_of_least": round(least.pop("hexconv") / min(least.values()), 3),
+        "onednn_ms": round(peers, 3),
+        "onednn_way": way,
+        "ratio": round(ours / peers, 3),
+        "ratio_of_quieter_half": round(median(quiet["hexconv"]) / _best_way(quiet)[1], 3),
+        "ratio_of_least": round(least(turns["hexconv"]) / min(least(turns[name]) for name in _peers(turns)), 3),
         "hexconv_gflops": round(2 * needed_macs(case.chain) / ours / 1e6, 1),
     }
+
+
+def _peers(turns: Turns) -> list[str]:
+    """All tools but ours."""
+    return [name for name in turns if name != "hexconv"]
+
+
+def _best_way(turns: Turns) -> tuple[str, float]:
+    """Of oneDNN's: the one with the smallest median, and that."""
+    return min(((name, median(turns[name])) for name in _peers(turns)), key=lambda way: way[1])
 
 
 def _target(simd: Simd) -> Target:

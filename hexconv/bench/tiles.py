@@ -6,20 +6,20 @@ One thread, a 1x1 conv of 256 channels, in turns. The first tile of each table h
 measured is how long the others take beside it.
 """
 
-import statistics
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from hexconv.bench.host import Run, in_turns, ready
+from hexconv.bench.host import ready
+from hexconv.bench.turns import Run, in_turns, median
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
 from hexconv.schedule.host import chain_function
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.plan import Simd
-from hexconv.spec.registers import SETS, registers_of
+from hexconv.spec.registers import SETS, sets_here
 from hexconv.spec.tiles import Tiling, tile_cycles
 
 Row = dict[str, Any]
@@ -39,7 +39,7 @@ TURNS = 10
 def rows(simd: Simd, tiles: Sequence[Tile], turns: int = TURNS) -> list[Row]:
     """A row a tile."""
     times = in_turns({str(tile): _run(simd, tile) for tile in tiles}, turns)
-    medians = [statistics.median(times[str(tile)]) for tile in tiles]
+    medians = [median(times[str(tile)]) for tile in tiles]
     cycle = medians[0] / tile_cycles(*tiles[0])
     return [_row(simd, tile, median / cycle) for tile, median in zip(tiles, medians, strict=True)]
 
@@ -63,8 +63,7 @@ def _run(simd: Simd, tile: Tile) -> Run:
 
 def main() -> int:
     """Print a table for each instruction set that this machine has."""
-    sets: Sequence[Simd] = ("avx512", "avx2") if registers_of("auto") == SETS["avx512"] else ("avx2",)
-    for simd in sets:
+    for simd in sets_here():
         tiles = [(pixels, vectors) for vectors, most in PIXELS[simd].items() for pixels in most]
         print(pd.DataFrame(rows(simd, tiles)).to_string(index=False), end="\n\n")
     return 0

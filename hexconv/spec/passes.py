@@ -19,6 +19,7 @@ from dataclasses import dataclass
 FIRST_CACHE_BYTES = 48 * 1024
 CYCLES_PER_BYTE = 1 / 200  # from the second-level cache: nothing on a core of one's own, 1/20 on a shared one
 
+WORTH = 0.992  # of the cycles of one pass: the cycles of tiles are known no better than that
 
 Cycles = Callable[[int], float]
 """Rows of an output -> cycles to compute them."""
@@ -59,9 +60,14 @@ class Reads:
         times = 1 if source + self.group_bytes <= FIRST_CACHE_BYTES else self.groups
         return source * times + self.group_bytes * self.groups
 
+    def passes(self, rows: int) -> tuple[tuple[int, int], ...]:
+        """All of the stripe in passes of so many rows: (passes, rows of each); the last one may have fewer."""
+        whole, rest = divmod(self.rows, rows)
+        return ((whole, rows), (1, rest)) if rest else ((whole, rows),)
+
 
 def rows_of_pass(reads: Reads, cycles: Cycles) -> int:
-    """The rows of a pass for which computing and fetching take the fewest cycles; all of the stripe if as few.
+    """The rows of a pass for which computing and fetching take the fewest cycles; all, but where fewer are worth it.
 
     Args:
         reads: what is fetched.
@@ -73,11 +79,9 @@ def rows_of_pass(reads: Reads, cycles: Cycles) -> int:
     """
 
     def cost(rows: int) -> float:
-        passes, rest = divmod(reads.rows, rows)
         return sum(
-            count * (cycles(part) + reads.fetched_bytes(part) * CYCLES_PER_BYTE)
-            for count, part in ((passes, rows), (1, rest))
-            if part
+            count * (cycles(part) + reads.fetched_bytes(part) * CYCLES_PER_BYTE) for count, part in reads.passes(rows)
         )
 
-    return min(range(reads.rows, 0, -1), key=cost)
+    best = min(range(reads.rows, 0, -1), key=cost)
+    return best if cost(best) <= WORTH * cost(reads.rows) else reads.rows

@@ -26,6 +26,11 @@ def registers_of(simd: Simd) -> Registers:
     return SETS[_machine() if simd == "auto" else simd]
 
 
+def sets_here() -> tuple[Simd, ...]:
+    """The instruction sets that this machine has, the widest first."""
+    return ("avx512", "avx2") if _machine() == "avx512" else ("avx2",)
+
+
 @cache
 def _machine() -> Simd:
     """The widest that Linux says this processor has; where nothing says so, AVX2."""

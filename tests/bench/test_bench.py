@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.bench import halide, hexagon, host, onednn, tiles
+from hexconv.bench import halide, hexagon, onednn, passes, tiles, turns
 from hexconv.bench.halide.pipeline import check
 from hexconv.bench.halide.run import packed
 from hexconv.errors import ToolMissing, Unsupported
@@ -16,16 +16,6 @@ from hexconv.spec.tiles import tile_cycles
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 CASES = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])
-
-
-def test_tools_take_turns_in_both_orders_and_timed_runs_follow_untimed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "SETTLE_SECONDS", 0)
-    ran: list[str] = []
-    times = host.in_turns({"a": lambda: ran.append("a"), "b": lambda: ran.append("b")}, rounds=3)
-    turn = host.WARMING_RUNS + host.TIMED_RUNS
-    assert "".join(ran) == "a" * turn + "b" * 2 * turn + "a" * 2 * turn + "b" * turn
-    assert [len(samples) for samples in times.values()] == [3 * host.TIMED_RUNS] * 2
-    assert host.WARMING_RUNS > 0
 
 
 def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None:
@@ -81,3 +71,11 @@ def test_cycles_of_tiles_are_told_beside_the_first_ones() -> None:
     assert (first["measured"], first["ratio"]) == (first["rule"], 1.0)
     assert other["rule"] == round(tile_cycles(2, 2), 2)
     assert other["measured"] > 0
+
+
+def test_rows_pass_by_all_channels_where_less_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0)
+    row = passes.row("avx2", (64, 128, 128), rounds=2)
+    assert row["rows"] == [1, 1]
+    assert row["fetched"] == round(8 * (64 * 128 * 4 + 128 * 128 * 4) / (8 * 8 * 64 * 128 * 4 + 128 * 128 * 4), 2)
+    assert row["ratio"] > 0

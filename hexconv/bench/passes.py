@@ -1,0 +1,82 @@
+"""Chains on the host as the rule of passes has them, beside the same chains with all rows of a stripe as one pass.
+
+    python -m hexconv.bench.passes
+
+All threads, in turns. `rows` are those of a pass, by conv; `fetched` is what the rule counts, of what single passes
+would fetch; `ratio` is of the medians of the rounds that the machine disturbed least, `ratio_disturbed` of the others.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from hexconv.bench.host import ready
+from hexconv.bench.turns import Run, Turns, halves, in_turns, median
+from hexconv.lower.function import lower_function
+from hexconv.run.tensors import random_tensors
+from hexconv.schedule.host import chain_function
+from hexconv.schedule.host.passes import Passes
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.passes import Cycles, Reads, rows_of_pass
+from hexconv.spec.plan import Simd
+from hexconv.spec.registers import sets_here
+
+Row = dict[str, Any]
+Sizes = tuple[int, int, int]
+"""Rows and columns; channels of the input and the output, and between: of two 1x1 convs."""
+
+CHAINS: Sequence[Sizes] = ((64, 128, 128), (56, 64, 256), (112, 16, 96), (28, 128, 512), (56, 32, 64))
+ROUNDS = 60
+
+
+def row(simd: Simd, sizes: Sizes, rounds: int = ROUNDS) -> Row:
+    """One chain both ways."""
+    chosen: list[tuple[Reads, int]] = []
+
+    def rule(reads: Reads, cycles: Cycles) -> int:
+        chosen.append((reads, rows_of_pass(reads, cycles)))
+        return chosen[-1][1]
+
+    runs = {"passes": _run(simd, sizes, rule), "one pass": _run(simd, sizes, lambda reads, _: reads.rows)}
+    quieter, disturbed = halves(in_turns(runs, rounds))
+    one_pass = sum(_fetched(reads, reads.rows) for reads, _ in chosen)
+    return {
+        "simd": simd,
+        "chain": "{0}x{0}, {1} to {2} to {1}".format(*sizes),
+        "rows": [rows for _, rows in chosen[-2:]],
+        "fetched": round(sum(_fetched(reads, rows) for reads, rows in chosen) / one_pass, 2),
+        "ratio": _ratio(quieter),
+        "ratio_disturbed": _ratio(disturbed),
+    }
+
+
+def _run(simd: Simd, sizes: Sizes, passes: Passes) -> Run:
+    """A chain, ready to run."""
+    size, outer, inner = sizes
+    chain = Chain(input=(1, size, size, outer), conv=(Conv2d(out_channels=inner), Conv2d(out_channels=outer)))
+    function = chain_function(chain, Plan(kernel="host", simd=simd, threads=os.cpu_count() or 1), passes=passes)
+    run, _ = ready(chain, lower_function(function).module, simd, random_tensors(chain))
+    return run
+
+
+def _fetched(reads: Reads, rows: int) -> int:
+    """Bytes, for a stripe."""
+    return sum(count * reads.fetched_bytes(part) for count, part in reads.passes(rows))
+
+
+def _ratio(turns: Turns) -> float:
+    return round(median(turns["passes"]) / median(turns["one pass"]), 3)
+
+
+def main() -> int:
+    """Print a row for each chain and each instruction set of this machine."""
+    table = pd.DataFrame([row(simd, sizes) for simd in sets_here() for sizes in CHAINS])
+    print(table.to_string(index=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

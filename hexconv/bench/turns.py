@@ -1,0 +1,68 @@
+"""Tools timed in turns, and what rounds of turns say of a machine that others use as well."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+Run = Callable[[], object]
+
+Turns = dict[str, list[list[float]]]
+"""Milliseconds: by tool, a list for each round, a number for each run."""
+
+SETTLE_SECONDS = 0.02
+"""Pause before a turn, until idle threads of the tool before have gone to sleep."""
+
+WARMING_RUNS = 3
+TIMED_RUNS = 5
+ROUNDS = 10
+
+
+def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
+    """A turn each in every round, in an order that is turned round from one to the next.
+
+    What a tool leaves behind would otherwise be the other's time: its idle threads on the cores (so each turn waits
+    until they sleep), and its data in the caches (so each turn starts with runs that aren't timed, which wake the
+    tool's own threads as well). In both orders, each tool follows the others as often as they follow it.
+    """
+    milliseconds: Turns = {name: [] for name in runs}
+    for number in range(rounds):
+        for name in reversed(runs) if number % 2 else runs:
+            time.sleep(SETTLE_SECONDS)
+            for _ in range(WARMING_RUNS):
+                runs[name]()
+            milliseconds[name].append([_timed(runs[name]) for _ in range(TIMED_RUNS)])
+    return milliseconds
+
+
+def halves(turns: Turns) -> tuple[Turns, Turns]:
+    """The half of the rounds that others on the machine disturbed least, and the other half.
+
+    A round is as disturbed as the turn that took the longest in it, beside the same tool's quickest turn. It counts for
+    all tools or for none, whichever it disturbed.
+    """
+    medians = {name: [statistics.median(turn) for turn in rounds] for name, rounds in turns.items()}
+    beside_quickest = [[each / min(of_tool) for each in of_tool] for of_tool in medians.values()]
+    disturbed = [max(round_) for round_ in zip(*beside_quickest, strict=True)]
+    numbers = sorted(range(len(disturbed)), key=lambda number: disturbed[number])
+    middle = (len(numbers) + 1) // 2
+
+    def only(kept: list[int]) -> Turns:
+        return {name: [rounds[number] for number in kept] for name, rounds in turns.items()}
+
+    return only(sorted(numbers[:middle])), only(sorted(numbers[middle:]))
+
+
+def median(rounds: list[list[float]]) -> float:
+    """Of all runs of a tool."""
+    return statistics.median(run for turn in rounds for run in turn)
+
+
+def least(rounds: list[list[float]]) -> float:
+    """Of all runs of a tool."""
+    return min(run for turn in rounds for run in turn)
+
+
+def _timed(run: Run) -> float:
+    started = time.perf_counter()
+    run()
+    return (time.perf_counter() - started) * 1e3
