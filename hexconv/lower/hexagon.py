@@ -20,6 +20,7 @@ from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
 from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 from hexconv.lower.engine import call_engine
+from hexconv.lower.passes import without_compaction
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
@@ -114,7 +115,8 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """All of TVM's passes: what its code generator will see."""
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(target.with_host(target))(module)
-    return align_workspaces(finish_host()(pipeline(bound)))
+    with without_compaction():
+        return align_workspaces(finish_host()(pipeline(bound)))
 
 
 def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:

@@ -23,7 +23,7 @@ NEARNESS = 6  # how much two such limits that are near each other add up: measur
 LOADS_PER_CYCLE = 1.6  # of 2 units, measured with tiles of one vector
 
 MOST_VECTORS = 4
-MOST_PIXELS = 12  # more sums gain nothing, and LLVM takes long over them
+MOST_PIXELS = 12  # more sums gain nothing
 BROADCASTS = 1  # registers for activations
 MOST_ROWS = 8  # of a stripe; some have more
 

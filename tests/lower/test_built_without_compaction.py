@@ -1,0 +1,21 @@
+"""What lowering has compacted stays as it is: builds that leave TVM's own compaction out allocate the same."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from hexconv.lower import hexagon, lower_case
+from hexconv.spec import Case
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+
+
+@pytest.mark.parametrize("name", ["split-3x3", "double-3x3", "uint8-3x3-vtcm", "hvx/a-shift", "hvx/same-padding"])
+def test_workspaces_are_the_same_with_compaction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = lower_case(Case.load(SCHEDULES / f"{name}.toml")).module
+    without = hexagon.compile_for_hexagon(module, "v68")
+    monkeypatch.setattr(hexagon, "without_compaction", nullcontext)
+    compacted = hexagon.compile_for_hexagon(module, "v68")
+    assert without.heap_bytes + without.vtcm_bytes
+    assert (without.heap_bytes, without.vtcm_bytes) == (compacted.heap_bytes, compacted.vtcm_bytes)
