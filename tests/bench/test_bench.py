@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.bench import halide, hexagon, onednn, passes, tiles, turns
+from hexconv.bench import halide, hexagon, onednn, panels, tiles, turns
 from hexconv.bench.halide.pipeline import check
 from hexconv.bench.halide.run import packed
 from hexconv.errors import ToolMissing, Unsupported
@@ -73,9 +73,9 @@ def test_cycles_of_tiles_are_told_beside_the_first_ones() -> None:
     assert other["measured"] > 0
 
 
-def test_rows_pass_by_all_channels_where_less_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_cut_into_panels_where_less_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "SETTLE_SECONDS", 0)
-    row = passes.row("avx2", (64, 128, 128), rounds=2)
+    row = panels.row("avx2", (64, 128, 128), rounds=2)
     assert row["rows"] == [1, 1]
     assert row["fetched"] == round(8 * (64 * 128 * 4 + 128 * 128 * 4) / (8 * 8 * 64 * 128 * 4 + 128 * 128 * 4), 2)
     assert row["ratio"] > 0

@@ -178,19 +178,19 @@ def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() ->
 
 @pytest.mark.parametrize("rows", [1, 3, 5])
 @pytest.mark.parametrize("name", SEAMS)
-def test_rows_in_passes_are_numpys(name: str, rows: int) -> None:
+def test_rows_in_panels_are_numpys(name: str, rows: int) -> None:
     chain, threads = SEAMS[name]
     plan = Plan(kernel="host", threads=threads, simd="avx2")
-    lowered = lower_function(chain_function(chain, plan, passes=lambda *_: rows))
-    assert run_case(Case("passes", chain, plan), lowered, Host()).check.passed
+    lowered = lower_function(chain_function(chain, plan, panels=lambda *_: rows))
+    assert run_case(Case("panels", chain, plan), lowered, Host()).check.passed
     run_with_checks(chain, lowered.module)
 
 
-@pytest.mark.parametrize(("kernel", "passes"), [((1, 1), 2), ((3, 3), 0)])
-def test_rows_pass_by_all_channels_where_their_filter_is_small(kernel: tuple[int, int], passes: int) -> None:
+@pytest.mark.parametrize(("kernel", "panels"), [((1, 1), 2), ((3, 3), 0)])
+def test_rows_are_cut_into_panels_where_their_filter_is_small(kernel: tuple[int, int], panels: int) -> None:
     conv = Conv2d(out_channels=128, kernel=kernel)
-    case = Case("passes", Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", simd="avx2"))
-    assert annotated_tir(case, lower_case(case), "").count("1 of its rows, all channels") == passes
+    case = Case("panels", Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", simd="avx2"))
+    assert annotated_tir(case, lower_case(case), "").count("rows, 1 at a time") == panels
 
 
 @pytest.mark.parametrize("simd", ["avx2", "avx512"])

@@ -21,7 +21,7 @@ from hexconv.schedule.host.conv import Conv
 from hexconv.schedule.host.convolve import convolve
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.output import cache_address, packed_address
-from hexconv.schedule.host.passes import Passes, pass_rows
+from hexconv.schedule.host.panels import Panels, panel_rows
 from hexconv.schedule.host.stage import Lines, Stage
 
 PART = "band of the output's rows"
@@ -36,7 +36,7 @@ class Kernel:
     output: tirx.Buffer
     filters: tuple[Filter, ...]
     biases: tuple[tirx.Buffer | None, ...]
-    passes: Passes
+    panels: Panels
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -202,7 +202,7 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
         # an image that is read in place begins at a row of its own in the argument
         source_base=rows[number].base if source else -image * filter.stage.in_size[0],
         filter=filter,
-        pass_rows=pass_rows(filter, lines, kernel.passes),
+        panel_rows=panel_rows(filter, lines, kernel.panels),
         bias=kernel.biases[number],
         target=target.buffer if target else kernel.output,
         address=(

@@ -19,11 +19,11 @@ from hexconv.schedule.host.bands import Bands
 from hexconv.schedule.host.caches import allocate
 from hexconv.schedule.host.filters import Filter, cache_elements, stage_filter
 from hexconv.schedule.host.output import zero_fringe
-from hexconv.schedule.host.passes import Passes
+from hexconv.schedule.host.panels import Panels
 from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.passes import rows_of_pass
+from hexconv.spec.panels import rows_of_panel
 from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of
 from hexconv.spec.tiles import Tiling, tiling
 
@@ -34,7 +34,7 @@ ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
 
 
-def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, passes: Passes = rows_of_pass) -> tirx.PrimFunc:
+def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel) -> tirx.PrimFunc:
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
@@ -42,13 +42,13 @@ def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, passes: Passes =
         plan: `h_split` blocks of 8 rows are a stripe, `threads` bands of stripes run side by side, `simd` says for
             which registers.
         cut: how the outputs are cut into tiles.
-        passes: how many rows pass by all channels before the next ones do.
+        panels: how many rows all groups of channels go over before the next rows.
     """
     stages = stages_of(chain)
     arguments = _arguments(chain, stages)
     bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
-    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, passes)
+    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, panels)
     _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
@@ -79,7 +79,7 @@ def _prepare(
     arguments: Arguments,
     registers: Registers,
     cut: Cut,
-    passes: Passes,
+    panels: Panels,
 ) -> Kernel:
     """Allocate what all bands share, and fill the biases."""
     filters, biases = [], []
@@ -92,7 +92,7 @@ def _prepare(
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
-    return Kernel(bands, image, output, tuple(filters), tuple(biases), passes)
+    return Kernel(bands, image, output, tuple(filters), tuple(biases), panels)
 
 
 def _fill(block: Block, kernel: Kernel, images: int) -> None:

@@ -24,7 +24,7 @@ class Conv:
         lines: where their pixels lie.
         source_base: the row of the conv's input that row 0 of `source` holds.
         filter: the filter and its cache.
-        pass_rows: of a pass over all channels; None where all rows are one pass.
+        panel_rows: of a panel; None where all rows of a stripe are one.
         bias: by output channel, whole blocks; None where there is none.
         target: where results go, flat.
         address: element of the target.
@@ -37,7 +37,7 @@ class Conv:
     lines: Lines
     source_base: Number
     filter: Filter
-    pass_rows: int | None
+    panel_rows: int | None
     bias: tirx.Buffer | None
     target: tirx.Buffer
     address: Address

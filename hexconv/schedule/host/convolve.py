@@ -1,4 +1,4 @@
-"""One conv over a range of rows: pass by pass, group by group of output channels, row by row, tile by tile."""
+"""One conv over a range of rows: panel by panel, group by group of output channels, row by row, tile by tile."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,22 @@ from hexconv.schedule.rows import larger, smaller
 
 
 def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
-    """Rows `begin` to `end` of the conv's output, all channels: all rows at once, or several passes over a few."""
-    rows = conv.pass_rows
+    """Rows `begin` to `end` of the conv's output, all channels."""
+    rows = conv.panel_rows
     if rows is None:
-        _pass(block, conv, begin, end)
+        _panel(block, conv, begin, end)
         return
 
     def some(at: Block, index: tirx.Expr) -> None:
         first = at.bind("first", begin + index * rows)
-        _pass(at, conv, first, at.bind("end", smaller(first + rows, end)))
+        _panel(at, conv, first, at.bind("end", smaller(first + rows, end)))
 
-    passes = tirx.floordiv(end - begin + (rows - 1), int32(rows))
-    block.loop("chunk", passes, some, part=f"{conv.name}: {rows} of its rows, all channels")
+    panels = tirx.floordiv(end - begin + (rows - 1), int32(rows))
+    block.loop("panel", panels, some, part=f"{conv.name}: panels of its rows, {rows} at a time")
 
 
-def _pass(block: Block, conv: Conv, begin: Number, end: Number) -> None:
-    """Some rows, all channels."""
+def _panel(block: Block, conv: Conv, begin: Number, end: Number) -> None:
+    """A panel: some rows, all channels."""
     lanes, channels = conv.filter.registers.lanes, conv.filter.stage.out_channels
     *groups, last = conv.filter.groups
     for group in groups:

@@ -1,4 +1,4 @@
-"""Passes of the host kernel: what is fetched is what a cache would fetch, and what is chosen costs the least."""
+"""Panels of the host kernel: what is fetched is what a cache would fetch, and what is chosen costs the least."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.spec.passes import CYCLES_PER_BYTE, FIRST_CACHE_BYTES, WORTH, Reads, rows_of_pass
+from hexconv.spec.panels import CYCLES_PER_BYTE, FIRST_CACHE_BYTES, WORTH, Reads, rows_of_panel
 
 KIB = 1024
 READS = st.builds(
@@ -25,7 +25,7 @@ Chunk = tuple[str, int, int]
 
 
 def chunks(reads: Reads, rows: int) -> Iterator[Chunk]:
-    """What a pass reads, in order: group by group, row by row."""
+    """What a panel reads, in order: group by group, row by row."""
     for group in range(reads.groups):
         for row in range(rows):
             for line in range(row * reads.stride, row * reads.stride + reads.reach):
@@ -79,7 +79,7 @@ def test_no_other_rows_cost_less(reads: Reads, cycles: list[float]) -> None:
         parts = [min(rows, reads.rows - first) for first in range(0, reads.rows, rows)]
         return sum(cycles[part] + reads.fetched_bytes(part) * CYCLES_PER_BYTE for part in parts)
 
-    chosen = rows_of_pass(reads, lambda rows: cycles[rows])
+    chosen = rows_of_panel(reads, lambda rows: cycles[rows])
     best = min(map(cost, range(1, reads.rows + 1)))
     assert 1 <= chosen <= reads.rows
     assert cost(chosen) <= best * (1 + 1e-9) or (chosen == reads.rows and best > WORTH * cost(chosen))
@@ -88,4 +88,4 @@ def test_no_other_rows_cost_less(reads: Reads, cycles: list[float]) -> None:
 @given(READS)
 def test_one_group_takes_all_rows(reads: Reads) -> None:
     alone = replace(reads, groups=1, reach=max(reads.reach, reads.stride))
-    assert rows_of_pass(alone, float) == alone.rows
+    assert rows_of_panel(alone, float) == alone.rows

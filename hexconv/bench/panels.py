@@ -1,8 +1,8 @@
-"""Chains on the host as the rule of passes has them, beside the same chains with all rows of a stripe as one pass.
+"""Chains on the host as the rule of panels has them, beside the same chains with all rows of a stripe as one panel.
 
-    python -m hexconv.bench.passes
+    python -m hexconv.bench.panels
 
-All threads, in turns. `rows` are those of a pass, by conv; `fetched` is what the rule counts, of what single passes
+All threads, in turns. `rows` are those of a panel, by conv; `fetched` is what the rule counts, of what single panels
 would fetch; `ratio` is of the medians of the rounds that the machine disturbed least, `ratio_disturbed` of the others.
 """
 
@@ -18,9 +18,9 @@ from hexconv.bench.turns import Run, Turns, halves, in_turns, median
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
 from hexconv.schedule.host import chain_function
-from hexconv.schedule.host.passes import Passes
+from hexconv.schedule.host.panels import Panels
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.passes import Cycles, Reads, rows_of_pass
+from hexconv.spec.panels import Cycles, Reads, rows_of_panel
 from hexconv.spec.plan import Simd
 from hexconv.spec.registers import sets_here
 
@@ -37,38 +37,38 @@ def row(simd: Simd, sizes: Sizes, rounds: int = ROUNDS) -> Row:
     chosen: list[tuple[Reads, int]] = []
 
     def rule(reads: Reads, cycles: Cycles) -> int:
-        chosen.append((reads, rows_of_pass(reads, cycles)))
+        chosen.append((reads, rows_of_panel(reads, cycles)))
         return chosen[-1][1]
 
-    runs = {"passes": _run(simd, sizes, rule), "one pass": _run(simd, sizes, lambda reads, _: reads.rows)}
+    runs = {"panels": _run(simd, sizes, rule), "one panel": _run(simd, sizes, lambda reads, _: reads.rows)}
     quieter, disturbed = halves(in_turns(runs, rounds))
-    one_pass = sum(_fetched(reads, reads.rows) for reads, _ in chosen)
+    one_panel = sum(_fetched(reads, reads.rows) for reads, _ in chosen)
     return {
         "simd": simd,
         "chain": "{0}x{0}, {1} to {2} to {1}".format(*sizes),
         "rows": [rows for _, rows in chosen[-2:]],
-        "fetched": round(sum(_fetched(reads, rows) for reads, rows in chosen) / one_pass, 2),
+        "fetched": round(sum(_fetched(reads, rows) for reads, rows in chosen) / one_panel, 2),
         "ratio": _ratio(quieter),
         "ratio_disturbed": _ratio(disturbed),
     }
 
 
-def _run(simd: Simd, sizes: Sizes, passes: Passes) -> Run:
+def _run(simd: Simd, sizes: Sizes, panels: Panels) -> Run:
     """A chain, ready to run."""
     size, outer, inner = sizes
     chain = Chain(input=(1, size, size, outer), conv=(Conv2d(out_channels=inner), Conv2d(out_channels=outer)))
-    function = chain_function(chain, Plan(kernel="host", simd=simd, threads=os.cpu_count() or 1), passes=passes)
+    function = chain_function(chain, Plan(kernel="host", simd=simd, threads=os.cpu_count() or 1), panels=panels)
     run, _ = ready(chain, lower_function(function).module, simd, random_tensors(chain))
     return run
 
 
 def _fetched(reads: Reads, rows: int) -> int:
     """Bytes, for a stripe."""
-    return sum(count * reads.fetched_bytes(part) for count, part in reads.passes(rows))
+    return sum(count * reads.fetched_bytes(part) for count, part in reads.panels(rows))
 
 
 def _ratio(turns: Turns) -> float:
-    return round(median(turns["passes"]) / median(turns["one pass"]), 3)
+    return round(median(turns["panels"]) / median(turns["one panel"]), 3)
 
 
 def main() -> int:

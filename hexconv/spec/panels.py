@@ -1,16 +1,16 @@
-"""How many rows of a conv one group of output channels goes over on the host before the next group does: the rule.
+"""How the rows of a stripe are cut on the host into panels, which all groups of output channels go over one by one.
 
-The sums of a group read all input channels of their pixels, and the filter of their own channels. Either all rows of a
-stripe pass by one group after the other, and are fetched from the second-level cache again for each of them:
+The sums of a group read all input channels of their pixels, and the filter of their own channels. Either a group goes
+over all rows of the stripe, and these are fetched from the second-level cache again for each group:
 
-    for group: for row: tiles                       fetched: rows * groups + filters
+    for group: for row: tiles                        fetched: rows * groups + filters
 
-or as many rows as stay in the first-level cache pass by all groups, and the filters are fetched again for each pass:
+or over a panel of as many rows as stay in the first-level cache, and the filters are fetched again for each panel:
 
-    for pass: for group: for row of the pass: tiles      fetched: rows + filters * passes
+    for panel: for group: for row of the panel: tiles      fetched: rows + filters * panels
 
-While nobody else uses a core, fetching is hidden; where another process shares its caches, it is not. Passes are for
-convs that lose next to nothing by them in the first case; `python -m hexconv.bench.passes` measures both ways.
+While nobody else uses a core, fetching is hidden; where another process shares its caches, it is not. Panels are for
+convs that lose next to nothing by them in the first case; `python -m hexconv.bench.panels` measures both ways.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 FIRST_CACHE_BYTES = 48 * 1024
 CYCLES_PER_BYTE = 1 / 200  # from the second-level cache: nothing on a core of one's own, 1/20 on a shared one
 
-WORTH = 0.992  # of the cycles of one pass: the cycles of tiles are known no better than that
+WORTH = 0.992  # of the cycles of one panel: the cycles of tiles are known no better than that
 
 Cycles = Callable[[int], float]
 """Rows of an output -> cycles to compute them."""
@@ -50,7 +50,7 @@ class Reads:
         return ((rows - 1) * self.stride + self.reach) * self.row_bytes
 
     def fetched_bytes(self, rows: int) -> int:
-        """From the second-level cache, for one pass over so many rows.
+        """From the second-level cache, for a panel of so many rows.
 
         >>> reads = Reads(rows=8, stride=1, reach=1, row_bytes=32768, group_bytes=8192, groups=8)
         >>> reads.fetched_bytes(8), 8 * reads.fetched_bytes(1)
@@ -60,27 +60,27 @@ class Reads:
         times = 1 if source + self.group_bytes <= FIRST_CACHE_BYTES else self.groups
         return source * times + self.group_bytes * self.groups
 
-    def passes(self, rows: int) -> tuple[tuple[int, int], ...]:
-        """All of the stripe in passes of so many rows: (passes, rows of each); the last one may have fewer."""
+    def panels(self, rows: int) -> tuple[tuple[int, int], ...]:
+        """All of the stripe in panels of so many rows: (panels, rows of each); the last one may have fewer."""
         whole, rest = divmod(self.rows, rows)
         return ((whole, rows), (1, rest)) if rest else ((whole, rows),)
 
 
-def rows_of_pass(reads: Reads, cycles: Cycles) -> int:
-    """The rows of a pass for which computing and fetching take the fewest cycles; all, but where fewer are worth it.
+def rows_of_panel(reads: Reads, cycles: Cycles) -> int:
+    """The rows of a panel for which computing and fetching take the fewest cycles; all, but where fewer are worth it.
 
     Args:
         reads: what is fetched.
         cycles: what computing takes.
 
     >>> reads = Reads(rows=8, stride=1, reach=1, row_bytes=32768, group_bytes=8192, groups=8)
-    >>> rows_of_pass(reads, lambda rows: 65536.0 * rows)
+    >>> rows_of_panel(reads, lambda rows: 65536.0 * rows)
     1
     """
 
     def cost(rows: int) -> float:
         return sum(
-            count * (cycles(part) + reads.fetched_bytes(part) * CYCLES_PER_BYTE) for count, part in reads.passes(rows)
+            count * (cycles(part) + reads.fetched_bytes(part) * CYCLES_PER_BYTE) for count, part in reads.panels(rows)
         )
 
     best = min(range(reads.rows, 0, -1), key=cost)

@@ -1,22 +1,22 @@
-"""How a conv's rows pass by its groups of channels: what the rule of `hexconv.spec.passes` asks for."""
+"""The panels of a conv's rows: what the rule of `hexconv.spec.panels` asks for."""
 
 from collections.abc import Callable
 
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.stage import Lines
-from hexconv.spec.passes import Cycles, Reads
+from hexconv.spec.panels import Cycles, Reads
 from hexconv.spec.registers import ELEMENT_BYTES
 from hexconv.spec.tiles import MOST_ROWS, cycles_per_product
 
-Passes = Callable[[Reads, Cycles], int]
-"""What a conv reads for a stripe, the cycles of its rows -> rows of a pass."""
+Panels = Callable[[Reads, Cycles], int]
+"""What a conv reads for a stripe, the cycles of its rows -> rows of a panel."""
 
 
-def pass_rows(filter: Filter, lines: Lines, passes: Passes) -> int | None:
-    """Rows of a pass over all channels; None where all rows are one pass, however many a stripe has."""
+def panel_rows(filter: Filter, lines: Lines, panels: Panels) -> int | None:
+    """Rows of a panel; None where all rows are one, however many a stripe has."""
     reads = _reads(filter, lines)
     products = filter.stage.taps * filter.stage.in_channels
-    rows = passes(reads, lambda rows: products * cycles_per_product(filter.tiling, rows, filter.vectors))
+    rows = panels(reads, lambda rows: products * cycles_per_product(filter.tiling, rows, filter.vectors))
     return None if rows == reads.rows else rows
 
 
