@@ -11,7 +11,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,12 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
     """
     case = Case.load(path)
     parts = [_in_process(path, threads, simd) for _ in range(PROCESSES)]
-    names = parts[0]["milliseconds"]
-    turns: Turns = {name: [turn for part in parts for turn in part["milliseconds"][name]] for name in names}
-    named = {"case": case.name, "threads": threads, "simd": simd, **_figures(case, turns)}
+    named = {
+        "case": case.name,
+        "threads": threads,
+        "simd": simd,
+        **_figures(case, [part["milliseconds"] for part in parts]),
+    }
     return {**named, "onednn": parts[0]["onednn"], "passed": all(part["passed"] for part in parts)}
 
 
@@ -93,8 +97,9 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
     }
     run, output = ready(case.chain, lower_case(case).module, simd, tensors)
     runs: dict[str, Run] = {"hexconv": run, **{name: convs.run for name, convs in peers.items()}}
-    in_turns(runs, WARMING_ROUNDS)
-    milliseconds = in_turns(runs)
+    with on_first_core():
+        in_turns(runs, WARMING_ROUNDS)
+        milliseconds = in_turns(runs)
     logical = (case.chain, tensors.image, tensors.filters, tensors.biases)
     expected, order = reference(*logical), magnitude(*logical)
     layout = packed(ACTIVATION_TAG, expected.shape)
@@ -104,36 +109,45 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
 
 
 def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
-    """A kernel built, with its arguments and run once, its threads on their cores; and where its output goes."""
+    """A kernel built, with its arguments and run once; and where its output goes."""
     kernel = compile_for_host(module, _target(simd))["main"]
     output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(chain, tensors)]
     kernel(*inputs, output)
-    _pin_main_thread()
     return lambda: kernel(*inputs, output), output
 
 
-def _pin_main_thread() -> None:
-    """Back to the first core, where oneDNN's OpenMP had it: either tool's other threads are pinned to the others.
+@contextmanager
+def on_first_core() -> Iterator[None]:
+    """The main thread back where oneDNN's OpenMP had it: either tool's other threads are pinned to the other cores.
 
     TVM's first run lets it go anywhere, at times to the core of another thread: all runs then take twice as long.
     """
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    yield
+    os.sched_setaffinity(0, cores)
 
 
-def _figures(case: Case, turns: Turns) -> Row:
+def _figures(case: Case, parts: Sequence[Turns]) -> Row:
     """Medians, and the ratio to the better of oneDNN's ways: of all runs, of the quieter half, of the quickest runs."""
-    ours, (way, peers) = median(turns["hexconv"]), _best_way(turns)
-    quiet, _ = halves(turns)
+    turns = _joined(parts)
+    quiet = _joined([halves(part)[0] for part in parts])
+    ours, (way, peer_ms) = median(turns["hexconv"]), _best_way(turns)
     return {
         "hexconv_ms": round(ours, 3),
-        "onednn_ms": round(peers, 3),
+        "onednn_ms": round(peer_ms, 3),
         "onednn_way": way,
-        "ratio": round(ours / peers, 3),
+        "ratio": round(ours / peer_ms, 3),
         "ratio_of_quieter_half": round(median(quiet["hexconv"]) / _best_way(quiet)[1], 3),
         "ratio_of_least": round(least(turns["hexconv"]) / min(least(turns[name]) for name in _peers(turns)), 3),
         "hexconv_gflops": round(2 * needed_macs(case.chain) / ours / 1e6, 1),
     }
+
+
+def _joined(parts: Sequence[Turns]) -> Turns:
+    """The rounds of several processes."""
+    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
 
 
 def _peers(turns: Turns) -> list[str]:

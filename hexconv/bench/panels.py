@@ -2,8 +2,9 @@
 
     python -m hexconv.bench.panels
 
-All threads, in turns. `rows` are those of a panel, by conv; `fetched` is what the rule counts, of what single panels
-would fetch; `ratio` is of the medians of the rounds that the machine disturbed least, `ratio_disturbed` of the others.
+All threads, in turns. `rows` are those of a panel, by conv; `fetched` is what the rule counts, as a share of what one
+panel a stripe would fetch; `ratio` is of the medians of the half of the rounds that was disturbed least,
+`ratio_disturbed` of the other half.
 """
 
 import os
@@ -13,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from hexconv.bench.host import ready
+from hexconv.bench.host import on_first_core, ready
 from hexconv.bench.turns import Run, Turns, halves, in_turns, median
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
@@ -41,13 +42,14 @@ def row(simd: Simd, sizes: Sizes, rounds: int = ROUNDS) -> Row:
         return chosen[-1][1]
 
     runs = {"panels": _run(simd, sizes, rule), "one panel": _run(simd, sizes, lambda reads, _: reads.rows)}
-    quieter, disturbed = halves(in_turns(runs, rounds))
-    one_panel = sum(_fetched(reads, reads.rows) for reads, _ in chosen)
+    with on_first_core():
+        quieter, disturbed = halves(in_turns(runs, rounds))
+    one_panel = sum(reads.stripe_bytes(reads.rows) for reads, _ in chosen)
     return {
         "simd": simd,
         "chain": "{0}x{0}, {1} to {2} to {1}".format(*sizes),
-        "rows": [rows for _, rows in chosen[-2:]],
-        "fetched": round(sum(_fetched(reads, rows) for reads, rows in chosen) / one_panel, 2),
+        "rows": [rows for _, rows in chosen],
+        "fetched": round(sum(reads.stripe_bytes(rows) for reads, rows in chosen) / one_panel, 2),
         "ratio": _ratio(quieter),
         "ratio_disturbed": _ratio(disturbed),
     }
@@ -60,11 +62,6 @@ def _run(simd: Simd, sizes: Sizes, panels: Panels) -> Run:
     function = chain_function(chain, Plan(kernel="host", simd=simd, threads=os.cpu_count() or 1), panels=panels)
     run, _ = ready(chain, lower_function(function).module, simd, random_tensors(chain))
     return run
-
-
-def _fetched(reads: Reads, rows: int) -> int:
-    """Bytes, for a stripe."""
-    return sum(count * reads.fetched_bytes(part) for count, part in reads.panels(rows))
 
 
 def _ratio(turns: Turns) -> float:

@@ -41,7 +41,7 @@ def rows(simd: Simd, tiles: Sequence[Tile], turns: int = TURNS) -> list[Row]:
     times = in_turns({str(tile): _run(simd, tile) for tile in tiles}, turns)
     medians = [median(times[str(tile)]) for tile in tiles]
     cycle = medians[0] / tile_cycles(*tiles[0])
-    return [_row(simd, tile, median / cycle) for tile, median in zip(tiles, medians, strict=True)]
+    return [_row(simd, tile, each / cycle) for tile, each in zip(tiles, medians, strict=True)]
 
 
 def _row(simd: Simd, tile: Tile, measured: float) -> Row:
@@ -56,7 +56,7 @@ def _run(simd: Simd, tile: Tile) -> Run:
     columns, channels = BESIDE * pixels, GROUPS * vectors * SETS[simd].lanes
     chain = Chain(input=(1, ROWS, columns, DEPTH), conv=(Conv2d(out_channels=channels),))
     plan = Plan(kernel="host", simd=simd, threads=1, h_split=ROWS // 8)
-    function = chain_function(chain, plan, lambda *_: Tiling(columns, pixels, vectors))
+    function = chain_function(chain, plan, lambda *_: Tiling(columns, pixels, vectors), lambda reads, _: reads.rows)
     run, _ = ready(chain, lower_function(function).module, simd, random_tensors(chain))
     return run
 

@@ -35,10 +35,10 @@ def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
 
 
 def halves(turns: Turns) -> tuple[Turns, Turns]:
-    """The half of the rounds that others on the machine disturbed least, and the other half.
+    """Of at least two rounds, the half in which every tool was nearest its own quickest turn, and the other half.
 
     A round is as disturbed as the turn that took the longest in it, beside the same tool's quickest turn. It counts for
-    all tools or for none, whichever it disturbed.
+    all tools or for none, whichever it disturbed, and whoever did.
     """
     medians = {name: [statistics.median(turn) for turn in rounds] for name, rounds in turns.items()}
     beside_quickest = [[each / min(of_tool) for each in of_tool] for of_tool in medians.values()]
@@ -53,12 +53,12 @@ def halves(turns: Turns) -> tuple[Turns, Turns]:
 
 
 def median(rounds: list[list[float]]) -> float:
-    """Of all runs of a tool."""
+    """Milliseconds, of all runs of a tool."""
     return statistics.median(run for turn in rounds for run in turn)
 
 
 def least(rounds: list[list[float]]) -> float:
-    """Of all runs of a tool."""
+    """Milliseconds of a tool's quickest run."""
     return min(run for turn in rounds for run in turn)
 
 

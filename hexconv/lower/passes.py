@@ -37,8 +37,8 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
 def without_compaction() -> tvm.transform.PassContext:
     """TVM's own pipeline for a module whose caches have their sizes already.
 
-    It begins with CompactBufferAllocation, which changes no cache there and looks at every access in every loop around
-    it: a minute for the host kernel of three convs, several seconds for an HVX kernel.
+    It runs CompactBufferAllocation again, which changes no cache there and looks at every access in every loop around
+    it: tens of seconds for the host kernel of three convs, several for an HVX kernel.
     """
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation"])
 

@@ -34,13 +34,13 @@ def test_a_round_that_disturbed_either_tool_counts_for_none() -> None:
 
 
 @given(TIMES)
-def test_no_tool_is_favoured(times: list[tuple[int, int]]) -> None:
+def test_it_does_not_matter_which_tool_is_which(times: list[tuple[int, int]]) -> None:
     for there, back in zip(halves(rounds_of(times)), halves(rounds_of([(b, a) for a, b in times])), strict=True):
         assert (there["a"], there["b"]) == (back["b"], back["a"])
 
 
 @given(TIMES)
-def test_rounds_that_all_took_the_same_leave_the_ratio_as_it_is(times: list[tuple[int, int]]) -> None:
+def test_rounds_that_slow_all_tools_alike_leave_the_ratio_as_it_is(times: list[tuple[int, int]]) -> None:
     both = rounds_of([(a, 3 * a) for a, _ in times])
     quieter, _ = halves(both)
     for some in (both, quieter):

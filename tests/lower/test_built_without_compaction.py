@@ -4,8 +4,12 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import tvm
+from tvm.ir.instrument import PassTimingInstrument
 
 from hexconv.lower import hexagon, lower_case
+from hexconv.lower.passes import without_compaction
+from hexconv.run.host import TARGET
 from hexconv.spec import Case
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
@@ -19,3 +23,19 @@ def test_workspaces_are_the_same_with_compaction(name: str, monkeypatch: pytest.
     compacted = hexagon.compile_for_hexagon(module, "v68")
     assert without.heap_bytes + without.vtcm_bytes
     assert (without.heap_bytes, without.vtcm_bytes) == (compacted.heap_bytes, compacted.vtcm_bytes)
+
+
+def test_compaction_is_what_is_left_out() -> None:
+    module = lower_case(Case.load(SCHEDULES / "host" / "a.toml")).module
+    everything, context = PassTimingInstrument(), without_compaction()
+    with tvm.transform.PassContext(instruments=[everything]):
+        tvm.compile(module, target=TARGET)
+        passes = everything.render()
+    with context:
+        less = PassTimingInstrument()
+        context.override_instruments([less])
+        tvm.compile(module, target=TARGET)
+        without = less.render()
+    assert "s_tir.CompactBufferAllocation" in passes
+    assert "s_tir.CompactBufferAllocation" not in without
+    assert "tirx.FlattenBuffer" in without

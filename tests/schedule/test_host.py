@@ -174,6 +174,8 @@ def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() ->
     assert bands.hand_up
     assert bands.seam_rows(1) > 8, "more than a stripe"
     assert judge(Case("seam", chain, plan)).reasons == ()
+    lowered = lower_function(chain_function(chain, plan, panels=lambda *_: 3))
+    assert run_case(Case("seam", chain, plan), lowered, Host()).check.passed
 
 
 @pytest.mark.parametrize("rows", [1, 3, 5])
@@ -181,6 +183,7 @@ def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() ->
 def test_rows_in_panels_are_numpys(name: str, rows: int) -> None:
     chain, threads = SEAMS[name]
     plan = Plan(kernel="host", threads=threads, simd="avx2")
+    assert any(tiling(SETS["avx2"], *shape[1:3], ceil(shape[3] / 8)).rows > 1 for shape in chain.shapes[1:])
     lowered = lower_function(chain_function(chain, plan, panels=lambda *_: rows))
     assert run_case(Case("panels", chain, plan), lowered, Host()).check.passed
     run_with_checks(chain, lowered.module)

@@ -21,7 +21,7 @@ from hexconv.schedule.host.conv import Conv
 from hexconv.schedule.host.convolve import convolve
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.output import cache_address, packed_address
-from hexconv.schedule.host.panels import Panels, panel_rows
+from hexconv.schedule.host.panels import Panels, panel_rows, rows_of_stripe
 from hexconv.schedule.host.stage import Lines, Stage
 
 PART = "band of the output's rows"
@@ -193,6 +193,7 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
     """A conv with its buffers, for one stripe."""
     source = caches.read[number]
     target = caches.read[number + 1] if number + 1 < len(caches.read) else None
+    stripe_rows = rows_of_stripe(kernel.stages, number, kernel.bands.stripe_rows)
     lines = source.lines if source else Lines.of_input(filter.stage)
     return Conv(
         name=f"conv2d #{number + 1}",
@@ -202,7 +203,7 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
         # an image that is read in place begins at a row of its own in the argument
         source_base=rows[number].base if source else -image * filter.stage.in_size[0],
         filter=filter,
-        panel_rows=panel_rows(filter, lines, kernel.panels),
+        panel_rows=panel_rows(filter, lines, stripe_rows, kernel.panels),
         bias=kernel.biases[number],
         target=target.buffer if target else kernel.output,
         address=(

@@ -55,7 +55,7 @@ def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: i
     for count, pixels in tiling.alone:
         alone.append(tiles(first, count, 1, pixels))
         first += count * pixels
-    if tiling.rows > 1:
+    if 1 < tiling.rows <= (conv.panel_rows or tiling.rows):
         whole = tiles(0, tiling.whole, 1, tiling.pixels)
         tall = tiles(tiling.whole * tiling.pixels, tiling.tall, tiling.rows, tiling.tall_columns)
         # `rows` is negative where the band below has made all that is new, and more

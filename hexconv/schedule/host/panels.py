@@ -1,33 +1,46 @@
 """The panels of a conv's rows: what the rule of `hexconv.spec.panels` asks for."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.stage import Lines
+from hexconv.schedule.host.stage import Lines, Stage
 from hexconv.spec.panels import Cycles, Reads
 from hexconv.spec.registers import ELEMENT_BYTES
-from hexconv.spec.tiles import MOST_ROWS, cycles_per_product
+from hexconv.spec.tiles import cycles_per_product
 
 Panels = Callable[[Reads, Cycles], int]
 """What a conv reads for a stripe, the cycles of its rows -> rows of a panel."""
 
 
-def panel_rows(filter: Filter, lines: Lines, panels: Panels) -> int | None:
-    """Rows of a panel; None where all rows are one, however many a stripe has."""
-    reads = _reads(filter, lines)
+def panel_rows(filter: Filter, lines: Lines, rows: int, panels: Panels) -> int | None:
+    """Rows of a panel, where a stripe has so many `rows` of the conv; None where they are one panel."""
     products = filter.stage.taps * filter.stage.in_channels
-    rows = panels(reads, lambda rows: products * cycles_per_product(filter.tiling, rows, filter.vectors))
-    return None if rows == reads.rows else rows
+
+    def cycles(some: int) -> float:
+        return products * cycles_per_product(filter.tiling, some, filter.vectors)
+
+    of_panel = panels(_reads(filter, lines, rows), cycles)
+    return None if of_panel == rows else of_panel
 
 
-def _reads(filter: Filter, lines: Lines) -> Reads:
+def rows_of_stripe(stages: Sequence[Stage], number: int, stripe_rows: int) -> int:
+    """Rows of a conv that are new in a stripe of the chain's output; the first stripe has more."""
+    strides = math.prod(stage.stride[0] for stage in stages[number + 1 :])
+    return min(stripe_rows * strides, stages[number].out_size[0])
+
+
+def _reads(filter: Filter, lines: Lines, rows: int) -> Reads:
     """What a conv reads for a stripe."""
-    stage = filter.stage
+    stage, groups = filter.stage, filter.groups
+    vector_bytes = stage.taps * stage.in_channels * filter.registers.lanes * ELEMENT_BYTES
     return Reads(
-        rows=min(stage.out_size[0], MOST_ROWS),
+        rows=rows,
         stride=stage.stride[0],
-        reach=(stage.kernel[0] - 1) * stage.dilation[0] + 1,
+        taps=stage.kernel[0],
+        dilation=stage.dilation[0],
         row_bytes=lines.row * ELEMENT_BYTES,
-        group_bytes=stage.taps * stage.in_channels * filter.tiling.vectors * filter.registers.lanes * ELEMENT_BYTES,
-        groups=sum(group.count for group in filter.groups),
+        group_bytes=max(group.vectors for group in groups) * vector_bytes,
+        filter_bytes=filter.vectors * vector_bytes,
+        groups=sum(group.count for group in groups),
     )
