@@ -23,7 +23,7 @@ from tvm.target import Target
 
 from hexconv.analyze import needed_macs
 from hexconv.bench import onednn
-from hexconv.bench.turns import Run, Turns, halves, in_turns, least, median
+from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
 from hexconv.compute import magnitude, reference
 from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import RunFailed
@@ -130,24 +130,18 @@ def on_first_core() -> Iterator[None]:
 
 
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:
-    """Medians, and the ratio to the better of oneDNN's ways: of all runs, of the quieter half, of the quickest runs."""
-    turns = _joined(parts)
-    quiet = _joined([halves(part)[0] for part in parts])
+    """Medians, and the ratio to the better of oneDNN's ways: of all runs, by rounds, of the quickest runs."""
+    turns = {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
     ours, (way, peer_ms) = median(turns["hexconv"]), _best_way(turns)
     return {
         "hexconv_ms": round(ours, 3),
         "onednn_ms": round(peer_ms, 3),
         "onednn_way": way,
         "ratio": round(ours / peer_ms, 3),
-        "ratio_of_quieter_half": round(median(quiet["hexconv"]) / _best_way(quiet)[1], 3),
+        "ratio_by_round": round(ratio_by_round(turns["hexconv"], turns[way]), 3),
         "ratio_of_least": round(least(turns["hexconv"]) / min(least(turns[name]) for name in _peers(turns)), 3),
         "hexconv_gflops": round(2 * needed_macs(case.chain) / ours / 1e6, 1),
     }
-
-
-def _joined(parts: Sequence[Turns]) -> Turns:
-    """The rounds of several processes."""
-    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
 
 
 def _peers(turns: Turns) -> list[str]:

@@ -62,6 +62,17 @@ def least(rounds: list[list[float]]) -> float:
     return min(run for turn in rounds for run in turn)
 
 
+def ratio_by_round(one: list[list[float]], other: list[list[float]]) -> float:
+    """The median of the rounds' ratios of medians.
+
+    Two virtual cores may have one real core between them for seconds. Whichever tool has more of its turns in such
+    times has the larger median of all runs; turns of one round are mostly on the same side.
+    """
+    return statistics.median(
+        statistics.median(ours) / statistics.median(theirs) for ours, theirs in zip(one, other, strict=True)
+    )
+
+
 def _timed(run: Run) -> float:
     started = time.perf_counter()
     run()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.bench import turns
-from hexconv.bench.turns import Turns, halves, least, median
+from hexconv.bench.turns import Turns, halves, least, median, ratio_by_round
 
 TIMES = st.lists(st.tuples(*[st.integers(10, 40)] * 2), min_size=1, max_size=9)
 
@@ -43,7 +43,15 @@ def test_it_does_not_matter_which_tool_is_which(times: list[tuple[int, int]]) ->
 def test_rounds_that_slow_all_tools_alike_leave_the_ratio_as_it_is(times: list[tuple[int, int]]) -> None:
     both = rounds_of([(a, 3 * a) for a, _ in times])
     quieter, _ = halves(both)
+    assert ratio_by_round(both["b"], both["a"]) == 3
     for some in (both, quieter):
         assert median(some["b"]) == 3 * median(some["a"])
         assert least(some["b"]) == 3 * least(some["a"])
     assert least(quieter["a"]) == least(both["a"])
+
+
+def test_a_slow_time_that_one_tool_had_more_of_leaves_the_ratio_by_round() -> None:
+    times = [(10, 11), (20, 22), (20, 22), (20, 11), (10, 11)]
+    both = rounds_of(times)
+    assert median(both["a"]) / median(both["b"]) == 20 / 11
+    assert ratio_by_round(both["a"], both["b"]) == 10 / 11
