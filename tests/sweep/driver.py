@@ -2,6 +2,7 @@
 
 import json
 import resource
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,4 +30,5 @@ def main(grid: str, out: str, job: str, scheduler: str | None = None, largest_fi
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests in the background ignores it
     sys.exit(main(**json.loads(sys.argv[1])))

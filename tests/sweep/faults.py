@@ -76,12 +76,6 @@ def quick(task: Task) -> Task:
     return {"status": "holds", "reason": "", "peak_bytes": sum(map(ord, task["toml"]))}
 
 
-def unhurried(task: Task) -> Task:
-    """A row that takes a while: a sweep of many doesn't end while a busy machine keeps a test from watching."""
-    time.sleep(0.2)
-    return quick(task)
-
-
 def row(task: Task) -> Task:
     """A quick row, or the fault that its batch stands for."""
     batch = int(task["case"].split("h")[0].removeprefix("n"))

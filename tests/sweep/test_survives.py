@@ -93,7 +93,7 @@ def busy(pid: int) -> bool:
 def test_ctrl_c_leaves_a_table_of_what_is_done_and_a_line_cut_off_is_done_again(
     sweeping: Sweeping, undisturbed: pd.DataFrame
 ) -> None:
-    with sweeping.started(job="unhurried") as driver:
+    with sweeping.started() as driver:
         wait_until(lambda: len(sweeping.keys()) >= 5)
         driver.send_signal(signal.SIGSTOP)  # or on a busy machine it is done before it is interrupted
         with pytest.raises(InputError, match="a sweep that is still running"), Journal.opened(sweeping.journal, LIMITS):
