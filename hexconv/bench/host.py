@@ -125,8 +125,10 @@ def on_first_core() -> Iterator[None]:
     """
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
-    yield
-    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:

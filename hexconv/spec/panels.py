@@ -57,8 +57,14 @@ class Reads:
 
     def source_bytes(self, rows: int) -> int:
         """That so many rows of the output read; a stride or a dilation may step over rows."""
-        lines = {row * self.stride + tap * self.dilation for row in range(rows) for tap in range(self.taps)}
-        return len(lines) * self.row_bytes
+        # rows further apart than the taps reach share none: from there on each adds as many lines as the one before
+        alike = min(rows, self.taps * self.dilation)
+        each = self._lines(alike + 1) - self._lines(alike)
+        return (self._lines(alike) + (rows - alike) * each) * self.row_bytes
+
+    def _lines(self, rows: int) -> int:
+        """Rows of the source that so many rows of the output read."""
+        return len({row * self.stride + tap * self.dilation for row in range(rows) for tap in range(self.taps)})
 
     def fetched_bytes(self, rows: int) -> int:
         """From the second-level cache, for a panel of so many rows.

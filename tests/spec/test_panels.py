@@ -64,6 +64,17 @@ def test_what_does_not_stay_is_fetched_for_each_group(reads: Reads, rows: int) -
         assert reads.fetched_bytes(rows) == fetched_by_a_cache(reads, rows)
 
 
+@given(READS, st.integers(1, 60))
+def test_source_bytes_are_those_of_the_lines_that_are_read(reads: Reads, rows: int) -> None:
+    lines = {row * reads.stride + tap * reads.dilation for row in range(rows) for tap in range(reads.taps)}
+    assert reads.source_bytes(rows) == len(lines) * reads.row_bytes
+
+
+def test_a_stripe_of_many_rows_is_cut_at_once() -> None:
+    tall = Reads(20_000, 1, 7, 2, row_bytes=4, group_bytes=196, filter_bytes=3136, groups=16)
+    assert 1 <= rows_of_panel(tall, float) <= tall.rows
+
+
 @given(READS)
 def test_the_panels_of_a_stripe_have_all_its_rows(reads: Reads) -> None:
     for rows in range(1, reads.rows + 1):
