@@ -53,7 +53,7 @@ def fetched_by_a_cache(reads: Reads, rows: int) -> int:
 @given(READS, st.integers(1, 6))
 def test_what_stays_is_fetched_once(reads: Reads, rows: int) -> None:
     once = reads.source_bytes(rows) + reads.filter_bytes
-    if reads.fetched_bytes(rows) == once:
+    if reads.groups > 1 and reads.fetched_bytes(rows) == once:
         assert once == fetched_by_a_cache(reads, rows)
 
 
