@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, shared_allocations, vtcm_fit
+    from hexconv.build import build, load
     from hexconv.compute import chain_module, reference
     from hexconv.lower import annotated_tir, lower_case
     from hexconv.report import run_row
@@ -43,6 +44,7 @@ _HOMES = {
     "hexconv.run.measure": ("measure",),
     "hexconv.search": ("Question", "best_plan"),
     "hexconv.report": ("run_row",),
+    "hexconv.build": ("build", "load"),
 }
 
 __all__ = [
@@ -67,6 +69,8 @@ __all__ = [
     "Question",
     "best_plan",
     "run_row",
+    "build",
+    "load",
 ]
 
 

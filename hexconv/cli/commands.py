@@ -11,6 +11,7 @@ from cyclopts import App
 
 COMMANDS = {
     "best": "best:best",
+    "build": "build:build_",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
     "import": "importing:import_",

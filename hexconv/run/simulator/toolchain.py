@@ -69,7 +69,7 @@ def probe_program() -> Path:
 
     def build(path: Path) -> None:
         with resources.as_file(source) as assembly:
-            _zig("cc", "-target", ZIG_TARGET, *flags, str(assembly), "-o", str(path))
+            zig("cc", "-target", ZIG_TARGET, *flags, str(assembly), "-o", str(path))
 
     return cached("probes", key, build)
 
@@ -89,7 +89,7 @@ def engine_library() -> Path:
     def build(path: Path) -> None:
         with resources.as_file(folder) as place:
             units = [str(place / name) for name in names if name.endswith(".c")]
-            _zig("cc", *_HOST_FLAGS, *units, "-o", str(path))
+            zig("cc", *_HOST_FLAGS, *units, "-o", str(path))
 
     return cached("engines", key, build)
 
@@ -105,7 +105,7 @@ def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
     flags = (f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers), *flags)
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         joined = Path(folder) / "joined.o"
-        _zig("cc", "-target", ZIG_TARGET, *flags, "-r", str(entry), str(kernel), "-o", str(joined))
+        zig("cc", "-target", ZIG_TARGET, *flags, "-r", str(entry), str(kernel), "-o", str(joined))
         return joined.read_bytes()
 
 
@@ -113,7 +113,7 @@ def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         unlinked = Path(folder) / "kernel.o"
         unlinked.write_bytes(kernel.elf)
-        _zig("ld.lld", "-static", "--gc-sections", *map(str, parts), str(unlinked), "-o", str(path))
+        zig("ld.lld", "-static", "--gc-sections", *map(str, parts), str(unlinked), "-o", str(path))
 
 
 def _harness(isa: str) -> Path:
@@ -128,7 +128,7 @@ def _harness(isa: str) -> Path:
         flags = [f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers)]
         with resources.as_file(folder) as place:
             units = [str(place / name) for name in sorted(sources) if name.endswith(".c")]
-            _zig("cc", "-target", ZIG_TARGET, *flags, "-r", *units, "-o", str(path))
+            zig("cc", "-target", ZIG_TARGET, *flags, "-r", *units, "-o", str(path))
 
     return cached("harness", key, build)
 
@@ -140,12 +140,12 @@ def _library(source: str, isa: str) -> Path:
     def build(path: Path) -> None:
         root = zig_folder() / "lib" / source
         arguments = ["-target", ZIG_TARGET, f"-mcpu=hexagon{isa}", *_LIBRARY_FLAGS, str(root)]
-        _zig("build-obj", *arguments, f"-femit-bin={path}")
+        zig("build-obj", *arguments, f"-femit-bin={path}")
 
     return cached("libraries", key, build)
 
 
-def _zig(*arguments: str) -> None:
+def zig(*arguments: str) -> None:
     """Run zig with its own caches inside ours."""
     caches = {name: str(cache_folder() / "zig") for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
     command = [str(zig_folder() / "zig"), *arguments]

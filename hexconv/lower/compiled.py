@@ -1,0 +1,38 @@
+"""Functions for C to an object file that holds them and nothing else."""
+
+import tempfile
+from pathlib import Path
+
+import tvm
+from tvm import tirx
+from tvm.target import Target, codegen
+
+from hexconv.lower.callable import Callable
+from hexconv.lower.hexagon import hexagon_target
+from hexconv.lower.passes import without_compaction
+
+ENTRY = "tirx.is_entry_func"
+"""An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
+
+
+def compiled(functions: Callable, target: str, isa: str) -> bytes:
+    """Compile functions by TVM's own passes and LLVM.
+
+    Args:
+        functions: `callable_module`'s.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, of Hexagon.
+    """
+    machine = (
+        hexagon_target(isa) if target == "hexagon" else Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
+    )
+    pipeline, finish, _device = tirx.get_tir_pipeline("default")
+    bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
+    with without_compaction():
+        finished = finish()(pipeline(bound))
+    plain = tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})
+    library = tvm.get_global_func("target.build.llvm")(plain, machine)
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        path = Path(folder) / "kernel.o"
+        library.write_to_file(str(path), "o")
+        return path.read_bytes()
