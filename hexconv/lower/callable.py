@@ -6,8 +6,9 @@ before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filt
              hexconv_wait(queue, k)                          NAME_wait(call, queue, k)
                                                          NAME_task0(input, ..., cache, ..., call, band): ...
 
-Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` is an opaque pointer that is handed on to the functions that the caller has to bring. Registers
-stay what they are. A parallel loop becomes a function of its index.
+Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` is an opaque pointer that is
+handed on to the functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a function
+of its index.
 """
 
 from collections.abc import Sequence
@@ -157,8 +158,8 @@ class _Signature:
         ]
         whole = _aligned((*self.arguments, *self.caches), tirx.SeqStmt([*views, body]))
         function = tirx.PrimFunc([*self.arguments, *self.caches, self.call, *more], whole)
-        # Without `tirx.noalias`: TVM's code has types by which LLVM knows caches apart; told twice, it keeps more addresses
-        # in registers, and the loops of HVX kernels take a fifth more packets.
+        # Without `tirx.noalias`: TVM's code has types by which LLVM knows caches apart. Told twice, LLVM keeps more
+        # addresses in registers, and the loops of HVX kernels take a fifth more packets.
         return function.with_attr({"global_symbol": name, "calling_conv": NO_PACKED_API})
 
 
