@@ -7,8 +7,8 @@ before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filt
                                                          NAME_task0(input, ..., cache, ..., call, band): ...
 
 Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` is an opaque pointer that is
-handed on to the functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a function
-of its index.
+handed on to the functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a
+function of its index.
 """
 
 from collections.abc import Sequence
