@@ -6,8 +6,10 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from tests.model.builder import Builder
+from tests.model.drawn import draw_model
 from tests.model.quantised import Quantised
 
+DRAWN_MODELS = 10
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 GRIDS = (
     'targets = ["cache", "llvm"]\n[chain]\n[[chain.conv]]\nout_channels = 128\n[plan]\nk_split = [1, 2, 4]\n'
@@ -153,11 +155,12 @@ NETWORKS = (
 
 
 def _models() -> tuple[str, ...]:
-    """Small models with a chain each, a character a byte."""
+    """Small models, a character a byte."""
     floats, integers = Builder("small", (1, 3, 8, 8)), Quantised("q", (1, 4, 6, 6), "uint8")
     x = floats.node("Relu", [floats.batch_norm(floats.conv("image", (4, 3, 3, 3), "first"), 4)])
     y = integers.quantize(integers.relu6(integers.qdq("image", (4, 4, 3, 3), 3)), 6 / 255, 0)
-    models = (floats.model(floats.conv(x, (2, 4, 3, 3), "second")), integers.model(y))
+    models = [floats.model(floats.conv(x, (2, 4, 3, 3), "second")), integers.model(y)]
+    models += [draw_model(0, index).model for index in range(DRAWN_MODELS)]
     return tuple(model.SerializeToString().decode("latin-1") for model in models)
 
 
