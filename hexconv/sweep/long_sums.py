@@ -47,9 +47,7 @@ def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
 
 
 def most_that(holds: Callable[[Chain], bool], make: Callable[[int], Chain], largest: int) -> int:
-    """The largest number up to `largest` whose chain holds; it has to hold for 1, and for all below one for which it
-    does.
-    """
+    """The largest number up to `largest` whose chain holds, where those of smaller ones hold too; 1 if none does."""
     return bisect_left(range(2, largest + 1), True, key=lambda number: not holds(make(number))) + 1
 
 
