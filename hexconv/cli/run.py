@@ -15,6 +15,7 @@ from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
 from hexconv.report import run_csv, run_row
 from hexconv.run.copies import Copies, Moment
+from hexconv.run.fills import Fills, fills_of, fills_of_run
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS
@@ -28,13 +29,17 @@ def run(
     target: Target = "llvm",
     seed: int = 0,
     seeds: int = 1,
+    fill: str | None = None,
     copies: Moment = "random",
     save: Path | None = None,
     csv: Path | None = None,
     seconds: float = DEFAULT_SECONDS,
     json: bool = False,
 ) -> int:
-    """Run cases on seeded random tensors and compare the results with numpy.
+    """Run cases on seeded tensors and compare the results with numpy.
+
+    The first run of a case is on random tensors, which never come near the largest sums. With --seeds 5 four more are
+    on extremes: input and filters of largest or of smallest values, in all four ways; then any mix is drawn.
 
     Exits 1 if a result is wrong or a plan does not fit VTCM, 2 if a case could not be run; the other cases run all the
     same.
@@ -43,7 +48,9 @@ def run(
         cases: case files (TOML).
         target: where: this machine through LLVM, or the Hexagon simulator.
         seed: of the random tensors, and of the moments of asynchronous copies.
-        seeds: how many runs, each with the next seed.
+        seeds: how many runs, each with the next seed and other fills.
+        fill: of the tensors, in all runs: random, least, most, alternating or one_hot; or one of these for each of
+            input, filter1, .., bias1, .., with commas between them, as results have it.
         copies: when asynchronous copies are performed between their start and the wait for them: as early as possible,
             as late as possible, or at random.
         save: keep what went in and came out, logical, in this .npz file (for one case).
@@ -60,11 +67,12 @@ def run(
         raise InputError("--seeds", str(seeds), "1 or more")
     if not seconds > 0:
         raise InputError("--seconds", f"{seconds:g}", "a positive number of seconds")
+    filled = [(case, fills_of(case.chain, fill) if fill else None) for case in loaded]
     drawn = range(seed, seed + seeds)
     rows = [
         row
-        for case in loaded
-        for row in _rows(case, {s: runner_of(case, target, seconds, Copies(copies, s)) for s in drawn}, save)
+        for case, fills in filled
+        for row in _rows(case, {s: runner_of(case, target, seconds, Copies(copies, s)) for s in drawn}, fills, save)
     ]
     if csv:
         write_text(csv, run_csv(rows))
@@ -77,7 +85,7 @@ def run(
     return 0 if all(row["passed"] for row in rows) else 1
 
 
-def _rows(case: Case, runners: dict[int, Runner], save: Path | None) -> Iterator[Row]:
+def _rows(case: Case, runners: dict[int, Runner], fills: Fills | None, save: Path | None) -> Iterator[Row]:
     """One case's results by seed; a case that gives no answer says why and leaves the others alone."""
     refused: Row = {"case": case.name, "target": next(iter(runners.values())).target, "passed": False}
     try:
@@ -87,8 +95,9 @@ def _rows(case: Case, runners: dict[int, Runner], save: Path | None) -> Iterator
             yield {**refused, "vtcm": _as_result(fit)}
             return
         lowered = lower_case(case)
-        for seed, runner in runners.items():
-            row = run_row(case, run_case(case, lowered, runner, seed, save))
+        for number, (seed, runner) in enumerate(runners.items()):
+            filled = fills or fills_of_run(case.chain, number, seed)
+            row = run_row(case, run_case(case, lowered, runner, seed, save, filled))
             yield {**row, "seed": seed} if len(runners) > 1 else row
     except HexconvError as error:
         print(f"hexconv: {case.name}: {error}", file=sys.stderr)
