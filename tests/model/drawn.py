@@ -120,7 +120,7 @@ class _Draw(Builder):
         """These values as a constant, or as an input of the model."""
         array = np.asarray(values, dtype)
         forms = ["stored"] * 8 + ["constant"] * 3 + ["identity", "cast", "reshape", "rescaled"]
-        form = "input" if self.chance(0.02) else self.of(*forms)
+        form = "input" if self.chance(0.03) else self.of(*forms)
         if form == "input":
             name = f"operand{len(self.inputs)}"
             self.inputs.append(helper.make_tensor_value_info(name, _onnx_type(array), list(array.shape)))
@@ -148,12 +148,13 @@ class _Draw(Builder):
         return self.dequantised_weights(array)
 
     def dequantised_weights(self, array: Array) -> str:
-        """Quantised weights, one scale for all or one per slice along the first axis."""
+        """Quantised weights, one scale for all or one per slice along an axis."""
         step = max(float(np.abs(array).max()), 0.1) / 127
         whole = self.constant(np.rint(array / step), "int8")
         if self.opset >= 13 and self.chance(0.5):
-            scales = self.constant(self.random.uniform(0.5, 1, len(array)) * step, "float32")
-            return self.node("DequantizeLinear", [whole, scales], axis=0)
+            axis = int(self.random.integers(-array.ndim, array.ndim))
+            scales = self.constant(self.random.uniform(0.5, 1, array.shape[axis]) * step, "float32")
+            return self.node("DequantizeLinear", [whole, scales], axis=axis)
         zero = [self.constant(self.of(0, 1), "int8")] if self.chance(0.5) else []
         return self.node("DequantizeLinear", [whole, self.constant(step, "float32"), *zero])
 
