@@ -63,8 +63,7 @@ class Given:
         >>> Given(image=np.zeros(1)).fill(("most", "least", "random")), Given().fill(("most", "most"))
         ('least,random', 'most')
         """
-        drawn = fills[:1] if self.image is None else ()
-        drawn += fills[1:] if self.weights is None else ()
+        drawn = fills[0 if self.image is None else 1 : len(fills) if self.weights is None else 1]
         return fills_text(drawn) if drawn else "given"
 
 
