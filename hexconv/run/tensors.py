@@ -10,6 +10,8 @@ from hexconv.compute.stored import filter_layout
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.room import bias_limit
+from hexconv.spec.weights import check_weights
 
 RELU6_SPREAD = 8.0
 """Then a tenth of the sums is above 6."""
@@ -65,7 +67,12 @@ def run_bytes(chain: Chain) -> int:
 
 
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
-    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
+    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on.
+
+    Raises:
+        InputError: integer weights beyond the limits of the chain.
+    """
+    check_weights(chain, tensors.filters, tensors.biases)
     rest = _rest(chain.dtype_of_filters)
     layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
     filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
@@ -112,5 +119,11 @@ def _bias(random: np.random.Generator, chain: Chain, index: int) -> Array | None
     if not conv.bias:
         return None
     if chain.is_integer:
-        return random.integers(-(2**12), 2**12, conv.out_channels, "int32")
+        return _integer_bias(random, bias_limit(chain, index), conv.out_channels)
     return random.uniform(-0.5, 0.5, conv.out_channels).astype(chain.accumulator_dtype)
+
+
+def _integer_bias(random: np.random.Generator, limit: int, channels: int) -> Array:
+    """Values of every size up to a limit, of either sign: some beside which the sums matter, some beside which not."""
+    sizes = np.floor((limit + 1.0) ** random.uniform(0, 1, channels))
+    return (random.choice((-1, 1), channels) * np.minimum(sizes, limit)).astype(np.int32)
