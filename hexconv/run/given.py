@@ -14,14 +14,15 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
+from pydantic import ValidationError
 
-from hexconv.compute.limits import LARGEST_INT32
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import InputError
 from hexconv.run.fills import Fills, fills_text, tensor_names
 from hexconv.run.runner import Array
 from hexconv.run.tensors import Tensors
-from hexconv.spec import Chain
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec import Chain, Conv2d
+from hexconv.spec.weights import check_weights, with_limits
+from hexconv.spec.wrong import first_complaint
 
 DRAWN = "random"
 """Where tensors come from that no file gives."""
@@ -95,37 +96,33 @@ def weights_beside(case: Path) -> Path | None:
 
 
 def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
-    """The chain with the bounds that its weights have: what its sums can reach is then known from these.
+    """The chain with the limits that its weights have, so that its sums are bounded from these (`hexconv.spec.sums`).
+
+    What int32 can't hold with these limits is refused kernel by kernel, as where a case states them.
 
     Raises:
-        InputError: a filter sums to more than its conv states.
-        Unsupported: sums and bias together can leave int32.
+        InputError: a filter or a bias is beyond what its conv states, or beyond int32.
     """
-    if weights is None or not chain.is_integer:
+    if weights is None:
         return chain
-    convs = []
-    for index, conv in enumerate(chain.conv):
-        filter, bias = weights[f"filter{index + 1}"], weights.get(f"bias{index + 1}")
-        sums = np.abs(filter.astype(np.int64) - conv.filter_zero_point).sum(axis=(1, 2, 3))
-        most = max(int(sums.max()), 1)
-        if conv.filter_l1 is not None and most > conv.filter_l1:
-            given, allowed = f"a filter{index + 1} that sums to {most}", f"up to {conv.filter_l1}, as the case states"
-            raise InputError(f"chain.conv[{index}].filter_l1", given, allowed)
-        _check_sums(chain, index, sums, bias)
-        convs.append(replace(conv, filter_l1=most))
-    return replace(chain, conv=tuple(convs))
+    numbers = range(1, len(chain.conv) + 1)
+    arrays = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{number}") for number in numbers]
+    try:
+        found = with_limits(chain, *arrays)
+    except ValidationError as error:  # a limit that int32 itself hasn't
+        raise first_complaint(error).within("the weights' own limits") from None
+    stated = [_stated_or_found(*convs) for convs in zip(chain.conv, found.conv, strict=True)]
+    check_weights(replace(chain, conv=tuple(stated)), *arrays)
+    return found
 
 
-def _check_sums(chain: Chain, index: int, sums: Array, bias: Array | None) -> None:
-    """Each output channel's sums, with its bias, stay in int32 whatever the image holds."""
-    low, high = (end - chain.output_zero_point(index) for end in INTEGER_RANGE[chain.dtype])
-    biases = np.zeros_like(sums) if bias is None else np.abs(bias.astype(np.int64))
-    largest = int((sums * max(-low, high) + biases).max())
-    if largest > LARGEST_INT32:
-        raise Unsupported(
-            f"chain.conv[{index}]: with these weights sums and bias can come to {largest}, int32 holds "
-            f"{LARGEST_INT32}; use a filter or a bias that is smaller by {largest - LARGEST_INT32} in all"
-        )
+def _stated_or_found(conv: Conv2d, found: Conv2d) -> Conv2d:
+    """A conv with the limits that it states; where it states none, with those of its weights."""
+    return replace(
+        conv,
+        filter_l1=found.filter_l1 if conv.filter_l1 is None else conv.filter_l1,
+        bias_limit=found.bias_limit if conv.bias_limit is None else conv.bias_limit,
+    )
 
 
 def read_arrays(path: Path, chain: Chain, names: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Array]:

@@ -6,12 +6,13 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.compute.limits import BIAS_ROOM
 from hexconv.compute.stored import filter_layout
 from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.room import bias_limit
+from hexconv.spec.weights import check_weights
 
 RELU6_SPREAD = 8.0
 """Then a tenth of the sums is above 6."""
@@ -60,17 +61,11 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     random, convs = np.random.default_rng(seed), range(len(chain.conv))
     of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
     image = _image(random, chain, fills[0])
-    filters = tuple(_filter(random, chain, index, fill) for index, fill in enumerate(fills[1 : len(chain.conv) + 1]))
+    filters = tuple(_filter(random, chain, index, fill) for index, fill in enumerate(of_filters))
     biases = (
         _bias(random, chain, index, next(of_biases)) if conv.bias else None for index, conv in enumerate(chain.conv)
     )
     return Tensors(image, filters, tuple(biases))
-
-
-def bias_limit(chain: Chain, index: int) -> int:
-    """The largest bias, without its sign, that the sums of a conv of an integer chain have room for."""
-    del chain, index  # the same for all
-    return BIAS_ROOM
 
 
 def run_bytes(chain: Chain) -> int:
@@ -88,7 +83,12 @@ def run_bytes(chain: Chain) -> int:
 
 
 def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
-    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on."""
+    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on.
+
+    Raises:
+        InputError: integer weights beyond the limits of the chain.
+    """
+    check_weights(chain, tensors.filters, tensors.biases)
     rest = _rest(chain.dtype_of_filters)
     layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
     filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
@@ -147,8 +147,14 @@ def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> 
         return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.accumulator_dtype)[0]
     limit = bias_limit(chain, index)
     if fill == "random":
-        return random.integers(-min(limit, BIAS_ROOM), min(limit, BIAS_ROOM), shape, "int32", endpoint=True)[0]
+        return _integer_bias(random, limit, chain.conv[index].out_channels)
     return _filled(random, fill, shape, -limit, limit, 0, "int32")[0]
+
+
+def _integer_bias(random: np.random.Generator, limit: int, channels: int) -> Array:
+    """Values of every size up to a limit, of either sign: some beside which the sums matter, some beside which not."""
+    sizes = np.floor((limit + 1.0) ** random.uniform(0, 1, channels))
+    return (random.choice((-1, 1), channels) * np.minimum(sizes, limit)).astype(np.int32)
 
 
 def _filled(
