@@ -139,7 +139,7 @@ def _window_caches(chain: Chain, index: int, source: Source, new_rows: int) -> l
     if not sums_windows_ahead(chain, index, source):
         return []
     across = padded_columns(chain, index) + LANES + chain.conv[index].reach[1] - 1
-    corrections = new_rows * ceil(chain.shapes[index + 1][2] / LANES) * LANES
+    corrections = max(new_rows, 1) * ceil(chain.shapes[index + 1][2] / LANES) * LANES
     return [
         PredictedCache(f"columns{index + 1}", "window", "int32", (ceil(across / LANES) * LANES,)),
         PredictedCache(f"corrections{index + 1}", "window", "int32", (corrections,)),

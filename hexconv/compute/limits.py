@@ -5,11 +5,7 @@ from math import prod
 from hexconv.compute.stored import filter_layout
 from hexconv.errors import Unsupported
 from hexconv.spec import Chain, tensor_extents
-from hexconv.spec.chain import INTEGER_RANGE
-
-LARGEST_INT32 = 2**31 - 1
-BIAS_ROOM = 2**12
-"""How much of the 32-bit range is kept for a bias."""
+from hexconv.spec.room import LARGEST_INT32, sums_refusal
 
 
 def check_supported(chain: Chain) -> None:
@@ -39,22 +35,9 @@ def _check_indices(chain: Chain) -> None:
 
 
 def _check_sums(chain: Chain) -> None:
-    """An int32 accumulator holds every sum that the dtype allows."""
-    if not chain.is_integer:
-        return
-    (low, high), (smallest, largest_tap) = INTEGER_RANGE[chain.dtype], INTEGER_RANGE[chain.dtype_of_filters]
-    for index, conv in enumerate(chain.conv):
-        fan_in = prod(chain.filter_shapes[index][1:])
-        source = max(high - chain.output_zero_point(index), chain.output_zero_point(index) - low)
-        tap = max(largest_tap - conv.filter_zero_point, conv.filter_zero_point - smallest)
-        taps = fan_in * tap if conv.filter_l1 is None else min(fan_in * tap, conv.filter_l1)
-        largest = taps * source + BIAS_ROOM
-        if largest > LARGEST_INT32:
-            most = (LARGEST_INT32 - BIAS_ROOM) // source
-            raise Unsupported(
-                f"chain.conv[{index}]: {fan_in} products can sum to {largest}, int32 holds {LARGEST_INT32}; "
-                f"use fewer input channels or a smaller kernel, or state a filter_l1 of up to {most}"
-            )
+    """int32 holds every sum with its bias, as the plain kernel has them; what else others add, they refuse."""
+    if chain.is_integer and (refusal := sums_refusal(chain, "plain")):
+        raise Unsupported(refusal)
 
 
 def _check_something_is_read(chain: Chain) -> None:

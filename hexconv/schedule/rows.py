@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from tvm import tirx
 
-from hexconv.schedule.block import Number
+from hexconv.schedule.block import Number, int32
 
 
 def smaller(one: Number, other: Number) -> Number:
@@ -21,6 +21,13 @@ def smaller(one: Number, other: Number) -> Number:
 def larger(one: Number, other: Number) -> Number:
     """The greater of two."""
     return max(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Max(one, other)
+
+
+def only_where(condition: "bool | tirx.Expr", value: Number) -> Number:
+    """A number where a condition holds, else 0."""
+    if isinstance(condition, bool):
+        return value if condition else 0
+    return tirx.Select(condition, value, int32(0))
 
 
 class Geometry(Protocol):
@@ -102,6 +109,19 @@ class Rows(Generic[Conv]):
         """The first row that the next conv reads in `stripe` (negative in the top padding): row 0 of the cache."""
         reader = self.stages[tensor]
         return self.begin(tensor + 1, stripe) * reader.stride[0] - reader.padding[0]
+
+    def kept(self, tensor: int, stripe: Number) -> Number:
+        """How many rows the stripe before has left in the cache that this one reads again.
+
+        While no row exists yet the stripe before has read padding alone, perhaps not as far as this one reads.
+        """
+        exist = self.end(tensor, stripe - 1)
+        again = larger(exist - self.base(tensor, stripe), 0)
+        return only_where(exist > 0, again) if self._starts_in_padding(tensor) else again
+
+    def _starts_in_padding(self, tensor: int) -> bool:
+        """Whether a stripe reads no further than some row of the top padding."""
+        return any(self.wanted_end(tensor, stripe) < 0 for stripe in range(self.stripes))
 
     def cache_rows(self, tensor: int) -> int:
         """Rows of a tensor's cache: the most that a stripe reads."""

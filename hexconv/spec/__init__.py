@@ -1,4 +1,4 @@
-"""What is asked: a chain of convs, a plan to schedule it, and the case file that holds both. No TVM, no numpy."""
+"""What is asked: a chain of convs, a plan to schedule it, and the case file that holds both. No TVM."""
 
 from hexconv.spec.case import Case
 from hexconv.spec.chain import Chain

@@ -186,9 +186,12 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
     if not chain.is_integer:
         if conv.requantize or conv.filter_zero_point:
             raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for integers")
-        if conv.filter_l1:
-            raise InputError(f"{where}.filter_l1", f"one in a {chain.dtype} chain", "none; it is for integers")
+        for limit in ("filter_l1", "bias_limit"):
+            if getattr(conv, limit) is not None:
+                raise InputError(f"{where}.{limit}", f"one in a {chain.dtype} chain", "none; it is for integers")
         return
+    if conv.bias_limit is not None and not conv.bias:
+        raise InputError(f"{where}.bias_limit", str(conv.bias_limit), "none where there is no bias, or bias = true")
     if conv.activation != "none":
         allowed = "none in an integer chain; clamp by the range and the zero point of requantize"
         raise InputError(f"{where}.activation", conv.activation, allowed)

@@ -52,6 +52,8 @@ class Conv2d:
         filter_l1: for integer chains, the most that one output channel's filter sums to, the zero point subtracted from
             its elements, their signs dropped; left out, what the dtype allows. Sums are int32: long ones of int16 are
             only known to fit where this says so.
+        bias_limit: for integer chains, the largest value that the bias has, its sign dropped; left out, what int32
+            leaves beside the sums and what requantisation adds to them (`hexconv.spec.sums`).
         requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
     """
 
@@ -65,6 +67,7 @@ class Conv2d:
     activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
     filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    bias_limit: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     requantize: Requantize | None = None
 
     @property

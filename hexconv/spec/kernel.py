@@ -16,6 +16,7 @@ from typing import Literal
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.plan import MOST_THREADS, Kernel, Plan
+from hexconv.spec.room import sums_refusal
 
 Target = Literal["llvm", "hexagon"]
 
@@ -62,7 +63,7 @@ def _hvx_refusal(chain: Chain) -> str:
             # sums would have to saturate while they are shifted left, which HVX has no instruction for
             shift = conv.requantize.shift
             return f"hvx serves requantisation with a shift of 0 or less; that of chain.conv[{index}] is {shift}"
-    return ""
+    return sums_refusal(chain, "hvx")
 
 
 def _host_refusal(chain: Chain) -> str:

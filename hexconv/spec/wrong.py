@@ -23,6 +23,7 @@ KNOWN_KEYS = {
         "activation",
         "filter_zero_point",
         "filter_l1",
+        "bias_limit",
         "requantize",
     ),
     "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),

@@ -7,30 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexconv.compute.reference import Array, requantized
-from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec import Requantize
-
-HALFWORDS = (-(2**15), 2**15 - 1)
-
-
-def by_instructions(sums: Array, how: Shifts | FixedPoint) -> Array:
-    """What HVX computes, saturation by saturation."""
-    halfwords = to_halfwords(sums, how)
-    if isinstance(how, Shifts):
-        return np.clip((halfwords + ((1 << how.second) >> 1)) >> how.second, 0, 255)
-    return np.clip(np.clip(halfwords + how.zero_point, *HALFWORDS), 0, 255)
-
-
-def to_halfwords(sums: Array, how: Shifts | FixedPoint) -> Array:
-    """The part before bytes, which int16 ends with."""
-    if isinstance(how, Shifts):
-        half = (1 << how.first) >> 1 if how.rounds else 0
-        return np.clip((sums + half) >> how.first, *HALFWORDS)
-    high = (sums * how.multiplier + (1 << 30)) >> 31
-    high = high + (high >> 31) if how.ties_away else high
-    last = min(how.shift, 15)
-    shifted = high >> (how.shift - last)
-    return np.clip((shifted + ((1 << last) >> 1)) >> last, *HALFWORDS)
+from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
+from tests.schedule.instructions import to_bytes, to_halfwords
 
 
 @settings(max_examples=400)
@@ -47,7 +26,7 @@ def test_narrowing_is_requantisation(
     how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     sequence, offset = narrowing(how, zero_point)
     sums = interesting_sums(how, seed)
-    np.testing.assert_array_equal(by_instructions(sums + offset, sequence), requantized(sums, how, "uint8"))
+    np.testing.assert_array_equal(to_bytes(sums + offset, sequence), requantized(sums, how, "uint8"))
 
 
 @settings(max_examples=400)

@@ -9,7 +9,7 @@ from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.bands import NewRows
 from hexconv.schedule.host.stage import Lines, Stage
-from hexconv.schedule.rows import larger, smaller
+from hexconv.schedule.rows import larger, only_where, smaller
 
 Step = Callable[[Block, Number, int], None]
 """(where to, first element, how many) -> what to do with these elements."""
@@ -61,7 +61,8 @@ def roll(block: Block, rows: NewRows, cache: Cache, stripe: Number) -> None:
 
     def move(at: Block) -> None:
         shift = at.bind("shift", rows.base - rows.base_before)
-        kept = at.bind("kept", larger(rows.end_before - rows.base, int32(0)))
+        again = larger(rows.end_before - rows.base, int32(0))
+        kept = at.bind("kept", only_where(rows.end_before > 0, again) if cache.reader.may_start_in_padding else again)
         source = shift * cache.lines.row + cache.first
         _copy(at, cache.buffer, source, cache.buffer, cache.first, kept * cache.lines.row, cache.lanes)
 

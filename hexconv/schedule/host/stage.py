@@ -46,6 +46,12 @@ class Stage:
         return self.padding[1] + self.in_size[1] + self.padding[3]
 
     @property
+    def may_start_in_padding(self) -> bool:
+        """Whether the rows that a stripe reads may end above the first row of the input, in the top padding."""
+        reach = (self.kernel[0] - 1) * self.dilation[0] + 1
+        return self.padding[0] > reach - self.stride[0]
+
+    @property
     def in_blocks(self) -> int:
         """32-channel blocks of the input, the last one perhaps part full."""
         return math.ceil(self.in_channels / CHANNEL_BLOCK)

@@ -72,9 +72,8 @@ def roll(block: Block, rows: Rows, tensor: int, cache: Cache, stripe: Number) ->
     """Move the rows that this stripe reads again to the top of the cache, and clear the bottom padding."""
 
     def move(at: Block) -> None:
-        base = rows.base(tensor, stripe)
-        shift = at.bind("shift", base - rows.base(tensor, stripe - 1))
-        kept = at.bind("kept", larger(rows.end(tensor, stripe - 1) - base, int32(0)))
+        shift = at.bind("shift", rows.base(tensor, stripe) - rows.base(tensor, stripe - 1))
+        kept = at.bind("kept", rows.kept(tensor, stripe))
         for plane, first_byte, _ in _all_planes(cache):
             source = shift * plane.row_bytes + first_byte
             _move(at, cache.buffer, source, first_byte, kept * (plane.row_bytes // vector.BYTES))

@@ -198,7 +198,8 @@ def _windows(
     slack = number > 0 or not reads_in_place(stage)
     if stage.filter_zero == 0 or not served(stage, planes, slack):
         return None
-    most = max(rows.end(number + 1, stripe) - rows.begin(number + 1, stripe) for stripe in range(rows.stripes))
+    new = [rows.end(number + 1, stripe) - rows.begin(number + 1, stripe) for stripe in range(rows.stripes)]
+    most = max(1, *new)  # a conv of which only the padding is read computes no row, and memory of none can't be had
     columns = _allocate(block, f"columns{number + 1}", column_words(stage), "int32", scope)
     corrections = _allocate(block, f"corrections{number + 1}", most * row_words(stage), "int32", scope)
     return Windows(columns, corrections, row_words(stage), slack, cache.low_bytes if cache else 0)

@@ -10,7 +10,6 @@ from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.conv import Conv, Tiles, tile_pixels, tile_rows
 from hexconv.schedule.hvx.filters import first_byte
-from hexconv.schedule.hvx.narrowing import FixedPoint
 from hexconv.schedule.hvx.stage import CHANNELS, Group
 from hexconv.schedule.hvx.tile import (
     Operands,
@@ -27,6 +26,7 @@ from hexconv.schedule.hvx.tile import (
 )
 from hexconv.schedule.hvx.windows import Windows, correct_row
 from hexconv.schedule.hvx.write import stores
+from hexconv.spec.narrowing import FixedPoint
 
 FIRST_WORDS = 2  # of a tile that are multiplied while the one before it is narrowed
 TILES_OF_STEP = 4  # tiles with a multiplier that one step of the loop computes

@@ -6,7 +6,7 @@ from tvm import tirx
 
 from hexconv.schedule.block import Block
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts
+from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts
 
 
 def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec import Chain
 from hexconv.spec.conv import Conv2d
+from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 
 CHANNELS = 32  # of a block: an accumulator vector holds one pixel's 32 output channels
 WIDE = 4  # blocks that narrow to one vector of 128 channels of one pixel

@@ -7,7 +7,7 @@ packet.) int16 activations are two bytes.
 
 from dataclasses import dataclass
 
-from hexconv.spec import Requantize
+from hexconv.spec.requantize import Requantize
 
 MOST_NARROWING_SHIFT = 15  # narrowing shifts take 4 bits of their operand
 MOST_SECOND_SHIFT = 7  # a halfword that saturated, 32767, is still 255 after it

@@ -1,0 +1,155 @@
+"""Sums of integer convs: between which values every step of requantisation lies, for each kernel.
+
+Let a be the activations and w the filter of a conv, za and zw their zero points. Both may be any value of their dtype,
+the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too. Then
+
+| step | is | plain | hvx |
+|---|---|---|---|
+| sum | the sum of (a - za) * (w - zw) over one window | yes | yes |
+| with bias | that and the bias of the channel | yes | yes |
+| shifted left | that times 2**shift, where shift is positive; saturated to 32 bits after it | in 64 bits | |
+| with offset | that and a constant, mostly the output's zero point, to the left as far as shifts go back | | yes |
+| product | that times the multiplier, and 2**30 | in 64 bits | |
+| high half | that without its low 31 bits | in 64 bits | with a multiplier |
+| nudged | one less where it is negative, for ties away from zero | in 64 bits | with a multiplier |
+| shifted | that to the right by all but 15 bits | | with a multiplier |
+| rounded | that and half of what the last shift takes | in 64 bits | yes |
+
+Every step grows with the one before it, so its ends are made of the ends before it, and inputs that reach the first
+reach all. Windows that padding cuts count the taps that can lie on the image at once.
+
+Up to `with offset` hvx only adds, subtracts, multiplies and shifts to the left, modulo 2**32: sums of bytes whose zero
+points are still to come off, or of the high bytes of int16 times 256, may leave int32 on the way. They come back, since
+what they come to is in this table. From there on shifts to the right and saturation follow, which don't.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from hexconv.spec.chain import INTEGER_RANGE, Chain
+from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.requantize import Requantize
+
+Arithmetic = Literal["plain", "hvx"]
+"""Kernels that have one for integers."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One intermediate of requantisation.
+
+    Attributes:
+        name: as in the table above.
+        least: the smallest value that it can have.
+        most: the largest.
+        bits: of the integer that holds it.
+    """
+
+    name: str
+    least: int
+    most: int
+    bits: int = 32
+
+    @property
+    def excess(self) -> int:
+        """By how much it can leave its integer; 0 where it can't."""
+        largest = 2 ** (self.bits - 1) - 1
+        return max(self.most - largest, -self.least - largest - 1, 0)
+
+    def then(self, name: str, to: Callable[[int], int], bits: int | None = None) -> "Step":
+        """What a function that never falls makes of it."""
+        return Step(name, to(self.least), to(self.most), bits or self.bits)
+
+
+def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> tuple[Step, ...]:
+    """Every intermediate of conv `index` of an integer chain, in order.
+
+    Args:
+        chain: of integers.
+        index: of the conv; for hvx its shift is 0 or less.
+        kernel: whose arithmetic.
+        bias: the largest value of the conv's bias, its sign dropped; 0 where there is none.
+
+    >>> from hexconv.spec.conv import Conv2d
+    >>> requantize = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
+    >>> conv = Conv2d(out_channels=32, kernel=(7, 7), requantize=requantize)
+    >>> chain = Chain(input=(1, 7, 7, 512), dtype="uint8", conv=(conv,))
+    >>> for step in requantisation_steps(chain, 0, "hvx", bias=0):
+    ...     print(step.name, step.least, step.most, step.excess)
+    sum 0 1631347200 0
+    with bias 0 1631347200 0
+    with offset 838877184 2470224384 322740737
+    rounded 838877184 2470224384 322740737
+    """
+    conv = chain.conv[index]
+    total = _sum(chain, index)
+    biased = Step("with bias", total.least - bias, total.most + bias)
+    if conv.requantize is None:
+        return total, biased
+    rest = _plain(biased, conv.requantize) if kernel == "plain" else _hvx(biased, conv.requantize, chain.dtype)
+    return total, biased, *rest
+
+
+def window_products(chain: Chain, index: int) -> int:
+    """The most elements of the image that one window can have."""
+    conv, (_, *size, _) = chain.conv[index], chain.shapes[index]
+    rows, columns = (
+        min(taps, ceil(there / apart)) for taps, there, apart in zip(conv.kernel, size, conv.dilation, strict=True)
+    )
+    return chain.filter_shapes[index][1] * rows * columns
+
+
+def _sum(chain: Chain, index: int) -> Step:
+    """What the dtypes allow, or `filter_l1`, whichever is less."""
+    conv, zero_point = chain.conv[index], chain.output_zero_point(index)
+    low, high = (end - zero_point for end in INTEGER_RANGE[chain.dtype])
+    smallest, largest = (end - conv.filter_zero_point for end in INTEGER_RANGE[chain.dtype_of_filters])
+    products = window_products(chain, index)
+    least = products * min(low * largest, high * smallest)
+    most = products * max(low * smallest, high * largest)
+    if conv.filter_l1 is None:
+        return Step("sum", least, most)
+    up, down = (high if largest else 0), (-low if smallest else 0)  # by a unit of the filter, of either sign
+    back, forth = (-low if largest else 0), (high if smallest else 0)
+    return Step("sum", max(least, -conv.filter_l1 * max(back, forth)), min(most, conv.filter_l1 * max(up, down)))
+
+
+def _plain(total: Step, how: Requantize) -> list[Step]:
+    """`hexconv.compute.epilogue.requantized`."""
+    shifted = total.then("shifted left", lambda value: value << max(how.shift, 0), 64)
+    product = shifted.then("product", lambda value: _saturated(value, 32) * how.multiplier + (1 << 30))
+    steps = [shifted, product, product.then("high half", lambda value: value >> 31)]
+    bits = max(-how.shift, 0)
+    if bits and how.rounding == "away":
+        steps.append(steps[-1].then("nudged", lambda value: value + (value >> 63)))
+    return [*steps, steps[-1].then("rounded", lambda value: value + ((1 << bits) >> 1))]
+
+
+def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
+    """`hexconv.spec.narrowing`."""
+    made_unsigned = 128 if dtype == "int8" else 0
+    sequence, offset = (
+        narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
+    )
+    steps = [total.then("with offset", lambda value: value + offset)]
+    if isinstance(sequence, Shifts):
+        half = (1 << sequence.first) >> 1 if sequence.rounds else 0
+        return [*steps, steps[-1].then("rounded", lambda value: value + half)]
+    return [*steps, *_fixed_point(steps[-1], sequence)]
+
+
+def _fixed_point(total: Step, how: FixedPoint) -> list[Step]:
+    steps = [total.then("high half", lambda value: (value * how.multiplier + (1 << 30)) >> 31)]
+    last = min(how.shift, MOST_NARROWING_SHIFT)
+    if how.ties_away:
+        steps.append(steps[-1].then("nudged", lambda value: value + (value >> 31)))
+    if how.shift > last:
+        steps.append(steps[-1].then("shifted", lambda value: value >> (how.shift - last)))
+    return [*steps, steps[-1].then("rounded", lambda value: value + ((1 << last) >> 1))]
+
+
+def _saturated(value: int, bits: int) -> int:
+    largest = 2 ** (bits - 1) - 1
+    return max(-largest - 1, min(value, largest))

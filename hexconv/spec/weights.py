@@ -1,0 +1,65 @@
+"""What is known of a chain once its weights are: how far sums and biases can go, and whether that was stated."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hexconv.errors import InputError
+from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d
+from hexconv.spec.room import bias_limit
+
+Array = NDArray[Any]
+
+
+def largest_l1(conv: Conv2d, filter: Array) -> int:
+    """The most that one output channel of an integer filter (OIHW) sums to, zero point subtracted, signs dropped."""
+    apart = np.abs(filter.astype(np.int32) - conv.filter_zero_point)
+    return int(apart.sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0))
+
+
+def largest_bias(bias: Array) -> int:
+    """The largest value of an integer bias, signs dropped."""
+    return int(np.abs(bias.astype(np.int64)).max(initial=0))
+
+
+def with_limits(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> Chain:
+    """An integer chain that states `filter_l1` and `bias_limit` as its weights have them; a float chain as it is.
+
+    Args:
+        chain: the convs.
+        filters: OIHW, one a conv.
+        biases: [K], or None, one a conv.
+    """
+    if not chain.is_integer:
+        return chain
+    convs = [
+        replace(
+            conv,
+            filter_l1=max(largest_l1(conv, filter), 1),
+            bias_limit=None if bias is None else largest_bias(bias),
+        )
+        for conv, filter, bias in zip(chain.conv, filters, biases, strict=True)
+    ]
+    return replace(chain, conv=tuple(convs))
+
+
+def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> None:
+    """Refuse weights of an integer chain beyond what it states, or beyond what int32 leaves where it states nothing.
+
+    Raises:
+        InputError: a filter above its conv's `filter_l1`, or a bias above its `bias_limit`.
+    """
+    if not chain.is_integer:
+        return
+    for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+        if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
+            allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
+            raise InputError(f"filter{index + 1}", f"an output channel that sums to {sums}", allowed)
+        if bias is not None and (value := largest_bias(bias)) > (limit := bias_limit(chain, index)):
+            stated = "which it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
+            allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {stated}"
+            raise InputError(f"bias{index + 1}", f"a value of {value}, its sign dropped", allowed)

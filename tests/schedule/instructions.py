@@ -1,0 +1,36 @@
+"""What HVX computes of sums, step by step in numpy, exactly: no step is cut to the bits of its register."""
+
+import numpy as np
+
+from hexconv.compute.reference import Array
+from hexconv.spec.narrowing import FixedPoint, Shifts
+
+HALFWORDS = (-(2**15), 2**15 - 1)
+
+
+def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
+    """What sums, the offset with them, become before they are halfwords, by the names of `hexconv.spec.sums`."""
+    if isinstance(how, Shifts):
+        return {"with offset": sums, "rounded": sums + ((1 << how.first) >> 1 if how.rounds else 0)}
+    steps = {"with offset": sums, "high half": (sums * how.multiplier + (1 << 30)) >> 31}
+    value = steps["high half"]
+    if how.ties_away:
+        value = steps["nudged"] = value + (value >> 31)
+    last = min(how.shift, 15)
+    if how.shift > last:
+        value = steps["shifted"] = value >> (how.shift - last)
+    return steps | {"rounded": value + ((1 << last) >> 1)}
+
+
+def to_halfwords(sums: Array, how: Shifts | FixedPoint) -> Array:
+    """The part before bytes, which int16 ends with."""
+    last = how.first if isinstance(how, Shifts) else min(how.shift, 15)
+    return np.clip(words(sums, how)["rounded"] >> last, *HALFWORDS)
+
+
+def to_bytes(sums: Array, how: Shifts | FixedPoint) -> Array:
+    """All of it, saturation by saturation."""
+    halfwords = to_halfwords(sums, how)
+    if isinstance(how, Shifts):
+        return np.clip((halfwords + ((1 << how.second) >> 1)) >> how.second, 0, 255)
+    return np.clip(np.clip(halfwords + how.zero_point, *HALFWORDS), 0, 255)

@@ -1,0 +1,216 @@
+"""Bounds of sums against sums: tensors that reach the ends, evaluated exactly, step by step of each kernel."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tvm import tirx
+from tvm.sym import Analyzer
+
+from hexconv.compute import epilogue
+from hexconv.compute.reference import Array, convolution, requantized
+from hexconv.spec import Chain, Conv2d, Padding, Requantize
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
+from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
+from hexconv.spec.room import bias_limit, sums_refusal
+from hexconv.spec.sums import Arithmetic, Step, requantisation_steps
+from tests.schedule.instructions import to_bytes, to_halfwords, words
+
+INT32 = (-(2**31), 2**31 - 1)
+MOST_CHANNELS = {"int16": 600}
+"""Some more than int32 holds the products of."""
+
+
+@st.composite
+def convs_of_integers(draw: st.DrawFn) -> Chain:
+    """One conv, its fan-in up to what overflows, zero points and shifts at their ends as often as between them."""
+    dtype = draw(st.sampled_from(("uint8", "int8", "int16")))
+    filter_dtype = draw(st.sampled_from(FILTER_DTYPES[dtype]))
+    requantize = Requantize(
+        multiplier=draw(st.one_of(st.integers(1, 30).map(lambda bit: 1 << bit), st.integers(1, 2**31 - 1))),
+        shift=draw(st.one_of(st.integers(-15, 0), st.integers(-31, 30))),
+        zero_point=draw(_ends_or_between(*ZERO_POINTS[dtype])),
+        rounding=draw(st.sampled_from(("away", "up"))),
+    )
+    bias = draw(st.booleans())
+    conv = Conv2d(
+        out_channels=1,
+        kernel=draw(st.sampled_from([(1, 1), (1, 1), (2, 3)])),
+        dilation=draw(st.sampled_from([(1, 1), (2, 1)])),
+        padding=Padding(**{side: draw(st.integers(0, 4)) for side in ("top", "left", "bottom", "right")}),
+        bias=bias,
+        filter_zero_point=draw(_ends_or_between(*ZERO_POINTS[filter_dtype])),
+        filter_l1=draw(st.one_of(st.none(), st.integers(1, 2**24))),
+        bias_limit=draw(st.one_of(st.none(), st.integers(0, 2**31 - 1))) if bias else None,
+        requantize=draw(st.sampled_from((None, requantize, requantize, requantize))),
+    )
+    size = draw(st.sampled_from([(1, 1), (3, 3)]))
+    if conv.kernel != (1, 1) and size == (1, 1):
+        conv = replace(conv, padding=Padding(top=4, left=4, bottom=4, right=4))
+    most = MOST_CHANNELS.get(dtype, 140_000 if size == conv.kernel == (1, 1) else 24_000)
+    if conv.kernel == (1, 1):
+        conv = replace(conv, padding=Padding())
+    channels = draw(st.one_of(st.integers(1, 64), st.integers(1, most)))
+    zero_point = draw(_ends_or_between(*ZERO_POINTS[dtype]))
+    image = (1, *size, channels)
+    return Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, zero_point=zero_point, conv=(conv,))
+
+
+def _ends_or_between(low: int, high: int) -> st.SearchStrategy[int]:
+    return st.one_of(st.sampled_from([low, 0, high] if low <= 0 <= high else [low, high]), st.integers(low, high))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The least and the greatest sum of some tensors, and whether they are all that any can have."""
+
+    least: int
+    most: int
+    are_ends: bool
+
+
+def reached(chain: Chain) -> Reached:
+    """Constant images at either end, filters as far from their zero point as they can be, in either direction."""
+    [conv] = chain.conv
+    sums = np.concatenate(
+        [
+            convolution(conv, np.full(chain.input, end, chain.dtype), _filter(chain, to), chain.zero_point).ravel()
+            for end in INTEGER_RANGE[chain.dtype]
+            for to in INTEGER_RANGE[chain.dtype_of_filters]
+        ]
+    )
+    least, most = min(int(sums.min()), 0), max(int(sums.max()), 0)
+    return Reached(least, most, are_ends=conv.filter_l1 is None)
+
+
+def _filter(chain: Chain, to: int) -> Array:
+    """As many elements as the limit allows at `to`, the one after them as near as it may be, the others at zero."""
+    [conv], [shape] = chain.conv, chain.filter_shapes
+    rest, apart = conv.filter_l1, to - conv.filter_zero_point
+    filter = np.full(shape, conv.filter_zero_point, np.int64)
+    if rest is None or not apart:
+        return (filter + apart).astype(chain.dtype_of_filters)
+    seen = filter[:, :, :1, :1] if chain.input[1:3] == (1, 1) else filter  # one pixel meets one tap
+    flat = np.clip(rest - abs(apart) * np.arange(seen.size), 0, abs(apart)) * np.sign(apart)
+    seen += flat.reshape(seen.shape)
+    return filter.astype(chain.dtype_of_filters)
+
+
+def evaluated(total: Array, how: Requantize | None, kernel: Arithmetic, dtype: str) -> dict[str, Array]:
+    """Every intermediate of some sums with their bias, by name."""
+    if how is None:
+        return {}
+    if kernel == "hvx":
+        made_unsigned = 128 if dtype == "int8" else 0
+        sequence, offset = (
+            narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
+        )
+        return words(total + offset, sequence)
+    steps = {"shifted left": total << max(how.shift, 0)}
+    steps["product"] = np.clip(steps["shifted left"], *INT32) * how.multiplier + 2**30
+    value = steps["high half"] = steps["product"] >> 31
+    bits = max(-how.shift, 0)
+    if bits and how.rounding == "away":
+        value = steps["nudged"] = value - (value < 0)
+    return steps | {"rounded": value + (2**bits // 2)}
+
+
+KERNELS = st.sampled_from(("plain", "hvx"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(convs_of_integers(), KERNELS)
+def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain, kernel: Arithmetic) -> None:
+    [conv] = chain.conv
+    if kernel == "hvx" and conv.requantize and conv.requantize.shift > 0:
+        kernel = "plain"
+    bias = bias_limit(chain, 0)
+    ends = reached(chain)
+    sums = np.array([ends.least, 0, ends.most], dtype=object)  # 64 bits may not be enough for what is refused
+    biased = sums + np.array([-bias, 0, bias])
+    values = {"sum": sums, "with bias": biased, **evaluated(biased, conv.requantize, kernel, chain.dtype)}
+    steps = {step.name: step for step in requantisation_steps(chain, 0, kernel, bias)}
+    assert list(steps) == list(values)
+    for name, step in steps.items():
+        assert step.least <= values[name].min(), name
+        assert step.most >= values[name].max(), name
+        if ends.are_ends:
+            assert (step.least, step.most) == (values[name].min(), values[name].max()), name
+    assert ends.most * 2 >= steps["sum"].most
+    assert ends.least * 2 <= steps["sum"].least
+
+
+@settings(max_examples=300, deadline=None)
+@given(convs_of_integers(), KERNELS)
+def test_what_is_accepted_is_requantised_as_defined_even_at_the_ends(chain: Chain, kernel: Arithmetic) -> None:
+    [conv] = chain.conv
+    how = conv.requantize
+    if how is None or (kernel == "hvx" and how.shift > 0) or sums_refusal(chain, kernel):
+        return
+    ends, bias = reached(chain), bias_limit(chain, 0)
+    total = np.unique([end + of_bias for end in (ends.least, 0, ends.most) for of_bias in (-bias, 0, bias)])
+    assert INT32[0] <= total[0] <= total[-1] <= INT32[1]
+    assert by_kernel(total, how, kernel, chain.dtype) == list(requantized(total, how, chain.dtype))
+
+
+def by_kernel(total: Array, how: Requantize, kernel: Arithmetic, dtype: str) -> list[int]:
+    """What the kernel's own expressions make of sums; for hvx, its instructions on words that int32 holds."""
+    if kernel == "plain":
+        made = [epilogue.requantized(tirx.const(int(each), "int32"), how, dtype) for each in total]
+        return [int(Analyzer().simplify(value).value) for value in made]
+    if dtype == "int16":
+        sequence, offset = narrowing_to_halfwords(how)
+        assert_int32(words(total + offset, sequence))
+        return list(to_halfwords(total + offset, sequence))
+    made_unsigned = 128 if dtype == "int8" else 0
+    sequence, offset = narrowing(how, how.zero_point + made_unsigned)
+    assert_int32(words(total + offset, sequence))
+    return list(to_bytes(total + offset, sequence) - made_unsigned)
+
+
+def assert_int32(steps: dict[str, Array]) -> None:
+    for name, values in steps.items():
+        assert INT32[0] <= values.min() <= values.max() <= INT32[1], name
+
+
+def dense(channels: int, requantize: Requantize, **more: object) -> Chain:
+    """A conv over one pixel of uint8."""
+    conv = Conv2d(out_channels=32, requantize=requantize, **more)
+    return Chain(input=(1, 1, 1, channels), dtype="uint8", conv=(conv,))
+
+
+FAR = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
+"""Its zero point is added 22 bits to the left: 838860800, and 4096 for the rounding."""
+MOST_PRODUCTS = (2**31 - 1 - (200 << 22) - (1 << 14)) // 255**2
+
+
+@pytest.mark.parametrize(
+    ("channels", "more", "words"),
+    [
+        (MOST_PRODUCTS + 1, {}, "with hvx (with offset)"),
+        (MOST_PRODUCTS, {"bias": True, "bias_limit": 100_000}, "state a bias_limit of up to "),
+    ],
+)
+def test_hvx_refuses_what_its_constants_add_too_much_with_the_figure(channels: int, more: dict, words: str) -> None:
+    chain = dense(channels, FAR, **more)
+    assert not sums_refusal(chain, "plain")
+    refusal = sums_refusal(chain, "hvx")
+    assert words in refusal
+    assert f"chain.conv[0]: {channels} products can sum to " in refusal
+    assert not sums_refusal(dense(MOST_PRODUCTS, FAR), "hvx")
+
+
+def test_the_limit_that_a_refusal_names_would_do_and_no_larger_one() -> None:
+    chain = dense(MOST_PRODUCTS, FAR, bias=True, bias_limit=2**30)
+    most = int(sums_refusal(chain, "hvx").rpartition(" ")[2])
+    assert not sums_refusal(dense(MOST_PRODUCTS, FAR, bias=True, bias_limit=most), "hvx")
+    assert sums_refusal(dense(MOST_PRODUCTS, FAR, bias=True, bias_limit=most + 1), "hvx")
+    most = int(sums_refusal(dense(30_000, FAR), "hvx").rpartition(" ")[2])
+    assert not sums_refusal(dense(30_000, FAR, filter_l1=most), "hvx")
+    assert sums_refusal(dense(30_000, FAR, filter_l1=most + 1), "hvx")
+
+
+def test_a_step_outside_tells_by_how_much() -> None:
+    assert [Step("any", *ends).excess for ends in (INT32, (0, 2**31), (-(2**31) - 7, 0))] == [0, 1, 7]
