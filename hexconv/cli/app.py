@@ -1,6 +1,5 @@
 """The program: one function per command, errors as one line, exit codes 0 / 1 / 2."""
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from cyclopts import App, CycloptsError
 
 from hexconv.cli.commands import register
 from hexconv.cli.streams import standard_streams
-from hexconv.errors import HexconvError, one_line, short_line
+from hexconv.errors import HexconvError, fault, one_line, short_line
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
 HELP = f"""From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
@@ -40,11 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = exit_code(given)
     except Exception as error:
-        if os.environ.get("HEXCONV_TRACEBACK"):
-            raise
-        fault = f"a fault of hexconv, {type(error).__name__}: {short_line(str(error))}"
         with standard_streams():
-            code = refused(f"{fault}; please report it with what HEXCONV_TRACEBACK=1 shows", 2)
+            code = refused(fault(error), 2)
     sys.exit(code)
 
 
