@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hexconv.cli.progress import counted
-from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
+from hexconv.errors import HexconvError, InputError, Interrupted, NotWritten, fault, one_line
 from hexconv.spec import Case, Target
 
 MANIFEST = "network.toml"
@@ -158,19 +158,19 @@ def write_text(path: Path, text: str) -> None:
     """Write a file, its folder made if need be.
 
     Raises:
-        InputError: it can't be written there.
+        NotWritten: it can't be written there.
     """
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file, its folder made if need be.
 
     Raises:
-        InputError: it can't be written there.
+        NotWritten: it can't be written there.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None
+        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from rich.table import Table
 
 from hexconv.cli.cases import print_json
-from hexconv.cli.show import show
+from hexconv.cli.show import Wide, show
 from hexconv.run.doctor import Part, complete, examine
 
 
-def doctor(*, json: bool = False) -> int:
+def doctor(*, wide: Wide = False, json: bool = False) -> int:
     """Show every part that hexconv stands on, and the command that installs what is missing.
 
     Args:
@@ -22,19 +22,24 @@ def doctor(*, json: bool = False) -> int:
     if json:
         print_json([{**asdict(part), "present": part.present} for part in parts])
     else:
-        show(_table(parts))
+        show(_table(parts), wide, ("serves",))
+        for part in parts:
+            if todo := _to_do(part):
+                print(f"{part.name}: {todo}")
     return 0 if complete(parts) else 1
 
 
 def _table(parts: list[Part]) -> Table:
-    table = Table("part", "found", "serves", "to do")
+    """The parts, the verdict on each first."""
+    table = Table("fit", "part", "found", "serves")
     for part in parts:
-        table.add_row(part.name, part.found or "missing", part.serves, _to_do(part))
+        table.add_row("yes" if part.present else "NO" if part.needed else "no", part.name, part.found, part.serves)
     return table
 
 
 def _to_do(part: Part) -> str:
+    """What is wrong with a part, and what to do about it; empty where nothing is."""
     if part.present:
         return ""
     command = part.install if part.needed else f"optional: {part.install}"
-    return f"{part.problem}; {command}" if part.problem and part.found else command
+    return f"{part.problem or 'missing'}; {command}"

@@ -9,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hexconv.cli.cases import print_json
-from hexconv.cli.show import show
+from hexconv.cli.options import check_folder
+from hexconv.cli.progress import waiting
+from hexconv.cli.show import Wide, show
 from hexconv.errors import InputError
 from hexconv.model import Imported, Manifest, import_model, write_network
 from hexconv.spec import Chain
@@ -22,6 +24,7 @@ def import_(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     weights: bool = False,
+    wide: Wide = False,
     json: bool = False,
 ) -> int:
     """Find every maximal conv2d chain of an ONNX model and write one case file per chain, with a manifest.
@@ -35,12 +38,14 @@ def import_(
         weights: also write each chain's filters and biases, `CASE.npz`.
         json: print JSON instead of tables.
     """
-    imported = import_model(model, dict(_stated(text) for text in shape or []))
-    files = write_network(imported, output, weights)
+    check_folder("--output", output)
+    with waiting(f"reading {model.name}"):
+        imported = import_model(model, dict(_stated(text) for text in shape or []))
+        files = write_network(imported, output, weights)
     if json:
         print_json({**asdict(imported.network), "files": [str(file) for file in files]})
     else:
-        _print(imported)
+        _print(imported, wide)
     return 0 if imported.cases else 1
 
 
@@ -53,13 +58,13 @@ def _stated(text: str) -> tuple[str, list[int]]:
     return name, numbers
 
 
-def _print(imported: Imported) -> None:
+def _print(imported: Imported, is_wide: bool) -> None:
     """Chains, then what is in none, then the sum."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported))
+        show(_chain_table(imported), is_wide, ("reason", "dtype"))
     if network.not_taken:
-        show(_not_taken_table(network))
+        show(_not_taken_table(network), is_wide)
     for note in network.notes:
         print(f"note: {note}")
     total = network.taken + len(network.not_taken)
