@@ -13,8 +13,10 @@ from hexconv.errors import HexconvError, fault, one_line, short_line
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
 HELP = f"""From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
 
-A case file (TOML) says what is computed and how; the tutorial writes one in five minutes: {TUTORIAL}. Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a
-missing tool: one line that says what was asked, what is true and what to change).
+A case file (TOML) says what is computed and how; the tutorial writes one in five minutes: {TUTORIAL}.
+
+Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a missing tool: one line that says what
+was asked, what is true and what to change).
 """
 
 app = App(

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.cli.show import Wide
 from hexconv.spec.objective import Objective
 from hexconv.spec.plan import Kernel
 
@@ -20,7 +19,7 @@ def best(
     plot: Path | None = None,
     verified: Annotated[bool, Parameter(name="--verify")] = False,
     seconds: Seconds = 60.0,
-    wide: Wide = False,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Find the best plan of a chain that fits VTCM, and prove that there is none better; or plan a whole network.
@@ -33,17 +32,19 @@ def best(
 
     Args:
         chains: case files (TOML, with or without a plan), folders of them, or patterns.
-        vtcm: what the caches may take, such as 4MiB or 4MB; by default all that the case's architecture has. The host kernel
-            has no VTCM: what the filters and the caches of one thread may take.
+        vtcm: what the caches may take, such as 4MiB or 4MB; by default all that the case's architecture has. The host
+            kernel has no VTCM: what the filters and the caches of one thread may take.
         objective: what is to be least.
         kernel: instead of the cases' own.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
         verified: lower, count and run the answers, on this machine and on the simulator.
         seconds: the time that a verifying run on the simulator has.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead.
     """
-    from hexconv.cli.best_chains import Asked, best_chains  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.best_chains import Asked, best_chains
 
     check_file("--plot", plot, ".svg")
     check_folder("--output", output)

@@ -28,7 +28,7 @@ from hexconv.search import Planned, PlannedNetwork, Question, Verified, plan_all
 from hexconv.spec.objective import Objective
 from hexconv.spec.plan import Kernel
 
-SPARE = ("packets (model)", "MACs")
+SPARE = ("MACs", "packets (model)", "saved")
 """What tables of plans do without in 80 columns."""
 SPARE_OF_NETWORKS = ("pieces are", "plans", "saved bytes", "footprint bytes", "pieces")
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from hexconv.cli.options import check_file
-from hexconv.cli.show import Wide
 
 
-def cache(*cases: Path, csv: Path | None = None, wide: Wide = False, json: bool = False) -> int:
+def cache(*cases: Path, csv: Path | None = None, wide: bool = False, json: bool = False) -> int:
     """Show what every cache takes, what is copied and what is computed: closed form, TVM and the documents' figures.
 
     Exits 1 if the closed form and what TVM made of a case differ anywhere, 2 if a case could not be looked at; the
@@ -15,6 +14,7 @@ def cache(*cases: Path, csv: Path | None = None, wide: Wide = False, json: bool 
     Args:
         cases: case files (TOML), folders of them, or patterns.
         csv: also write the table there.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
     from hexconv.cli.cache_cases import cache_cases  # TVM takes seconds that `--help` doesn't have to wait for

@@ -1,6 +1,5 @@
 """Case files on a command line, and what every command does with them."""
 
-import glob
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +49,9 @@ class Batch:
             with batch.telling():
                 other = names.setdefault(path.stem, path)
                 if other != path:
-                    raise InputError(str(path), f"a second file of this name, after {other}", "files of different names")
+                    raise InputError(
+                        str(path), f"a second file of this name, after {other}", "files of different names"
+                    )
                 batch.sources.append((path, Case.load(path, target)))
         return batch
 
@@ -134,8 +135,9 @@ def _files_of(path: Path) -> Iterable[Path]:
         if not inside:
             raise InputError(str(path), "a folder without a case file", "a folder of TOML case files")
         return inside
-    if glob.has_magic(str(path)) and not path.exists():
-        matching = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
+    if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
+        first = magic.index(True)
+        matching = sorted(Path(*path.parts[:first]).glob("/".join(path.parts[first:])))
         if not matching:
             raise InputError(str(path), "a pattern that no file matches", "a pattern such as 'schedules/*.toml'")
         return [file for match in matching for file in _files_of(match)]

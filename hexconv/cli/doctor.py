@@ -5,14 +5,15 @@ from dataclasses import asdict
 from rich.table import Table
 
 from hexconv.cli.cases import print_json
-from hexconv.cli.show import Wide, show
+from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
 
-def doctor(*, wide: Wide = False, json: bool = False) -> int:
+def doctor(*, wide: bool = False, json: bool = False) -> int:
     """Show every part that hexconv stands on, and the command that installs what is missing.
 
     Args:
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
 
     Returns:

@@ -11,7 +11,7 @@ from rich.text import Text
 from hexconv.cli.cases import print_json
 from hexconv.cli.options import check_folder
 from hexconv.cli.progress import waiting
-from hexconv.cli.show import Wide, show
+from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.model import Imported, Manifest, import_model, write_network
 from hexconv.spec import Chain
@@ -24,7 +24,7 @@ def import_(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     weights: bool = False,
-    wide: Wide = False,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Find every maximal conv2d chain of an ONNX model and write one case file per chain, with a manifest.
@@ -36,6 +36,7 @@ def import_(
         output: folder for the case files and `network.toml`.
         shape: sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
         weights: also write each chain's filters and biases, `CASE.npz`.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of tables.
     """
     check_folder("--output", output)

@@ -7,10 +7,9 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
+import hexconv.layout
 from hexconv.cli.cases import print_json, write_text
 from hexconv.cli.options import check_file
-from hexconv.cli.show import Wide
-import hexconv.layout
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Found, Placement, find
 from hexconv.layout.picture import Picture, picture
@@ -23,7 +22,9 @@ Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())
 System = Literal["packed", "onednn", "mace", "okk"]
 TABLE = Path("reports/layout_usage.csv")
 PAGE = Path(hexconv.layout.__file__).with_name("README.md")
-Name = Annotated[str, Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} has them all.")]
+Name = Annotated[
+    str, Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} has them all.")
+]
 
 
 @layout.default
@@ -137,7 +138,7 @@ def compare(
     *cases: Path,
     chip: str = "bm1684",
     csv: Path = TABLE,
-    wide: Wide = False,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Show what the tensors of a chain take under all four systems, and write the table.
@@ -146,6 +147,7 @@ def compare(
         cases: case files, folders of them, or patterns.
         chip: the OKKernel chip: bm1684, bm1684x or bm1688.
         csv: the table to write.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
     from hexconv.cli.layout_compare import compare_layouts  # TVM takes seconds that `--help` doesn't have to wait for

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal
 
 from hexconv.cli.options import Count, Seconds, Seed, check_file
-from hexconv.cli.show import Wide
 from hexconv.spec import Target
 
 
@@ -17,7 +16,7 @@ def run(
     save: Path | None = None,
     csv: Path | None = None,
     seconds: Seconds = 1800.0,
-    wide: Wide = False,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Run cases on seeded random tensors and compare the results with numpy.
@@ -35,6 +34,7 @@ def run(
         save: keep what went in and came out, logical, in this .npz file (for one case).
         csv: also write what was counted there: the same in every run.
         seconds: the time that one run on the simulator has.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
     from hexconv.cli.run_cases import Asked, run_cases  # TVM takes seconds that `--help` doesn't have to wait for

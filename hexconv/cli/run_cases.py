@@ -61,7 +61,9 @@ def run_cases(paths: Sequence[Path], asked: Asked, csv: Path | None, is_wide: bo
     batch = Batch.of(paths, asked.target)
     if asked.save and len(batch.cases) > 1:
         raise InputError("--save", f"{len(batch.cases)} cases", "one case at a time, since one file holds one run")
-    rows = [row for case in counted(batch.cases, "running", lambda case: case.name) for row in _rows(case, asked, batch)]
+    rows = [
+        row for case in counted(batch.cases, "running", lambda case: case.name) for row in _rows(case, asked, batch)
+    ]
     if csv and rows:
         write_text(csv, run_csv(rows))
     if json and rows:

@@ -1,9 +1,7 @@
 """Tables on the terminal: within 80 columns where they can be, the verdict first; all of it with `--wide`."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Column, Table
@@ -13,8 +11,6 @@ from hexconv.errors import one_line
 
 LINE = 80
 WIDER_THAN_ANY_TABLE = 1000
-
-Wide = Annotated[bool, Parameter(help="show all columns of tables, however wide they become.", negative=())]
 
 
 def show(table: Table, is_wide: bool = False, spare: Sequence[str] = ()) -> None:

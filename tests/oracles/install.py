@@ -64,7 +64,9 @@ def _system_pocl() -> bool:
     if not apt or os.geteuid() != 0:
         print("install pocl-opencl-icd with the system's package manager", file=sys.stderr)
         return False
-    print("apt-get install pocl-opencl-icd: OpenCL on this processor, for the layouts of MACE's images", file=sys.stderr)
+    print(
+        "apt-get install pocl-opencl-icd: OpenCL on this processor, for the layouts of MACE's images", file=sys.stderr
+    )
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run([apt, "update", "-qq"], check=False, env=quiet)
     command = [apt, "install", "-y", "-qq", "--no-install-recommends", "pocl-opencl-icd"]
