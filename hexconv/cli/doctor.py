@@ -43,4 +43,6 @@ def _to_do(part: Part) -> str:
     if part.present:
         return ""
     command = part.install if part.needed else f"optional: {part.install}"
+    if part.install in part.problem:
+        return part.problem
     return f"{part.problem or 'missing'}; {command}"

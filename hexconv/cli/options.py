@@ -37,11 +37,12 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         if path.is_dir():
             raise InputError(option, f"{path}, a folder", "a file")
         if not path.parent.is_dir():
-            raise InputError(option, f"{path}, in a folder that does not exist", f"make it first: mkdir {path.parent}")
-        allowed = os.access(path if path.exists() else path.parent, os.W_OK)
+            allowed = f"a file in a folder that exists: mkdir -p {path.parent}"
+            raise InputError(option, f"{path}, in a folder that does not exist", allowed)
+        may_write = os.access(path if path.exists() else path.parent, os.W_OK)
     except (OSError, ValueError) as error:
         raise InputError(option, str(path), f"a path that can be written ({_reason(error)})") from None
-    if not allowed:
+    if not may_write:
         raise InputError(option, f"{path}, which may not be written", "a path that can be written")
 
 
@@ -59,10 +60,10 @@ def check_folder(option: str, path: Path | None) -> None:
         return
     try:
         there = next(place for place in (path, *path.absolute().parents) if place.exists())
-        allowed = os.access(there, os.W_OK)
+        may_write = os.access(there, os.W_OK)
     except (OSError, ValueError) as error:
         raise InputError(option, str(path), f"a folder that can be written ({_reason(error)})") from None
     if not there.is_dir():
         raise InputError(option, f"{path}, where {there} is a file", "a folder")
-    if not allowed:
+    if not may_write:
         raise InputError(option, f"{path}, where {there} may not be written", "a folder that can be written")

@@ -87,4 +87,6 @@ def standard_streams() -> Iterator[None]:
             sys.stderr = cast(TextIO, Standard(err, is_told=False))
         yield
     finally:
+        if sys.stderr is not None:
+            sys.stderr.flush()
         sys.stdout, sys.stderr = out, err

@@ -8,7 +8,7 @@ What the loops count stays the same; a kernel of 1000 x 1000 taps is then counte
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir.expr import TensorLoad
+from tvm.ir import TensorLoad
 
 Conditions = list[tirx.Expr]
 
