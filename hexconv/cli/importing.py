@@ -6,14 +6,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
-from rich.text import Text
 
 from hexconv.cli.cases import print_json
 from hexconv.cli.options import check_folder
 from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
-from hexconv.errors import InputError
-from hexconv.model import Imported, Manifest, import_model, write_network
+from hexconv.errors import InputError, one_line
+from hexconv.model import Imported, import_model, write_network
 from hexconv.spec import Chain
 from hexconv.spec.fields import LARGEST_SIZE
 
@@ -60,37 +59,29 @@ def _stated(text: str) -> tuple[str, list[int]]:
 
 
 def _print(imported: Imported, is_wide: bool) -> None:
-    """Chains, then what is in none, then the sum."""
+    """Chains, where each ends and why, then what is in none, then the sum."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported), is_wide, ("reason", "dtype"))
-    if network.not_taken:
-        show(_not_taken_table(network), is_wide)
+        show(_chain_table(imported), is_wide, ("dtype",))
+    ends: dict[str, list[str]] = {}
+    for case, entry in zip(imported.cases, network.chain, strict=True):
+        ends.setdefault(f"ends at {entry.ended_by}: {entry.reason}", []).append(case.name)
+    for end, names in ends.items():
+        print(one_line(f"{', '.join(names)}: {end}"))
+    for conv in network.not_taken:
+        print(one_line(f"{conv.node} ({conv.op}): in no chain: {conv.reason}"))
     for note in network.notes:
-        print(f"note: {note}")
+        print(f"note: {one_line(note)}")
     total = network.taken + len(network.not_taken)
     print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
 def _chain_table(imported: Imported) -> Table:
-    table = Table("case", "convs", "NHWC along the chain", "dtype", "ended by", "reason")
+    table = Table("case", "convs", "NHWC along the chain", "dtype")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
-        shapes = _shapes(case.chain)
-        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, entry.ended_by, _plain(entry.reason))
+        table.add_row(case.name, str(len(entry.convs)), _shapes(case.chain), case.chain.dtypes)
     return table
 
 
 def _shapes(chain: Chain) -> str:
     return " > ".join("x".join(map(str, shape)) for shape in chain.shapes)
-
-
-def _not_taken_table(network: Manifest) -> Table:
-    table = Table("not taken", "op", "reason")
-    for conv in network.not_taken:
-        table.add_row(_plain(conv.node), _plain(conv.op), _plain(conv.reason))
-    return table
-
-
-def _plain(words: str) -> Text:
-    """Words of a model as they are: brackets are no markup, and nothing of them steers the terminal."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in words))
