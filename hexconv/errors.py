@@ -5,6 +5,7 @@ escapes to the command line is a bug of hexconv.
 """
 
 import difflib
+import os
 from collections.abc import Iterable
 
 LONGEST_COMPARED = 60
@@ -53,6 +54,20 @@ def short_line(text: str) -> str:
     """
     text = one_line(text)
     return text if len(text) <= LONGEST_PART else f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 2 :]}"
+
+
+def fault(error: Exception) -> str:
+    """What is wrong with hexconv itself, as one line.
+
+    With HEXCONV_TRACEBACK in the environment it is raised again instead, to be seen in full.
+
+    >>> fault(KeyError("a"))
+    "a fault of hexconv's own, KeyError: 'a'; please report it with what HEXCONV_TRACEBACK=1 shows"
+    """
+    if os.environ.get("HEXCONV_TRACEBACK"):
+        raise error
+    told = f"{type(error).__name__}: {short_line(str(error))}"
+    return f"a fault of hexconv's own, {told}; please report it with what HEXCONV_TRACEBACK=1 shows"
 
 
 class InputError(HexconvError):

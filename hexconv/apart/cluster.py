@@ -1,5 +1,6 @@
 """An executor on other machines: workers of dask.distributed, each of which has processes apart of its own."""
 
+import asyncio
 import contextlib
 import importlib
 import logging
@@ -45,11 +46,20 @@ def _client(address: str) -> Any:
     # A lost worker is this sweep's to tell of. The client's logger has a level of its own.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # A client that can't connect leaves threads behind, whose errors are printed as the program ends: so none is made.
     try:
+        asyncio.run(_knock(distributed, address))
         return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:  # whatever the many kinds of address, their settings and their libraries raise
         given = f"no scheduler that answers there ({error})"
         raise InputError("--scheduler", address, f"the address of a running one, tcp://host:8786; {given}") from None
+
+
+async def _knock(distributed: Any, address: str) -> None:
+    """Connect to a scheduler as a client does, and leave."""
+    settings = distributed.Security().get_connection_args("client")
+    connection = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **settings)
+    await connection.close()
 
 
 def _check(client: Any, address: str, code: Callable[[], str]) -> None:

@@ -1,17 +1,22 @@
 """The program: one function per command, errors as one line, exit codes 0 / 1 / 2."""
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
 from hexconv.cli.commands import register
-from hexconv.errors import HexconvError, one_line, short_line
+from hexconv.cli.streams import standard_streams
+from hexconv.errors import HexconvError, fault, one_line, short_line
 
-HELP = """From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
+TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
+HELP = f"""From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
 
-A case file (TOML) says what is computed and how; begin with `hexconv cache schedules/split-3x3.toml`, or with the
-tutorial in hexconv/docs/tutorial.md. Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a
-missing tool: one line that says what was asked, what is true and what to change).
+A case file (TOML) says what is computed and how; the tutorial writes one in five minutes: {TUTORIAL}.
+
+Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a missing tool: one line that says what
+was asked, what is true and what to change).
 """
 
 app = App(
@@ -28,18 +33,36 @@ app.register_install_completion_command(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and leave with its exit code: 0 holds, 1 does not hold, 2 bad input or a missing tool."""
-    sys.exit(exit_code(sys.argv[1:] if arguments is None else arguments))
+    """Run the program and leave with its exit code: 0 holds, 1 does not hold, 2 bad input or a missing tool.
+
+    A fault of hexconv's own is one line as well; with HEXCONV_TRACEBACK in the environment it is shown in full.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = exit_code(given)
+    except Exception as error:
+        with standard_streams():
+            code = refused(fault(error), 2)
+    sys.exit(code)
 
 
 def exit_code(arguments: list[str]) -> int:
     """Run one command line; print an error as one line on standard error."""
+    with standard_streams():
+        code = _told(lambda: app(arguments, exit_on_error=False, print_error=False) or 0)
+        return _told(sys.stdout.flush) or code if sys.stdout else code
+
+
+def _told(act: Callable[[], int | None]) -> int:
+    """What a command says, or what is wrong with it, in one line and a code."""
     try:
-        return app(arguments, exit_on_error=False, print_error=False) or 0
+        return act() or 0
     except CycloptsError as error:
         return refused(short_line(str(error)), 2)
     except HexconvError as error:
         return refused(str(error), error.exit_code)
+    except OSError as error:
+        return refused(f"{error.filename or 'this machine'}: {error.strerror or error}; mend that, and try again", 2)
     except MemoryError:
         return refused("out of memory: this machine has less than the command asks for; use a smaller case", 2)
     except KeyboardInterrupt:

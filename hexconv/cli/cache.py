@@ -1,54 +1,23 @@
 """`hexconv cache`: the closed form beside TVM's allocations, and beside the traffic and MACs that are counted."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, work_usage
-from hexconv.cli.cases import load_cases, print_json, write_text
-from hexconv.cli.show import show
-from hexconv.lower import lower_case
-from hexconv.report import arena_table, cache_csv, cache_table, work_table
-from hexconv.run.count import count
-from hexconv.spec import Case, kernel_of
+from hexconv.cli.options import check_file
 
 
-def cache(*cases: Path, csv: Path | None = None, json: bool = False) -> int:
+def cache(*cases: Path, csv: Path | None = None, wide: bool = False, json: bool = False) -> int:
     """Show what every cache takes, what is copied and what is computed: closed form, TVM and the documents' figures.
 
-    Exits 1 if the closed form and what TVM made of the case differ anywhere.
+    Exits 1 if the closed form and what TVM made of a case differ anywhere, 2 if a case could not be looked at; the
+    others are shown all the same.
 
     Args:
-        cases: case files (TOML).
+        cases: case files (TOML), folders of them, or patterns.
         csv: also write the table there.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
-    loaded = load_cases(cases, "hexagon")
-    judged = [_judge(case) for case in loaded]
-    if csv:
-        write_text(csv, cache_csv(judged))
-    if json:
-        print_json([_row(usage, work, _arena(case)) for case, (usage, work) in zip(loaded, judged, strict=True)])
-    else:
-        show(cache_table([usage for usage, _ in judged]))
-        if arenas := [(case.name, arena) for case in loaded if (arena := _arena(case))]:
-            show(arena_table(arenas))
-        show(work_table(judged))
-    return 0 if all(usage.agrees and work.agrees for usage, work in judged) else 1
+    from hexconv.cli.cache_cases import cache_cases  # TVM takes seconds that `--help` doesn't have to wait for
 
-
-def _judge(case: Case) -> tuple[Usage, WorkUsage]:
-    """What a case takes, and what it does."""
-    lowered = lower_case(case)
-    return cache_usage(case, lowered), work_usage(case, count(lowered))
-
-
-def _arena(case: Case) -> Arena | None:
-    """All caches of a plain kernel at offsets; those of the others are all live at once."""
-    return plan_arena(case.chain, case.plan) if kernel_of(case.chain, case.plan) == "plain" else None
-
-
-def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:
-    """One case in the words of the contract."""
-    placed = asdict(arena) if arena else None
-    return {**asdict(usage), **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}
+    check_file("--csv", csv)
+    return cache_cases(cases, csv, wide, json)

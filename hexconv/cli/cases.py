@@ -1,33 +1,147 @@
 """Case files on a command line, and what every command does with them."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from hexconv.errors import InputError
+from hexconv.cli.progress import counted
+from hexconv.errors import HexconvError, InputError, Interrupted, NotWritten, fault, one_line
 from hexconv.spec import Case, Target
 
+MANIFEST = "network.toml"
+OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
+Result = TypeVar("Result")
 
-def load_cases(paths: Sequence[Path], target: Target | None = None) -> list[Case]:
-    """Read all case files before anything is done with one.
 
-    Args:
-        paths: of the files.
-        target: where files that state no plan get the fastest kernel that serves them.
+@dataclass
+class Batch:
+    """The cases of a command line: what is wrong with one is told in its line, and leaves the others alone.
+
+    Attributes:
+        sources: the cases that could be read, each with its file.
+        refused: how many could not be read, or not be done.
+    """
+
+    sources: list[tuple[Path, Case]]
+    refused: int = 0
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], target: Target | None = None) -> "Batch":
+        """Read all case files before anything is done with one.
+
+        Args:
+            paths: of files; of folders, for all of their case files; or patterns, such as `schedules/*.toml`.
+            target: where files that state no plan get the fastest kernel that serves them.
+
+        Raises:
+            InputError: nothing was named, or of one file alone: it can't be used.
+        """
+        batch, names = cls([]), dict[str, Path]()
+        files = case_files(paths, batch)
+        if len(files) == 1 and not batch.refused:
+            batch.sources = [(files[0], Case.load(files[0], target))]
+            return batch
+        for path in files:
+            with batch.telling():
+                other = names.setdefault(path.stem, path)
+                if other != path:
+                    raise InputError(
+                        str(path), f"a second file of this name, after {other}", "files of different names"
+                    )
+                batch.sources.append((path, Case.load(path, target)))
+        return batch
+
+    @property
+    def cases(self) -> list[Case]:
+        """Those that could be read."""
+        return [case for _, case in self.sources]
+
+    def each(self, doing: str, work: Callable[[Case], Result]) -> Iterator[tuple[Case, Result]]:
+        """What comes of every case, with a bar while somebody looks; one that can't be done is told.
+
+        Args:
+            doing: in a word, for the bar.
+            work: what to do with a case.
+        """
+        for case in counted(self.cases, doing, lambda case: case.name):
+            done: list[Result] = []
+            with self.telling(case.name):
+                done.append(work(case))
+            yield from ((case, result) for result in done)
+
+    @contextmanager
+    def telling(self, name: str = "", refused: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Do something with one case: if it is refused, one line says so, and the exit code will be 2.
+
+        Args:
+            name: of the case.
+            refused: what else to do with the reason.
+        """
+        try:
+            yield
+        except Interrupted:
+            raise
+        except Exception as error:
+            reason = self._reason(error)
+            self.refused += 1
+            self.tell(f"{name}: {reason}" if name else reason)
+            if refused:
+                refused(reason)
+
+    def _reason(self, error: Exception) -> str:
+        """Why a case was refused; what is wrong with hexconv itself is raised again where no other case waits."""
+        if isinstance(error, HexconvError):
+            return str(error)
+        if isinstance(error, MemoryError):
+            return OUT_OF_MEMORY
+        if len(self.sources) < 2:
+            raise error
+        return fault(error)
+
+    def tell(self, line: str) -> None:
+        """Say something about one case, on standard error."""
+        print(f"hexconv: {one_line(line)}", file=sys.stderr)
+
+    def code(self, holds: bool) -> int:
+        """The exit code: 2 if any case was refused, else whether what was checked holds."""
+        return 2 if self.refused else int(not holds)
+
+
+def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
+    """The files that paths, folders and patterns name, each once.
 
     Raises:
-        InputError: no file was named, one can't be used, or two have the same name.
+        InputError: nothing was named, or of one path alone: nothing is there.
     """
     if not paths:
-        raise InputError("CASE", "nothing", "one or more case files, such as schedules/baseline-1x1.toml")
-    cases = [Case.load(path, target) for path in paths]
-    names = [case.name for case in cases]
-    for case in cases:
-        if names.count(case.name) > 1:
-            raise InputError("CASE", f"two files named {case.name}.toml", "files of different names")
-    return cases
+        raise InputError("CASE", "nothing", "one or more case files, or folders of them")
+    found: list[Path] = []
+    for path in paths:
+        if len(paths) == 1:
+            return list(_files_of(path))
+        with batch.telling():
+            found += _files_of(path)
+    return list(dict.fromkeys(found))
+
+
+def _files_of(path: Path) -> Iterable[Path]:
+    """The files of one path."""
+    if path.is_dir():
+        inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
+        if not inside:
+            raise InputError(str(path), "a folder without a case file", "a folder of TOML case files")
+        return inside
+    if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
+        first = magic.index(True)
+        matching = sorted(Path(*path.parts[:first]).glob("/".join(path.parts[first:])))
+        if not matching:
+            raise InputError(str(path), "a pattern that no file matches", "a pattern such as 'schedules/*.toml'")
+        return [file for match in matching for file in _files_of(match)]
+    return [path]
 
 
 def print_json(value: Any) -> None:
@@ -46,19 +160,19 @@ def write_text(path: Path, text: str) -> None:
     """Write a file, its folder made if need be.
 
     Raises:
-        InputError: it can't be written there.
+        NotWritten: it can't be written there.
     """
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file, its folder made if need be.
 
     Raises:
-        InputError: it can't be written there.
+        NotWritten: it can't be written there.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None
+        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None

@@ -9,10 +9,11 @@ from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
 
-def doctor(*, json: bool = False) -> int:
+def doctor(*, wide: bool = False, json: bool = False) -> int:
     """Show every part that hexconv stands on, and the command that installs what is missing.
 
     Args:
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
 
     Returns:
@@ -22,19 +23,26 @@ def doctor(*, json: bool = False) -> int:
     if json:
         print_json([{**asdict(part), "present": part.present} for part in parts])
     else:
-        show(_table(parts))
+        show(_table(parts), wide, ("serves",))
+        for part in parts:
+            if todo := _to_do(part):
+                print(f"{part.name}: {todo}")
     return 0 if complete(parts) else 1
 
 
 def _table(parts: list[Part]) -> Table:
-    table = Table("part", "found", "serves", "to do")
+    """The parts, the verdict on each first."""
+    table = Table("fit", "part", "found", "serves")
     for part in parts:
-        table.add_row(part.name, part.found or "missing", part.serves, _to_do(part))
+        table.add_row("yes" if part.present else "NO" if part.needed else "no", part.name, part.found, part.serves)
     return table
 
 
 def _to_do(part: Part) -> str:
+    """What is wrong with a part, and what to do about it; empty where nothing is."""
     if part.present:
         return ""
     command = part.install if part.needed else f"optional: {part.install}"
-    return f"{part.problem}; {command}" if part.problem and part.found else command
+    if part.install in part.problem:
+        return part.problem
+    return f"{part.problem or 'missing'}; {command}"

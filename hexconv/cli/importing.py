@@ -7,12 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.table import Table
-from rich.text import Text
 
 from hexconv.cli.cases import print_json
+from hexconv.cli.options import check_folder
+from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
-from hexconv.errors import InputError
-from hexconv.model import Imported, Manifest, import_model, write_network
+from hexconv.errors import InputError, one_line
+from hexconv.model import Imported, import_model, write_network
 from hexconv.spec import Chain
 from hexconv.spec.fields import LARGEST_SIZE
 
@@ -25,6 +26,7 @@ def import_(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     weights: bool = False,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Find every maximal conv2d chain of an ONNX model and write one case file per chain, with a manifest.
@@ -36,14 +38,17 @@ def import_(
         output: folder for the case files and `network.toml`.
         shape: sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
         weights: also write each chain's filters and biases, `CASE.npz`.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of tables.
     """
-    imported = import_model(model, dict(_stated(text) for text in shape or []))
-    files = write_network(imported, output, weights)
+    check_folder("--output", output)
+    with waiting(f"reading {model.name}"):
+        imported = import_model(model, dict(_stated(text) for text in shape or []))
+        files = write_network(imported, output, weights)
     if json:
         print_json({**asdict(imported.network), "files": [str(file) for file in files]})
     else:
-        _print(imported)
+        _print(imported, wide)
     return 0 if imported.cases else 1
 
 
@@ -56,40 +61,36 @@ def _stated(text: str) -> tuple[str, list[int]]:
     return name, numbers
 
 
-def _print(imported: Imported) -> None:
-    """Chains, then what is in none, then the sum."""
+def _print(imported: Imported, is_wide: bool) -> None:
+    """Chains, where each ends and why, then what is in none, then the sum."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported))
-    if network.not_taken:
-        show(_not_taken_table(network))
+        show(_chain_table(imported), is_wide, ("dtype",))
+    ends: dict[str, list[str]] = {}
+    for case, entry in zip(imported.cases, network.chain, strict=True):
+        ends.setdefault(f"ends at {entry.ended_by}: {entry.reason}", []).append(case.name)
+    for end, names in ends.items():
+        print(one_line(f"{', '.join(names)}: {end}"))
+    alike: dict[tuple[str, str], list[str]] = {}
+    for conv in network.not_taken:  # what stops a model's first conv often stops all others
+        alike.setdefault((conv.op, conv.reason), []).append(conv.node)
+    for (op, reason), names in alike.items():
+        print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))
     for note in network.notes:
-        print(f"note: {note}")
+        print(f"note: {one_line(note)}")
     total = network.taken + len(network.not_taken)
     print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
 def _chain_table(imported: Imported) -> Table:
-    table = Table("case", "convs", "NHWC along the chain", "dtype", "ended by", "reason")
+    table = Table("case", "convs", "NHWC along the chain", "dtype")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
-        shapes = _shapes(case.chain)
-        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, entry.ended_by, _plain(entry.reason))
+        table.add_row(case.name, str(len(entry.convs)), _shapes(case.chain), case.chain.dtypes)
     return table
 
 
 def _shapes(chain: Chain) -> str:
     return " > ".join("x".join(map(str, shape)) for shape in chain.shapes)
-
-
-def _not_taken_table(network: Manifest) -> Table:
-    """One row a reason: what stops a model's first conv often stops all others."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for conv in network.not_taken:
-        alike.setdefault((conv.op, conv.reason), []).append(conv.node)
-    table = Table("not taken", "op", "reason")
-    for (op, reason), names in alike.items():
-        table.add_row(_plain(_some(names)), _plain(op), _plain(reason))
-    return table
 
 
 def _some(names: Sequence[str]) -> str:
@@ -100,8 +101,3 @@ def _some(names: Sequence[str]) -> str:
     """
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more
-
-
-def _plain(words: str) -> Text:
-    """Words of a model as they are: brackets are no markup, and nothing of them steers the terminal."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in words))

@@ -7,9 +7,9 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
-from hexconv.analyze.layouts import LayoutUsage, as_csv, usage
-from hexconv.cli.cases import load_cases, print_json
-from hexconv.cli.show import show
+import hexconv.layout
+from hexconv.cli.cases import print_json, write_text
+from hexconv.cli.options import check_file
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Found, Placement, find
 from hexconv.layout.picture import Picture, picture
@@ -20,12 +20,17 @@ layout = App(name="layout", help="Where an element lives: packed, oneDNN, MACE a
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]
+TABLE = Path("reports/layout_usage.csv")
+PAGE = Path(hexconv.layout.__file__).with_name("README.md")
+Name = Annotated[
+    str, Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} has them all.")
+]
 
 
 @layout.default
 def of_element(
     system: System,
-    name: str,
+    name: Name,
     *,
     shape: str,
     dtype: str = "float32",
@@ -44,7 +49,7 @@ def of_element(
 
     Args:
         system: `packed`, `onednn`, `mace` or `okk`.
-        name: `NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: hexconv/layout/README.md has them all.
+        name: of the layout, as the system calls it.
         shape: logical sizes, `2,17,4,5`.
         dtype: of the elements.
         at: indices to look up, each `i,j,..`; may be given many times.
@@ -60,13 +65,14 @@ def of_element(
     """
     steps = None if strides is None else _sizes("--strides", strides)
     placement = Placement(chip, start_npu, offset, steps, columns, logical)
+    check_file("layout: --svg", svg)
     found = find(system, name, _sizes("--shape", shape), dtype, placement)
     if json and draw:
         raise InputError("layout: --draw", "with --json", "--svg FILE, which goes with --json")
     drawing = _picture(found) if draw or svg else None
     addresses = [{"index": list(index), "address": found.address(index)} for index in _indices(at or [])]
     if drawing and svg:
-        _save(svg, as_svg(drawing))
+        write_text(svg, as_svg(drawing))
     if json:
         print_json(_json(found, addresses))
     else:
@@ -127,43 +133,25 @@ def _sizes(option: str, words: str) -> tuple[int, ...]:
         raise InputError(f"layout: {option}", repr(words), allowed) from None
 
 
-def _save(path: Path, content: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        given = error.strerror or "no file"
-        raise InputError(f"layout: {path}", given, "a file that can be written") from None
-
-
 @layout.command
 def compare(
     *cases: Path,
     chip: str = "bm1684",
-    csv: Path = Path("reports/layout_usage.csv"),
+    csv: Path = TABLE,
+    wide: bool = False,
     json: bool = False,
 ) -> int:
     """Show what the tensors of a chain take under all four systems, and write the table.
 
     Args:
-        cases: case files.
+        cases: case files, folders of them, or patterns.
         chip: the OKKernel chip: bm1684, bm1684x or bm1688.
         csv: the table to write.
+        wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
-    rows = [row for case in load_cases(cases) for row in usage(case, chip)]
-    _save(csv, as_csv(rows))
-    if json:
-        print_json(rows)
-    else:
-        show(_usage_table(rows))
-    return 0
+    from hexconv.cli.layout_compare import compare_layouts  # TVM takes seconds that `--help` doesn't have to wait for
 
-
-def _usage_table(rows: list[LayoutUsage]) -> Table:
-    table = Table("case", "tensor", "elements", "system", "layout", "bytes", "unused", "why not")
-    for row in rows:
-        figures = ("", "") if row.bytes is None else (f"{row.bytes:,}", f"{row.waste_percent:.1f} %")
-        shape = "x".join(str(size) for size in row.shape)
-        table.add_row(row.case, row.tensor, shape, row.system, row.layout, *figures, row.refusal)
-    return table
+    if csv != TABLE:
+        check_file("--csv", csv)
+    return compare_layouts(cases, chip, csv, wide, json)

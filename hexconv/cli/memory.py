@@ -1,26 +1,30 @@
 """Amounts of memory on a command line."""
 
 import re
+from fractions import Fraction
 
 from hexconv.errors import InputError
 
-UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+UNITS = {"B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+"""By their names in capitals: with an i powers of two, without it powers of ten."""
 
 
 def memory_bytes(text: str, option: str) -> int:
-    """Bytes of `4MiB`, `512 KiB`, `0.5MiB` or `1048576`.
+    """Bytes of `4MiB`, `4 MB`, `512 KiB`, `0.5MiB` or `1048576B`.
 
-    >>> memory_bytes("4MiB", "--vtcm"), memory_bytes("0.5 KiB", "--vtcm"), memory_bytes("77", "--vtcm")
-    (4194304, 512, 77)
+    >>> [memory_bytes(text, "--vtcm") for text in ("4MiB", "4 MB", "0.5 KiB", "77B")]
+    [4194304, 4000000, 512, 77]
 
     Raises:
-        InputError: another unit, or not a whole number of bytes above 0.
+        InputError: no unit or an unknown one, or not a whole number of bytes above 0.
     """
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)", text.strip())
     unit = UNITS.get(match[2].upper()) if match else None
+    if match and not match[2]:
+        raise InputError(option, f"{text!r} without a unit", f"an amount of memory: say {match[1]}MiB or {match[1]}B")
     if match is None or unit is None:
-        raise InputError(option, repr(text), "an amount of memory: 4MiB, 512KiB or 1048576")
-    size = float(match[1]) * unit
-    if size < 1 or size != int(size):
+        raise InputError(option, repr(text), "an amount of memory: 4MiB, 4MB, 512KiB or 1048576B")
+    size = Fraction(match[1]) * unit
+    if size < 1 or size.denominator != 1:
         raise InputError(option, repr(text), "a whole number of bytes, 1 or more")
     return int(size)

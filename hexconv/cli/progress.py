@@ -1,43 +1,63 @@
-"""A bar on standard error while somebody looks: how far, how quick, how long yet, and what went wrong."""
+"""A bar on standard error while somebody looks, for whatever takes more than a moment."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Task as BarTask
-from rich.text import Text
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from hexconv.sweep.rows import GOOD
-
-Row = dict[str, Any]
-
-
-class Rate(ProgressColumn):
-    """Rows a second, or seconds a row."""
-
-    def render(self, task: BarTask) -> Text:
-        """What rich asks for."""
-        speed = task.speed or 0
-        if not speed:
-            return Text("")
-        return Text(f"{speed:.1f} rows/s" if speed >= 1 else f"{1 / speed:.1f} s/row")
+Item = TypeVar("Item")
 
 
-def with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Iterator[Row]:
-    """The same rows, counted on a bar.
+def bar(*columns: ProgressColumn, is_kept: bool = False) -> Progress:
+    """A bar; standard output stays apart from it, unless both are one terminal.
 
     Args:
-        rows: as they end.
-        there: rows of earlier runs.
-        total: rows of the whole sweep.
+        columns: what it shows.
+        is_kept: whether it stays on the screen when it is done.
     """
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        count = sum(row["status"] not in GOOD for row in there)
-        bar = progress.add_task(f"{count} failures", total=total, completed=len(there))
-        for row in rows:
-            count += row["status"] not in GOOD
-            progress.update(bar, advance=1, description=f"{count} failures")
-            yield row
+    console, out = Console(stderr=True), sys.stdout
+    is_one = out is not None and out.isatty()
+    return Progress(
+        *columns,
+        console=console,
+        transient=not is_kept,
+        redirect_stdout=is_one,
+        disable=not console.is_terminal,
+    )
+
+
+def counted(items: Sequence[Item], doing: str, named: Callable[[Item], str]) -> Iterator[Item]:
+    """The same items, counted on a bar that names the one that is being done.
+
+    Args:
+        items: what there is to do.
+        doing: in a word.
+        named: the name of an item.
+    """
+    text = TextColumn("{task.description}")
+    with bar(SpinnerColumn(), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), text) as progress:
+        task = progress.add_task(doing, total=len(items))
+        for item in items:
+            progress.update(task, description=escape(f"{doing} {named(item)}"))
+            yield item
+            progress.advance(task)
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """Say what takes its time, and how much it has taken, until it is done."""
+    with bar(SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
+        progress.add_task(escape(doing), total=None)
+        yield

@@ -2,21 +2,11 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from hexconv.apart import Limits
 from hexconv.cli.memory import memory_bytes
-from hexconv.cli.sweep_grid import sweep_grid
-from hexconv.cli.sweep_random import sweep_random
+from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.errors import InputError
-from hexconv.sweep.survey import Settings
-
-Count = Annotated[int, Parameter(validator=Number(gte=1))]
-Seed = Annotated[int, Parameter(validator=Number(gte=0))]
-Seconds = Annotated[float, Parameter(validator=Number(gt=0))]
 
 
 def sweep(
@@ -60,10 +50,16 @@ def sweep(
     if random is not None:
         if grid or out or scheduler:
             raise InputError("sweep", "--random with a grid", "one of the two; --random writes no table")
+        from hexconv.cli.sweep_random import sweep_random  # TVM takes seconds that `--help` doesn't have to wait for
+
         return sweep_random(random, seed, processes, json)
     if grid is None:
         raise InputError("sweep", "nothing", "a grid file, or --random N")
     if out is None:
         raise InputError("--out", "nothing", "the table to write, such as reports/sweep.csv")
+    from hexconv.cli.sweep_grid import sweep_grid  # and so does pandas
+    from hexconv.sweep.survey import Settings
+
+    check_file("--out", out, ".csv", ".parquet")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))
     return sweep_grid(grid, out, Settings(limits, seed, processes, scheduler, fresh), json)

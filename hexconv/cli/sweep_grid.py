@@ -1,11 +1,17 @@
 """`hexconv sweep GRID --out FILE`: every case of a grid, to one table."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Task as BarTask
+from rich.text import Text
+
 from hexconv.cli.cases import print_json
-from hexconv.cli.progress import with_progress
+from hexconv.cli.progress import bar
 from hexconv.sweep.grid import Grid
+from hexconv.sweep.request import Row
 from hexconv.sweep.rows import GOOD
 from hexconv.sweep.survey import Settings, survey
 
@@ -22,10 +28,39 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
     Returns:
         0 if every row holds, or says why there is nothing to hold; 1 if something is wrong with one.
     """
-    rows = survey(Grid.load(grid), out, settings, with_progress)
+    rows = survey(Grid.load(grid), out, settings, _with_progress)
     statuses = Counter(row["status"] for row in rows)
     if json:
         print_json({"file": str(out), "rows": len(rows), "statuses": statuses})
     else:
         print(f"{out}: {len(rows)} rows: " + ", ".join(f"{count} {status}" for status, count in statuses.items()))
     return 1 if any(status not in GOOD for status in statuses) else 0
+
+
+class _Rate(ProgressColumn):
+    """Rows a second, or seconds a row."""
+
+    def render(self, task: BarTask) -> Text:
+        """What rich asks for."""
+        speed = task.speed or 0
+        if not speed:
+            return Text("")
+        return Text(f"{speed:.1f} rows/s" if speed >= 1 else f"{1 / speed:.1f} s/row")
+
+
+def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Iterator[Row]:
+    """The same rows, counted on a bar: how far, how quick, how long yet, and what went wrong.
+
+    Args:
+        rows: as they end.
+        there: rows of earlier runs.
+        total: rows of the whole sweep.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with bar(*columns, is_kept=True) as progress:
+        count = sum(row["status"] not in GOOD for row in there)
+        task = progress.add_task(f"{count} failures", total=total, completed=len(there))
+        for row in rows:
+            count += row["status"] not in GOOD
+            progress.update(task, advance=1, description=f"{count} failures")
+            yield row

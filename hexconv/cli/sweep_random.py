@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from rich.console import Console
-from rich.progress import track
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from hexconv.cli.cases import print_json
+from hexconv.cli.progress import bar
 from hexconv.sweep.judging import judge_all
 from hexconv.sweep.random_case import random_case
 from hexconv.sweep.sweep import Sweep, case_file
@@ -35,10 +35,11 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
     return 1 if result.disagree else 0
 
 
-def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterable[Verdict]:
+def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
     """A bar on standard error while somebody looks."""
-    console = Console(stderr=True)
-    return track(verdicts, "checking", total, console=console, disable=not console.is_terminal)
+    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with bar(*columns, is_kept=True) as progress:
+        yield from progress.track(verdicts, total)
 
 
 def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:

@@ -3,8 +3,9 @@
 before:  for ...: if ...: input_cache[...] = input[...]
 after:   for ...: if ...: counts[0] = counts[0] + 4
 
-Every loop and every guard stays, and what their extents and conditions are computed from, so that running the result
-gives exact figures, whatever decides them. What a statement moves or multiplies stands in the statement itself
+Every guard stays, and every loop that one of them depends on, with what extents and conditions are computed from; other
+loops multiply what they would repeat (`hexconv.lower.repeated`). So running the result gives exact figures, whatever
+decides them. What a statement moves or multiplies stands in the statement itself
 (`hexconv.lower.meaning`); statements in a row run equally often and are added up before. Loops run one trip after the
 other. Of asynchronous copies the bytes are counted, and the groups that are under way in each queue: a start adds one,
 a wait leaves as many as it says.
@@ -22,6 +23,7 @@ from hexconv.lower import queues
 from hexconv.lower.deciding import deciding
 from hexconv.lower.lowered import Lowered
 from hexconv.lower.meaning import Meaning, Work
+from hexconv.lower.repeated import repeated
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,7 @@ class _Counting:
         """What takes the place of a statement; nothing where it neither counts nor decides."""
         if isinstance(statement, tirx.For):
             body = _one(self.of(statement.body))
-            loop = (statement.loop_var, statement.min, statement.extent, tirx.ForKind.SERIAL)
-            return [tirx.For(*loop, body)] if body else []
+            return [repeated(statement, body)] if body else []
         if isinstance(statement, tirx.IfThenElse):
             branches = (statement.then_case, statement.else_case)
             then, otherwise = (_one(self.of(branch)) if branch else None for branch in branches)

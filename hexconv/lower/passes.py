@@ -77,8 +77,9 @@ def flatten(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _function_pass(change: Callable[[tirx.PrimFunc], tirx.PrimFunc]) -> tvm.ir.transform.Pass:
-    """A rewrite of functions as a pass."""
-    return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0)
+    """A rewrite of functions as a pass of its name, which is what TVM's instruments call it."""
+    name = f"hexconv.{change.__name__}"
+    return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0, name=name)
 
 
 def merge(module: tvm.IRModule) -> tvm.IRModule:

@@ -13,13 +13,15 @@ from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
 from hexconv.search.question import Question
 
-FIGURES = ("footprint bytes", "traffic bytes", "MACs", "packets (model)")
+FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
 
 
 def answer_table(planned: Planned) -> Table:
     """The answer, the runner-up and the smallest plan."""
     found, title = planned.found, f"{planned.name}: least {planned.question.objective}"
-    table = _table(f"{title} in {planned.question.vtcm_bytes} bytes", ("", "plan"), FIGURES)
+    table = _table(
+        f"{title} in {planned.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
+    )
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
     for name, figures in rows.items():
         if figures:
@@ -29,7 +31,7 @@ def answer_table(planned: Planned) -> Table:
 
 def front_table(found: Found, question: Question) -> Table:
     """Footprint against traffic: every plan that none beats in both."""
-    table = _table("front of footprint against traffic", ("plan", "fits"), FIGURES)
+    table = _table("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
         table.add_row(knobs(figures), fits, *_cells(figures))
@@ -38,7 +40,7 @@ def front_table(found: Found, question: Question) -> Table:
 
 def cuts_table(cuts: Cuts) -> Table:
     """Every conv apart, all fused, and the best cut, with its pieces."""
-    table = _table("cuts", ("", "piece", "plan"), (*FIGURES, "saved bytes"))
+    table = _table("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
     before = cuts.separate.traffic_bytes if cuts.separate else None
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()

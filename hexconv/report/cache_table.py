@@ -51,22 +51,19 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
     }
 
 
-def cache_table(usages: Sequence[Usage]) -> Table:
-    """Predicted, allocated and documented elements of every cache and allocation."""
-    table = Table(title="cache usage, in elements")
-    for heading in ("case", "kind", "name", "shape or caches held"):
+def cache_table(usage: Usage) -> Table:
+    """Predicted, allocated and documented elements of every cache and allocation of a case; its verdict first."""
+    verdict = "agrees" if usage.agrees else "does NOT agree"
+    table = Table(title=f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements")
+    for heading in ("agrees", "kind", "name", "shape or caches held"):
         table.add_column(heading)
     for heading in ("predicted", "allocated", "documented", "bytes"):
         table.add_column(heading, justify="right")
-    table.add_column("agrees")
-    for usage in usages:
-        for row in _rows(usage):
-            counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
-            cells = (row["case"], row["kind"], row["name"], row["shape"] or row["holds"])
-            same = "yes" if row["predicted_elements"] == row["elements"] else "NO"
-            table.add_row(*cells, *("" if count is None else str(count) for count in counts), same)
-        peak = str(usage.peak_bytes)
-        table.add_row(usage.case, "peak", "", "", "", "", "", peak, "yes" if usage.agrees else "NO", end_section=True)
+    for row in _rows(usage):
+        counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
+        same = "yes" if row["predicted_elements"] == row["elements"] else "NO"
+        cells = (same, row["kind"], row["name"], row["shape"] or row["holds"])
+        table.add_row(*cells, *("" if count is None else str(count) for count in counts))
     return table
 
 

@@ -23,7 +23,6 @@ def write_front_plot(planned: Planned, path: Path) -> None:
     points = _points(planned)
     picture = _picture(planned, points)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         picture.save(str(path))
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None

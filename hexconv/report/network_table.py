@@ -42,16 +42,25 @@ def _row(planned: Planned) -> Iterator[str]:
 
 
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
-    """What is not fused and why, what is no chain, and the sum."""
+    """What is not fused and why, what is no chain, and the sum; what holds of several chains is said once."""
+    said: dict[str, list[str]] = {}
     for planned in network.planned:
-        yield from (f"{planned.name}: {line}" for line in cuts_lines(planned.cuts, planned.question))
-        if end := network.end_of(planned.name):
-            yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
+        for line in _lines(planned, network):
+            said.setdefault(line, []).append(planned.name)
+    yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
     for chain in network.refused:
         yield f"{chain.name}: not planned: {chain.reason}"
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     yield _sum(network)
+
+
+def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
+    """What is to be said of one chain; how many plans were looked at, the table has."""
+    for line in cuts_lines(planned.cuts, planned.question):
+        yield line.partition(f" ({planned.cuts.plans} plans of ")[0]
+    if end := network.end_of(planned.name):
+        yield f"ends at {end.ended_by}: {end.reason}"
 
 
 def _sum(network: PlannedNetwork) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hexconv.errors import InputError
 from hexconv.spec import Case
+from hexconv.spec.document import check_regular
 
 SPLITS = ("k_split", "h_split")
 FIGURES = ("peak_bytes", "traffic_bytes", "macs", "needed_macs", "macs_per_packet")
@@ -51,6 +52,7 @@ def read_sweeps(paths: Sequence[Path]) -> tuple[Row, ...]:
 
 def _read(path: Path) -> list[Row]:
     try:
+        check_regular(path)
         frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise InputError(str(path), f"a table that can't be read ({error})", "what 'hexconv sweep' wrote") from None

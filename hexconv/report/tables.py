@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexconv.errors import InputError
+from hexconv.spec.document import check_regular
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Rate:
 
 COUNTED, PEERS = ("simulator.csv", "hvx.csv", "hvx_int16.csv"), "bench.csv"
 NEEDED = ("case", "macs_per_packet")
+WRITTEN_BY = "what 'hexconv run --target hexagon --csv FILE' writes"
 
 
 def read_rates(folder: Path) -> tuple[Rate, ...]:
@@ -48,6 +50,7 @@ def read_rates(folder: Path) -> tuple[Rate, ...]:
 def _read(path: Path) -> Sequence[Rate]:
     """The rows of one table that have a rate."""
     try:
+        check_regular(path)
         with path.open(encoding="utf-8", newline="") as file:
             table = csv.DictReader(file)
             columns, rows = table.fieldnames or (), list(table)
@@ -57,8 +60,8 @@ def _read(path: Path) -> Sequence[Rate]:
         if not missing:
             return [_rate(row) for row in rows if row["macs_per_packet"]]
     except (OSError, ValueError, csv.Error) as error:
-        raise InputError(str(path), f"a table that can't be read ({error})", "what 'make simulator' writes") from None
-    raise InputError(str(path), f"no column {missing[0]}", "what 'make simulator' writes")
+        raise InputError(str(path), f"a table that can't be read ({error})", WRITTEN_BY) from None
+    raise InputError(str(path), f"no column {missing[0]}", WRITTEN_BY)
 
 
 def _rate(row: dict[str, str]) -> Rate:

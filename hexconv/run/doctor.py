@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hexconv.errors import HexconvError
-from hexconv.run.simulator import needs, vendor
+from hexconv.run.simulator import needs
 
 MIB = 1 << 20
 FFI_REQUIREMENT = "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
@@ -42,7 +42,7 @@ class Part:
 
 def examine() -> list[Part]:
     """Look at every part; none of them missing makes this fail."""
-    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _vendor_simulator()]
+    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory()]
 
 
 def complete(parts: list[Part]) -> bool:
@@ -107,19 +107,6 @@ def _memory() -> Part:
     problem = f"a run may take {needs.DEFAULT_MEMORY_BYTES // MIB} MiB" if short else ""
     found = "unknown" if available is None else f"{available // MIB} MiB available"
     return Part("memory", found, "runs of large cases", "close other programs", needed=False, problem=problem)
-
-
-def _vendor_simulator() -> Part:
-    path = vendor.find_hexagon_sim()
-    problem = "not used: no runner for it has been tried yet" if path else ""
-    return Part(
-        vendor.PROGRAM,
-        str(path or ""),
-        "cycles instead of packets",
-        vendor.INSTALL,
-        needed=False,
-        problem=problem,
-    )
 
 
 def _package(name: str) -> str:

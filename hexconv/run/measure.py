@@ -1,13 +1,14 @@
 """One case, run and judged."""
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from hexconv.compute import magnitude, reference
 from hexconv.compute.stored import ACTIVATION_TAG
-from hexconv.errors import Overran, Unsupported
+from hexconv.errors import NotWritten, Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
@@ -21,6 +22,8 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, Target, kernel_of
 
+MOST_MACS = 10**12
+"""A quarter of an hour of numpy; VGG-16 as a whole takes 1.5 * 10^10."""
 HOMES = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
 
@@ -100,9 +103,11 @@ def run_case(
         RunFailed: the run gave no answer.
         Overran: there is not enough memory for it.
         ToolMissing: what the runner needs isn't there.
+        NotWritten: there is no room for `save`.
     """
     _check_target(case, runner.target)
     chain = case.chain
+    _check_macs(chain)
     _check_memory(chain)
     fills = fills or fills_of_run(chain, 0, seed)
     given = given or Given()
@@ -113,10 +118,19 @@ def run_case(
     expected = reference(*logical)
     verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))
     if save:
-        np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
+        _keep(save, _logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     return Run(case.name, runner.target, given.fill(fills), verdict, measurement.seconds, *counted, *sources)
+
+
+def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Write tensors to a file of exactly this name."""
+    try:
+        with path.open("wb") as file:
+            np.savez(file, allow_pickle=False, **tensors)
+    except OSError as error:
+        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None
 
 
 def _check_target(case: Case, target: str) -> None:
@@ -126,6 +140,17 @@ def _check_target(case: Case, target: str) -> None:
         raise Unsupported(
             f"its plan has kernel = {kernel}, which is for --target {home}, not for {target}; run it there, or with "
             'kernel = "plain"'
+        )
+
+
+def _check_macs(chain: Chain) -> None:
+    """Refuse what nobody could wait for: numpy alone makes about 10^9 multiply-accumulates a second."""
+    outputs = [prod(shape) for shape in chain.shapes[1:]]
+    macs = sum(count * prod(filter[1:]) for count, filter in zip(outputs, chain.filter_shapes, strict=True))
+    if macs > MOST_MACS:
+        raise Unsupported(
+            f"its convs take {macs} multiply-accumulates, {macs - MOST_MACS} more than the {MOST_MACS} that a run may "
+            "have; use a smaller image or smaller kernels"
         )
 
 

@@ -10,14 +10,14 @@ Plans that are equal in all three stand in the order of the space: words nearest
 small splits.
 """
 
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from hexconv.search.exact import Integers
 from hexconv.search.grid import Figures, Grid
+from hexconv.spec.objective import Objective
 
-Objective = Literal["traffic", "latency", "footprint"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 UNITS = {"traffic": "bytes", "latency": "packets", "footprint": "bytes"}
 

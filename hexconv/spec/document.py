@@ -1,5 +1,6 @@
 """A TOML file as a table, before anything is known about its keys."""
 
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 LARGEST_FILE_BYTES = 1 << 20
 MOST_DOTS = 1000
 """The time that a dotted key takes grows with the square of its length."""
@@ -22,9 +30,10 @@ def read_text(path: Path) -> str:
     """A file's text; errors say what the path is instead.
 
     Raises:
-        InputError: it is missing, too large, unreadable or not UTF-8.
+        InputError: it is missing, no regular file, too large, unreadable or not UTF-8.
     """
     try:
+        check_regular(path)
         if path.stat().st_size > LARGEST_FILE_BYTES:
             raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
         return path.read_text(encoding="utf-8")
@@ -34,6 +43,18 @@ def read_text(path: Path) -> str:
         raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
     except (UnicodeDecodeError, ValueError):
         raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is there and is no file: a pipe, of which nobody knows when it will say something, or a device.
+
+    Raises:
+        InputError: it is none.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in KINDS if test(mode)), "something else")
+        raise InputError(str(path), kind, "a regular file")
 
 
 def _beside(path: Path) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -55,6 +56,8 @@ class Journal:
         except OSError as error:
             raise NotWritten(f"{path}: {error.strerror}; give a path that can be written") from None
         try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise NotWritten(f"{path}: no regular file, which a journal has to be; give another path")
             _lock(file, path)
             if is_fresh:
                 os.ftruncate(file, 0)
@@ -103,7 +106,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     """One line; None where it is none of ours, as after a loss of power."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter of lists that nest as deep as the line is long
         return None
     whole = isinstance(record, dict) and record.keys() >= {"key", "limits", "row"} and isinstance(record["row"], dict)
     return record if whole else None

@@ -42,7 +42,7 @@ class Settings:
 
     def executor(self) -> AbstractContextManager[Executor]:
         """Where the rows are done."""
-        return cluster(self.scheduler, provenance) if self.scheduler else cores(self.workers)
+        return cluster(self.scheduler, provenance) if self.scheduler is not None else cores(self.workers)
 
 
 def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]:

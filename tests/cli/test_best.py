@@ -104,8 +104,8 @@ def test_nothing_fits_is_a_result(chain: Path, capsys: pytest.CaptureFixture[str
     assert f"{shortfall['gap_bytes']} too many" in said
     # Each lever does what it says.
     assert row["cuts"]["best"]["footprint_bytes"] <= 300 * 1024
-    assert as_json(capsys, chain, "--vtcm", str(shortfall["demand_bytes"]))["chains"][0]["fits"]
-    assert not as_json(capsys, chain, "--vtcm", str(shortfall["demand_bytes"] - 1), code=1)["chains"][0]["fits"]
+    assert as_json(capsys, chain, "--vtcm", f"{shortfall['demand_bytes']}B")["chains"][0]["fits"]
+    assert not as_json(capsys, chain, "--vtcm", f"{shortfall['demand_bytes'] - 1}B", code=1)["chains"][0]["fits"]
 
 
 def test_nothing_fits_even_in_pieces(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +186,8 @@ def test_a_footprint_that_does_not_hold_is_told(
     ("arguments", "message"),
     [
         (["--vtcm", "4 litres"], "--vtcm: got '4 litres', allowed: an amount of memory"),
-        (["--vtcm", "0"], "a whole number of bytes"),
+        (["--vtcm", "0B"], "a whole number of bytes"),
+        (["--vtcm", "4"], "say 4MiB or 4B"),
         (["--plot", "front.png"], "a file that ends in .svg"),
     ],
 )
@@ -206,12 +207,15 @@ def test_an_empty_folder_and_a_broken_manifest(network: Path, capsys: pytest.Cap
     assert "a folder without a case file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "size"), [("4MiB", 4 << 20), ("1.5 KiB", 1536), ("7", 7), ("2gib", 2 << 30)])
+SIZES = [("4MiB", 4 << 20), ("1.5 KiB", 1536), ("7B", 7), ("2gib", 2 << 30), ("4MB", 4 * 10**6), ("4 kb", 4000)]
+
+
+@pytest.mark.parametrize(("text", "size"), SIZES)
 def test_amounts_of_memory(text: str, size: int) -> None:
     assert memory_bytes(text, "--vtcm") == size
 
 
-@pytest.mark.parametrize("text", ["", "4MB", "-1", "0.3", "1e6", "nan"])
+@pytest.mark.parametrize("text", ["", "4", "4M", "4Mb/s", "-1B", "0.3B", "1e6B", "nan", "inf", "9" * 400 + "MiB"])
 def test_no_amounts_of_memory(text: str) -> None:
     with pytest.raises(InputError):
         memory_bytes(text, "--vtcm")

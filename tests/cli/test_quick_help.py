@@ -1,15 +1,19 @@
 """What needs no TVM doesn't wait for it."""
 
 import inspect
+import os
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from hexconv.cli.app import app
 from hexconv.cli.commands import COMMANDS, described
 
+ALLOWED = {"numpy", "pydantic"}
 SLOW = ("tvm", "tvm_ffi", "numpy", "pandas", "altair", "pydantic")
 
 
@@ -25,6 +29,25 @@ print(code, sorted({{name.partition(".")[0] for name in sys.modules}} & set({SLO
     assert told.stderr.splitlines()[-1] == "0 []"
     if arguments == ["--help"]:
         assert all(f" {name} " in told.stdout for name in COMMANDS)
+
+
+def test_the_help_of_every_command_needs_no_tvm_and_names_only_files_that_are_there(tmp_path: Path) -> None:
+    """One program asks for all of them, in a folder of its own: an installed wheel has no `schedules`."""
+    asked = f"""
+import sys
+from hexconv.cli.app import exit_code
+for command in {[[name] for name in COMMANDS] + [["layout", "compare"], []]!r}:
+    assert exit_code([*command, "--help"]) == 0
+    print(command, sorted({{name.partition(".")[0] for name in sys.modules}} & set({SLOW!r}) - {ALLOWED!r}))
+"""
+    wide = {**os.environ, "COLUMNS": "400"}
+    told = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path, env=wide
+    ).stdout
+    assert told.count("] []\n") == len(COMMANDS) + 2
+    named = re.findall(r"[\w./-]*/[\w.-]+\.(?:md|toml)\b", told)
+    assert named
+    assert all(Path(name).is_file() for name in named), named
 
 
 @pytest.mark.parametrize("name", COMMANDS)

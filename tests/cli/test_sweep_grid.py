@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grid that was swept to CSV."""
     folder = tmp_path_factory.mktemp("grid")
     (folder / "grid.toml").write_text(GRID)
+    (folder / "new").mkdir()
     assert (
         exit_code(["sweep", str(folder / "grid.toml"), "--out", str(folder / "new" / "table.csv"), "--workers", "1"])
         == 0
@@ -162,11 +163,11 @@ def test_the_readme_shows_a_grid_and_every_status() -> None:
         (["{grid}"], "--out"),
         (["{grid}", "--out", "x.xlsx"], ".csv or .parquet"),
         (["{grid}", "--out", "x.csv", "--memory", "much"], "--memory"),
-        (["{grid}", "--out", "x.csv", "--memory", "0"], "--memory"),
+        (["{grid}", "--out", "x.csv", "--memory", "0B"], "--memory"),
         (["{grid}", "--out", "x.csv", "--seconds", "0"], "seconds"),
         (["{grid}", "--random", "3"], "one of the two"),
         (["no-such-grid.toml", "--out", "x.csv"], "no such file"),
-        (["{grid}", "--out", "/proc/x/x.csv"], "can be written"),
+        (["{grid}", "--out", "/proc/x/x.csv"], "a folder that does not exist"),
         (["{grid}", "--out", "x.csv", "--scheduler", "nonsense://x"], "--scheduler"),
     ],
 )

@@ -175,7 +175,7 @@ def test_what_can_t_be_is_one_line_and_exit_2(run, arguments, said):
 
 
 def test_a_table_and_a_drawing_for_people(run, tmp_path):
-    drawn = tmp_path / "new" / "layout.svg"
+    drawn = tmp_path / "layout.svg"
     code, out, _ = run("packed", "AB2a", "--shape", "3,2", "--at", "2,1", "--draw", "--svg", str(drawn))
     assert code == 0
     assert "packed AB2a [3, 2] float32: 32 bytes, 25.0% unused" in out

@@ -59,11 +59,14 @@ def _compiles() -> bool:
 
 
 def _system_pocl() -> bool:
-    """pocl of the distribution, where we may install it."""
+    """pocl of the distribution, where we may install it; what is installed is said before."""
     apt = shutil.which("apt-get")
     if not apt or os.geteuid() != 0:
         print("install pocl-opencl-icd with the system's package manager", file=sys.stderr)
         return False
+    print(
+        "apt-get install pocl-opencl-icd: OpenCL on this processor, for the layouts of MACE's images", file=sys.stderr
+    )
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run([apt, "update", "-qq"], check=False, env=quiet)
     command = [apt, "install", "-y", "-qq", "--no-install-recommends", "pocl-opencl-icd"]

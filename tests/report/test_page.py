@@ -48,6 +48,7 @@ def test_the_same_cases_and_tables_give_the_same_bytes(tmp_path: Path) -> None:
     case, written = str(SCHEDULES / "float16-1x1.toml"), []
     for name in ("here", "there"):
         folder = tmp_path / name
+        folder.mkdir()
         arguments = ["report", case, "--tables", str(tmp_path), "-o", f"{folder}/i.html", "--plots", str(folder)]
         if name == "here":
             assert exit_code(arguments) == 0

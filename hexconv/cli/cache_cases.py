@@ -1,0 +1,56 @@
+"""What `hexconv cache` does: every case lowered, and its closed form beside what TVM made of it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, work_usage
+from hexconv.cli.cases import Batch, print_json, write_text
+from hexconv.cli.show import show
+from hexconv.lower import lower_case
+from hexconv.report import arena_table, cache_csv, cache_table, work_table
+from hexconv.run.count import count
+from hexconv.spec import Case, kernel_of
+
+
+def cache_cases(paths: Sequence[Path], csv: Path | None, is_wide: bool, json: bool) -> int:
+    """Judge cases, and show them; returns 0 if all agree, 1 if one doesn't, 2 if one could not be judged."""
+    batch = Batch.of(paths, "hexagon")
+    done = list(batch.each("counting", _judge))
+    if csv and done:
+        write_text(csv, cache_csv([judged for _, judged in done]))
+    if json and done:
+        print_json([_row(*judged, _arena(case)) for case, judged in done])
+    elif not json:
+        for place, (case, (usage, work)) in enumerate(done):
+            print(end="\n" if place else "")
+            _show(usage, work, _arena(case), is_wide)
+    return batch.code(all(usage.agrees and work.agrees for _, (usage, work) in done))
+
+
+def _judge(case: Case) -> tuple[Usage, WorkUsage]:
+    """What a case takes, and what it does."""
+    lowered = lower_case(case)
+    return cache_usage(case, lowered), work_usage(case, count(lowered))
+
+
+def _arena(case: Case) -> Arena | None:
+    """All caches of a plain kernel at offsets; those of the others are all live at once."""
+    return plan_arena(case.chain, case.plan) if kernel_of(case.chain, case.plan) == "plain" else None
+
+
+def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:
+    """One case in the words of the contract."""
+    placed = asdict(arena) if arena else None
+    return {**asdict(usage), **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}
+
+
+def _show(usage: Usage, work: WorkUsage, arena: Arena | None, is_wide: bool) -> None:
+    """One case to read: its caches, where they lie, what is moved and computed."""
+    show(cache_table(usage), is_wide, ("shape or caches held", "kind"))
+    if arena:
+        print()
+        show(arena_table(usage.case, arena), is_wide, ("to byte",))
+    print()
+    show(work_table(usage.case, work), is_wide)

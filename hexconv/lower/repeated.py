@@ -1,0 +1,95 @@
+"""Loops that only count, multiplied out: a trip that adds as much as any other need not be made.
+
+before:  for wo, ki, rc: if ki < 2 and wo < 7: counts[0] = counts[0] + 1      # rc to 32
+after:   for wo: if wo < 7: for ki: if ki < 2: counts[0] = counts[0] + 32
+
+What the loops count stays the same; a kernel of 1000 x 1000 taps is then counted as soon as one of 3 x 3.
+"""
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import TensorLoad
+
+Conditions = list[tirx.Expr]
+
+
+def repeated(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
+    """A serial loop around a body that counts, or what counts the same with fewer trips.
+
+    Args:
+        loop: its variable, its start and its extent.
+        body: of one trip.
+    """
+    if not _only_adds(body):
+        return _serial(loop, body)
+    conditions, inside = _guarded(body)
+    outside = [condition for condition in conditions if not _uses(condition, loop.loop_var)]
+    within = [condition for condition in conditions if _uses(condition, loop.loop_var)]
+    guarded = _under(within, inside)
+    if _uses(guarded, loop.loop_var):
+        return _under(outside, _serial(loop, guarded))
+    return _under(outside, _times(guarded, loop.extent))
+
+
+def _serial(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, body)
+
+
+def _only_adds(body: tirx.Stmt) -> bool:
+    """Whether a statement does nothing but add to counts: nothing that it adds or asks changes from trip to trip."""
+    stores: list[bool] = []
+    others: list[tirx.Stmt] = []
+    kinds = [(kind, others.append) for kind in (tirx.Evaluate, tirx.Bind, tirx.AllocBuffer)]
+    tvm_ffi.structural_walk(body, [(tirx.BufferStore, lambda store: stores.append(_adds(store))), *kinds])
+    return all(stores) and not others
+
+
+def _adds(store: tirx.BufferStore) -> bool:
+    """`counts[i] = counts[i] + more`."""
+    value = store.value
+    if not isinstance(value, tirx.Add) or not isinstance(value.a, TensorLoad):
+        return False
+    return value.a.source.same_as(store.buffer) and list(map(int, value.a.indices)) == list(map(int, store.indices))
+
+
+def _guarded(body: tirx.Stmt) -> tuple[Conditions, tirx.Stmt]:
+    """The conditions that all of a body stands under, and what stands under them."""
+    conditions: Conditions = []
+    while isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        conditions += _parts(body.condition)
+        body = body.then_case
+    return conditions, body
+
+
+def _parts(condition: tirx.Expr) -> Conditions:
+    """What has to hold, each for itself."""
+    if isinstance(condition, tirx.And):
+        return _parts(condition.a) + _parts(condition.b)
+    return [condition]
+
+
+def _under(conditions: Conditions, body: tirx.Stmt) -> tirx.Stmt:
+    """A statement with conditions around it, as one `if`."""
+    if not conditions:
+        return body
+    both = conditions[0]
+    for condition in conditions[1:]:
+        both = tirx.And(both, condition)
+    return tirx.IfThenElse(both, body, None)
+
+
+def _times(body: tirx.Stmt, extent: tirx.Expr) -> tirx.Stmt:
+    """A statement whose every addition adds what all trips would."""
+    trips = tirx.max(extent.astype("int64"), tirx.const(0, "int64"))
+
+    def more(store: tirx.BufferStore) -> tirx.BufferStore:
+        return tirx.BufferStore(store.buffer, store.value.a + store.value.b * trips, store.indices)
+
+    return tvm_ffi.structural_map(body, (tirx.BufferStore, more))
+
+
+def _uses(part: tirx.Expr | tirx.Stmt, variable: tirx.Var) -> bool:
+    """Whether a variable occurs in an expression or a statement."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(part, (tirx.Var, found.append))
+    return any(var.same_as(variable) for var in found)

@@ -1,0 +1,5 @@
+"""What the best plan has least of."""
+
+from typing import Literal
+
+Objective = Literal["traffic", "latency", "footprint"]

@@ -1,0 +1,45 @@
+"""Tables in 80 columns: numbers are whole, the verdict stays, and what is left out is named."""
+
+import contextlib
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+
+from hexconv.cli.show import LINE, show
+
+WORDS = st.text("abcdefgh [/]\x1b", max_size=30)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    """A verdict, words, and numbers of up to 12 digits."""
+    table = Table("agrees", title="a table")
+    names = [f"words{index}" for index in range(draw(st.integers(0, 3)))]
+    numbers = [f"number{index}" for index in range(draw(st.integers(0, 3)))]
+    for name in names:
+        table.add_column(name)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    for _ in range(draw(st.integers(1, 4))):
+        words = [draw(WORDS) for _ in names]
+        table.add_row("yes", *words, *(str(draw(st.integers(0, 10**12))) for _ in numbers))
+    return table
+
+
+@given(table=tables(), is_wide=st.booleans())
+def test_a_table_fits_its_line_and_keeps_its_numbers(table: Table, is_wide: bool) -> None:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        show(table, is_wide, ("words2", "words1"))
+    text = out.getvalue()
+    assert text.startswith("a table\nagrees")
+    assert "\x1b" not in text
+    assert is_wide or max(map(len, text.splitlines())) <= LINE
+    shown = text.split()
+    for column in table.columns:
+        if column.justify == "right":
+            assert all(str(cell) in shown for cell in column.cells)
+        assert str(column.header) in text or not any(column.cells)
+    assert not (is_wide and "--wide shows" in text)
