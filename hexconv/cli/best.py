@@ -1,9 +1,10 @@
 """`hexconv best`: the best plan that fits, and the proof; for chains, and for whole networks."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -50,7 +51,8 @@ def best(
     Every plan that the knobs allow is looked at, and so is every way to cut the chain. Of a case file the chain counts,
     and of its plan the kernel and the architecture. A folder is a network: each of its case files is a chain.
 
-    Exits 1 if nothing fits (in a folder: not even in pieces), or if a figure does not hold when it is verified.
+    Exits 1 if nothing fits (in a folder: not even in pieces), or if a figure does not hold when it is verified; 2 if a
+    chain can't be planned, or if a run that should verify an answer could not be made.
 
     Args:
         chains: case files (TOML, with or without a plan), or one folder of them.
@@ -60,7 +62,7 @@ def best(
         kernel: instead of the cases' own.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
-        verified: lower, count and run the answers, on this machine and on the simulator.
+        verified: lower, count and run the answers, on this machine and on the simulator, wherever their kernel runs.
         seconds: the time that a verifying run on the simulator has.
         json: print JSON instead.
     """
@@ -75,8 +77,22 @@ def best(
         print_json({**network_row(network), "verified": rows, "files": [str(path) for path in written]})
     else:
         _print(network, checks, written, is_folder=_is_folder(chains))
+    _lines(_undone(network, checks), file=sys.stderr)
+    if network.refused:
+        return 2
     fits = network.complete and (_is_folder(chains) or all(chain.found.best for chain in network.planned))
-    return 0 if fits and all(check.holds for check in checks) else 1
+    if not fits or not all(check.holds for check in checks):
+        return 1
+    return 2 if any(check.missing for check in checks) else 0
+
+
+def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str]:
+    """What was asked and could not be done, a line each."""
+    for chain in network.refused:
+        yield f"hexconv: {chain.name}: not planned: {chain.reason}"
+    for check in checks:
+        for run in check.missing:
+            yield f"hexconv: {check.case}: not verified on {run.target}: {run.said}"
 
 
 def _is_folder(paths: Sequence[Path]) -> bool:
@@ -134,7 +150,6 @@ def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Iterabl
     else:
         for planned in network.planned:
             _print_chain(planned)
-        _lines(f"{chain.name}: not planned: {chain.reason}" for chain in network.refused)
     if checks:
         show(verified_table(checks))
     _lines(f"wrote {path}" for path in written)
@@ -154,6 +169,6 @@ def _print_chain(planned: Planned) -> None:
         print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
 
 
-def _lines(lines: Iterable[str]) -> None:
+def _lines(lines: Iterable[str], file: TextIO | None = None) -> None:
     for line in lines:
-        print(line)
+        print(line, file=file)

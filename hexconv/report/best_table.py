@@ -12,6 +12,7 @@ from hexconv.search.objective import COSTS, Objective
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
 from hexconv.search.question import Question
+from hexconv.search.space import Scope
 
 FIGURES = ("footprint bytes", "traffic bytes", "MACs", "packets (model)")
 
@@ -62,14 +63,18 @@ def proof_lines(found: Found, question: Question) -> Iterator[str]:
     value = getattr(found.best, COSTS[objective][0])
     if proof.lower_bound is not None:
         times = value / proof.lower_bound
-        yield f"no plan can have less {objective} than {proof.lower_bound:.0f}: the answer has {times:.3f} times that"
+        yield (
+            f"no plan can have less traffic than {proof.lower_bound} bytes, all that is read or written once: "
+            f"the answer has {times:.3f} times that"
+        )
+    if objective == "latency":
+        yield "the latency is a model's figure: of these plans the model gives none less; a run may differ"
     yield _better(proof, objective)
+    yield scope_line(proof.scope)
 
 
 def _better(proof: Proof, objective: Objective) -> str:
     """What less of the objective would take."""
-    if proof.better_plans is None:
-        return f"plans with less {objective} were left out by the bounds of CP-SAT, not counted"
     if proof.least_better is None:
         return f"no plan of the space has less {objective} than the answer, whatever the memory"
     least = proof.least_better
@@ -77,6 +82,20 @@ def _better(proof: Proof, objective: Objective) -> str:
         f"less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
         f"({knobs(least)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
     )
+
+
+def scope_line(scope: Scope) -> str:
+    """What "no plan" is about.
+
+    >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 8)}))
+    'of all plans with kernel plain, arch v68; searched: halo recompute | roll, h_split 1 to 8'
+    """
+    fixed = ", ".join(f"{name} {value}" for name, value in scope.fixed.items())
+    turned = (
+        f"{knob} {f'{values[0]} to {values[-1]}' if isinstance(values[0], int) else ' | '.join(values)}"
+        for knob, values in scope.turned.items()
+    )
+    return f"of all plans with {fixed}; searched: {', '.join(turned)}"
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:

@@ -47,8 +47,6 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
         yield from (f"{planned.name}: {line}" for line in cuts_lines(planned.cuts, planned.question))
         if end := network.end_of(planned.name):
             yield f"{planned.name}: ends at {end.ended_by}: {end.reason}"
-    for chain in network.refused:
-        yield f"{chain.name}: not planned: {chain.reason}"
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     yield _sum(network)

@@ -19,7 +19,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
 from hexconv.spec import Case, Chain, Target, kernel_of
 
-HOMES = {"hvx": "hexagon", "host": "llvm"}
+HOMES: dict[str, Target] = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
 
 

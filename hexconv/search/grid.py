@@ -16,7 +16,7 @@ from hexconv.search.sizes import cache_grids
 from hexconv.search.space import Space
 from hexconv.search.stripes import stripes
 from hexconv.search.work import work_grid
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,29 @@ class Grid:
 
 
 def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Figures of every plan by the closed forms.
+    """Figures of every plan by the closed forms, part after part of a large space.
 
     Args:
         chain: what is planned.
         space: its plans, all of one kernel.
         rates: of the machine, for the latency.
     """
+    return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
+
+
+def _joined(space: Space, parts: list[Grid]) -> Grid:
+    """The grid of a space from those of its ranges of h_split."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = (
+        np.concatenate([getattr(part, name).reshape(part.space.shape) for part in parts], axis=1).ravel()
+        for name in ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
+    )
+    return Grid(space, *columns)
+
+
+def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Figures of plans that are held in memory together."""
     if kernel_of(chain, space.words[0]) != "plain":
         return _kernel_grid(chain, space, rates)
     rows = stripes(chain, space)

@@ -133,6 +133,16 @@ def test_plans_walked_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPat
     assert (grid_of(PAIR).footprint_bytes == together).all()
 
 
+@pytest.mark.parametrize("name", ["tall", "tiles"])
+def test_a_space_in_parts_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = grid_of(CHAINS[name])
+    monkeypatch.setattr("hexconv.search.space.PART", 100)
+    assert len([*whole.space.parts(CHAINS[name].shapes[-1][1] // 8)]) > 1
+    parted = grid_of(CHAINS[name])
+    for figure in ("footprint_bytes", "traffic_bytes", "macs", "latency_packets"):
+        assert (getattr(whole, figure) == getattr(parted, figure)).all()
+
+
 @pytest.mark.parametrize("plan", [Plan(kernel="hvx"), Plan(kernel="host", threads=3, simd="avx2")], ids=["hvx", "host"])
 def test_the_grid_of_another_kernel_is_what_its_scalar_forms_say(plan: Plan) -> None:
     conv = Conv2d(out_channels=64, kernel=(3, 3))
