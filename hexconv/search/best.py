@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
+from hexconv.errors import InputError
 from hexconv.search.found import Found, choose
 from hexconv.search.grid import evaluate
 from hexconv.search.machine import rates
@@ -22,9 +23,11 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """Search every plan of a chain.
 
     Raises:
-        InputError: the kernel has no figures for the objective.
+        InputError: this is no question, or the kernel has no figures for the objective.
         Unsupported: no plan can serve the chain, or it has too many to look at.
     """
+    if not isinstance(question, Question):
+        raise InputError("best_plan: question", repr(question), "Question(vtcm_bytes), from hexconv")
     question.check(chain)
     check_supported(chain)
     started = time.perf_counter()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze.needed import needed_macs
-from hexconv.analyze.predicted import planned_work, predicted_allocations
+from hexconv.analyze.predicted import planned_work, shared_allocations
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.machine import Rates
@@ -104,7 +104,7 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Other kernels: of the knobs only `h_split` has an effect; hvx has a rate of needed MACs, all else included."""
     plans = [space.plan(number) for number in range(space.size)]
-    sizes = [[granules_bytes(memory.bytes) for memory in predicted_allocations(chain, plan)] for plan in plans]
+    sizes = [[granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan)] for plan in plans]
     works = [planned_work(chain, plan) for plan in plans]
     is_hvx = kernel_of(chain, space.words[0]) == "hvx"
     return Grid(
