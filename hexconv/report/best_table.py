@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
+from hexconv.report.words import plan_name
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found, Proof
 from hexconv.search.grid import Figures
@@ -24,7 +25,7 @@ def answer_table(planned: Planned) -> Table:
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
     for name, figures in rows.items():
         if figures:
-            table.add_row(name, knobs(figures), *_cells(figures))
+            table.add_row(name, plan_name(figures.plan), *_cells(figures))
     return table
 
 
@@ -33,7 +34,7 @@ def front_table(found: Found, question: Question) -> Table:
     table = _table("front of footprint against traffic", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
-        table.add_row(knobs(figures), fits, *_cells(figures))
+        table.add_row(plan_name(figures.plan), fits, *_cells(figures))
     return table
 
 
@@ -44,7 +45,7 @@ def cuts_table(cuts: Cuts) -> Table:
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()
         for piece in pieces if len(pieces) > 1 else ():
-            table.add_row(name, piece.name, knobs(piece.figures), *_cells(piece.figures), "")
+            table.add_row(name, piece.name, plan_name(piece.figures.plan), *_cells(piece.figures), "")
         table.add_row(
             name, "together", "" if cut else "does not fit", *_cells(cut), _saved(before, cut), end_section=True
         )
@@ -80,7 +81,7 @@ def _better(proof: Proof, objective: Objective) -> str:
     least = proof.least_better
     return (
         f"less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
-        f"({knobs(least)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
+        f"({plan_name(least.plan)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
     )
 
 
@@ -130,16 +131,6 @@ def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
         yield f"would fit: {lever.what}, {lever.demand_bytes} bytes"
     if not shortfall.levers:
         yield "neither a cut, another kernel nor another architecture would fit"
-
-
-def knobs(figures: Figures) -> str:
-    """A plan by its knobs, memory aside.
-
-    >>> from hexconv.spec import Plan
-    >>> knobs(Figures(Plan(k_split=2, storage="vtcm"), 0, 0, 0, 0.0))
-    'ks2-hs1'
-    """
-    return figures.plan.slug.replace(f"-vtcm-{figures.plan.arch}", "")
 
 
 def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
