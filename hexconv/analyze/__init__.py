@@ -2,11 +2,11 @@
 
 from hexconv.analyze.arena import Arena, plan_arena
 from hexconv.analyze.fit import Fit, vtcm_fit
-from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
-from hexconv.analyze.predicted import planned_work
-from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.predicted import cache_footprints, planned_work, shared_allocations
+from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.analyze.usage import Usage, cache_usage
 from hexconv.analyze.work import WorkUsage, work_usage
 

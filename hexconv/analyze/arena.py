@@ -13,9 +13,9 @@ two caches then start at the same byte.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.footprint import PredictedCache, plain_footprints
 from hexconv.analyze.liveness import Lifetime, lifetimes
-from hexconv.analyze.sharing import shared_allocations
+from hexconv.analyze.sharing import plain_allocations
 from hexconv.spec import Chain, Plan
 
 ALIGNMENT_BYTES = 128
@@ -75,7 +75,7 @@ def plan_arena(chain: Chain, plan: Plan) -> Arena:
     >>> {placement.name: placement.offset_bytes for placement in arena.placements if placement.offset_bytes < 262144}
     {'input_cache': 0, 'filter2_cache': 65536, 'output_cache': 0}
     """
-    caches, lives = cache_footprints(chain, plan), lifetimes(chain, plan)
+    caches, lives = plain_footprints(chain, plan), lifetimes(chain, plan)
     orders: list[Callable[[PredictedCache], tuple[int, ...]]] = [
         lambda cache: (-cache.bytes, lives[cache.name].first),
         lambda cache: (lives[cache.name].first, -cache.bytes),
@@ -100,9 +100,9 @@ def _first_fit(caches: Iterable[PredictedCache], lives: dict[str, Lifetime]) -> 
 
 def _merged(chain: Chain, plan: Plan, lives: dict[str, Lifetime]) -> list[Placement]:
     """TVM's allocations one behind the other, every cache at the start of its own."""
-    caches = {cache.name: cache for cache in cache_footprints(chain, plan)}
+    caches = {cache.name: cache for cache in plain_footprints(chain, plan)}
     placed, offset = [], 0
-    for memory in shared_allocations(chain, plan):
+    for memory in plain_allocations(chain, plan):
         held = [caches[name] for name in memory.holds]
         placed += [Placement(cache.name, cache.dtype, offset, cache.bytes, lives[cache.name]) for cache in held]
         offset = _aligned(offset + memory.bytes)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from hexconv.analyze.predicted import predicted_allocations
+from hexconv.analyze.predicted import shared_allocations
 from hexconv.lower.vtcm import capacities_bytes, capacity_bytes, granules_bytes
 from hexconv.spec import Chain, Plan
 
@@ -91,7 +91,7 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
 
 def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
     """The allocations of a plan, largest first."""
-    memories = predicted_allocations(chain, plan)
+    memories = shared_allocations(chain, plan)
     terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes)) for memory in memories]
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
 

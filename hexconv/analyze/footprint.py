@@ -87,12 +87,12 @@ class PredictedCache:
         return self.elements * DTYPE_BYTES[self.dtype]
 
 
-def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     """Every cache of a chain under a plan, in the order in which they are first written.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> caches = cache_footprints(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(k_split=2, h_split=2))
+    >>> caches = plain_footprints(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(k_split=2, h_split=2))
     >>> [(cache.name, cache.elements) for cache in caches][:3]
     [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
     """

@@ -9,7 +9,7 @@ is still copied to or from them, outlives every step.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import cache_footprints, doubled_caches
+from hexconv.analyze.footprint import doubled_caches, plain_footprints
 from hexconv.analyze.nest import Leaf, Loop, Node, chain_nest
 from hexconv.spec import Chain, Plan
 
@@ -48,7 +48,7 @@ class Lifetime:
 
 def statements(chain: Chain, plan: Plan) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""
-    caches = cache_footprints(chain, plan)
+    caches = plain_footprints(chain, plan)
     rings = {cache.name for cache in caches if plan.halo == "roll" and cache.role in ROLLED}
     return _statements(chain_nest(chain, plan), outermost=doubled_caches(chain, plan) | rings)
 

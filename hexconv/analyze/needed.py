@@ -1,11 +1,16 @@
 """What a chain needs at least, whatever the plan: bytes that must be moved, and MACs.
 
-Traffic. Every element of the input and of the filters that the result depends on is read once, every element of the
-packed output written once. An element of the input counts if some output of the chain reaches it: a stride leaves rows
-unread, and so may padding. A tap of a filter counts if it ever meets a logical element and not only padding. Rows and
-columns are independent of each other in both, so that two lists per tensor say it all.
+What is read is found backwards from the chain's output, all of which is read. A pixel of a tensor is read if a tap of
+the next conv meets it from a pixel that is read itself. So rows and columns that a stride or a dilation steps over are
+not needed, nor are those behind the last stride, nor those that only pixels of this kind read. Rows and columns are
+independent of each other, so that two lists per tensor say it all. Of a pixel that is read all channels are: the groups
+of a conv read all channels of its source together.
 
-MACs. Those of the logical outputs of every conv, once: N x H x W x K outputs of C x kernel products each.
+Traffic. Every element of the input that is read counts once, and so does every element of the packed output. A tap of a
+filter counts if it meets a logical pixel, and not only padding, from any pixel that is read.
+
+MACs. Those of the pixels of every conv that are read, once: K outputs of C x kernel products each. Products with
+padding count like any other: every kernel multiplies them.
 """
 
 from dataclasses import dataclass
@@ -51,18 +56,20 @@ def needed_work(chain: Chain) -> Work:
     filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
     traffic = {"output": prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
     rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
+    macs = {}
     for index in reversed(range(len(chain.conv))):
         conv, source = chain.conv[index], chain.shapes[index]
+        outputs = chain.input[0] * len(rows) * len(columns) * conv.out_channels
+        macs[f"conv{index + 1}"] = outputs * macs_per_output(chain, index)
         down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
         rows, columns = down.indices, across.indices
         traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
     traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * DTYPE_BYTES[chain.dtype]
-    macs = {f"conv{i + 1}": prod(chain.shapes[i + 1]) * macs_per_output(chain, i) for i in range(len(chain.conv))}
-    return Work(dict(reversed(traffic.items())), macs)
+    return Work(dict(reversed(traffic.items())), dict(reversed(macs.items())))
 
 
 def needed_macs(chain: Chain) -> int:
-    """Multiply-accumulates of the logical outputs of every conv, each once.
+    """Multiply-accumulates of the outputs of every conv that are read, each once.
 
     >>> needed_macs(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, kernel=(3, 3)),)))
     2592

@@ -1,29 +1,35 @@
 """The closed forms of the kernel that a chain gets: its caches, who shares memory, what is moved and multiplied."""
 
-from hexconv.analyze.footprint import PredictedCache, cache_footprints
+from hexconv.analyze.footprint import PredictedCache, plain_footprints
 from hexconv.analyze.host import host_footprints
 from hexconv.analyze.host_work import host_work
 from hexconv.analyze.hvx import hvx_footprints
 from hexconv.analyze.hvx_work import hvx_work
 from hexconv.analyze.needed import Work
-from hexconv.analyze.sharing import PredictedAllocation, shared_allocations
+from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_work
 from hexconv.spec import Chain, Plan, kernel_of
 
-FOOTPRINTS = {"plain": cache_footprints, "hvx": hvx_footprints, "host": host_footprints}
+FOOTPRINTS = {"plain": plain_footprints, "hvx": hvx_footprints, "host": host_footprints}
 WORKS = {"plain": plain_work, "hvx": hvx_work, "host": host_work}
 
 
-def predicted_caches(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
-    """Every cache."""
+def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+    """Every cache of the kernel that a chain gets under a plan, in the order in which they are first written.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain = Chain(input=(1, 16, 16, 32), conv=(Conv2d(out_channels=32),))
+    >>> [[cache.name for cache in cache_footprints(chain, Plan(kernel=kernel))] for kernel in ("plain", "host")]
+    [['input_cache', 'filter1_cache', 'output_cache'], ['filter1_cache']]
+    """
     return FOOTPRINTS[kernel_of(chain, plan)](chain, plan)
 
 
-def predicted_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
-    """Every physical allocation; only the caches of the plain kernel share any."""
+def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
+    """Every physical allocation of that kernel, as they are made; only the caches of the plain kernel share any."""
     if kernel_of(chain, plan) == "plain":
-        return shared_allocations(chain, plan)
-    return tuple(PredictedAllocation((c.name,), c.dtype, c.bytes) for c in predicted_caches(chain, plan))
+        return plain_allocations(chain, plan)
+    return tuple(PredictedAllocation((c.name,), c.dtype, c.bytes) for c in cache_footprints(chain, plan))
 
 
 def planned_work(chain: Chain, plan: Plan) -> Work:

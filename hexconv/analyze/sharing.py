@@ -14,7 +14,7 @@ document's figures are those of the allocations (seed document 003, "Cache Usage
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache, cache_footprints
+from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
 from hexconv.spec import Chain, Plan
 
@@ -51,16 +51,16 @@ class _Memory:
     holds: list[str] = field(default_factory=list)
 
 
-def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
+def plain_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
     """The physical allocations of a chain under a plan, in the order in which they are made.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128)
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> [(a.holds, a.elements) for a in shared_allocations(chain, Plan())]
+    >>> [(a.holds, a.elements) for a in plain_allocations(chain, Plan())]
     [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
     """
-    caches = {cache.name: cache for cache in cache_footprints(chain, plan)}
+    caches = {cache.name: cache for cache in plain_footprints(chain, plan)}
     memories = _Memories(caches)
     memories.walk(statements(chain, plan))
     return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes) for m in memories.all)

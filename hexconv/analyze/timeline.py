@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hexconv.analyze.liveness import lifetimes
 from hexconv.analyze.nest import Leaf, Node, chain_nest
-from hexconv.analyze.predicted import predicted_caches
+from hexconv.analyze.predicted import cache_footprints
 from hexconv.spec import Chain, Plan, kernel_of
 
 
@@ -56,7 +56,7 @@ def timeline_of(chain: Chain, plan: Plan) -> Timeline:
     ('intermediate1', 'filter2_cache', 'output_cache')
     """
     if kernel_of(chain, plan) != "plain":
-        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in predicted_caches(chain, plan)))
+        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in cache_footprints(chain, plan)))
     nest = chain_nest(chain, plan)
     leaves = list(_leaves(nest))
     lives = [Life(name, life.first, life.last) for name, life in lifetimes(chain, plan).items()]

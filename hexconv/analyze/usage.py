@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hexconv.analyze.documented import documented_elements
 from hexconv.analyze.footprint import PredictedCache
-from hexconv.analyze.predicted import predicted_allocations, predicted_caches
+from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.lower import Allocation, Cache, Lowered
 from hexconv.spec import Case
@@ -78,8 +78,8 @@ class Usage:
 
 def cache_usage(case: Case, lowered: Lowered) -> Usage:
     """Compare the closed form of a case with what TVM allocated for it."""
-    predicted = {cache.name: cache for cache in predicted_caches(case.chain, case.plan)}
-    shared = {memory.holds: memory for memory in predicted_allocations(case.chain, case.plan)}
+    predicted = {cache.name: cache for cache in cache_footprints(case.chain, case.plan)}
+    shared = {memory.holds: memory for memory in shared_allocations(case.chain, case.plan)}
     return Usage(
         case=case.name,
         caches=tuple(_cache(cache, predicted[cache.name]) for cache in lowered.caches),

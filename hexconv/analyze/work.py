@@ -45,7 +45,7 @@ class MacUsage:
         name: `conv1`, ...
         macs: counted.
         predicted_macs: of the closed form.
-        needed_macs: those of the logical outputs, once.
+        needed_macs: those of the outputs that are read, once.
     """
 
     name: str
@@ -62,7 +62,7 @@ class WorkUsage:
         traffic_bytes: counted, all tensors together.
         needed_traffic_bytes: the least, all tensors together.
         macs: counted, all convs together.
-        needed_macs: those of the logical outputs, once.
+        needed_macs: those of the outputs that are read, once.
         traffic: by tensor, of what is counted.
         convs: by conv, of what is counted.
         copies_in_flight: the most of each tensor, all tensors together.

@@ -28,7 +28,8 @@ def best(
     and of its plan the kernel and the architecture. A folder is a network: each of its case files is a chain.
 
     Exits 1 if nothing fits (in a folder: not even in pieces), or if a figure does not hold when it is verified; 2 if a
-    case can't be used, which leaves the others alone.
+    case can't be used or planned, which leaves the others alone, or if a run that should verify an answer could not
+    be made.
 
     Args:
         chains: case files (TOML, with or without a plan), folders of them, or patterns.
@@ -38,7 +39,7 @@ def best(
         kernel: instead of the cases' own.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
-        verified: lower, count and run the answers, on this machine and on the simulator.
+        verified: lower, count and run the answers, on this machine and on the simulator, wherever their kernel runs.
         seconds: the time that a verifying run on the simulator has.
         wide: show all columns of tables, however wide they become.
         json: print JSON instead.

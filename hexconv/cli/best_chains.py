@@ -1,6 +1,6 @@
 """What `hexconv best` does: chains planned, their answers written, drawn and verified."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,8 +74,22 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         print_json({**network_row(network), "verified": rows, "files": [str(path) for path in written]})
     else:
         _print(network, checks, written, _is_folder(paths), asked.is_wide)
+    for line in _undone(network, checks):
+        batch.tell(line)
+    if network.refused:
+        return 2
     fits = network.complete and (_is_folder(paths) or all(chain.found.best for chain in network.planned))
-    return batch.code(fits and all(check.holds for check in checks))
+    holds = fits and all(check.holds for check in checks)
+    return 2 if holds and any(check.missing for check in checks) else batch.code(holds)
+
+
+def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str]:
+    """What was asked and could not be done, a line each."""
+    for chain in network.refused:
+        yield f"{chain.name}: not planned: {chain.reason}"
+    for check in checks:
+        for run in check.missing:
+            yield f"{check.case}: not verified on {run.target}: {run.said}"
 
 
 def _is_folder(paths: Sequence[Path]) -> bool:
@@ -133,7 +147,6 @@ def _print(
     else:
         for planned in network.planned:
             _print_chain(planned, is_wide)
-        _lines(f"{chain.name}: not planned: {chain.reason}" for chain in network.refused)
     if checks:
         show(verified_table(checks), is_wide)
     _lines(f"wrote {path}" for path in written)

@@ -14,22 +14,20 @@ from hexconv.lower.rings import allocate_outside, fold
 def compact(module: tvm.IRModule) -> tvm.IRModule:
     """Allocate each cache where it is used, in the size of the region that is used there.
 
-    CompactBufferAllocation runs three times. Its first result is an upper bound that can be far too large where a guard
+    CompactBufferAllocation runs twice. Its first result is an upper bound that can be far too large where a guard
     (`T.where`) cuts the last step of a split: the regions of writer and reader then differ in symbols of the outer
     loops that it doesn't cancel. It also rebases all indices to the start of the region; once these are simplified the
-    outer loops are gone from them, and the second run finds the exact size. But where a guard of a value fails in all
-    of a step, as in a block row of padding, the region that TVM derives from it lies outside of what is used; a last
-    run doesn't see these guards. Every run can only make caches smaller.
+    outer loops are gone from them, and the second run finds the exact size.
+
+    Neither run sees the guards of values. They say which elements exist, and not which a step uses; where one fails in
+    all of a step, as in a block row of padding, TVM derives a region from it that lies outside of what is used, or one
+    whose start is no longer the step's, and that no second run makes smaller.
     """
     sequence = [
         s_tir.transform.LowerInitBlock(),
         s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
         _function_pass(allocate_outside),
         s_tir.transform.ConvertBlocksToOpaque(),
-        s_tir.transform.CompactBufferAllocation(),
-        s_tir.transform.StmtSimplify(),
-        s_tir.transform.CompactBufferAllocation(),
-        s_tir.transform.StmtSimplify(),
     ]
     return s_tir.transform.StmtSimplify()(_compact_unguarded(tvm.ir.transform.Sequential(sequence)(module)))
 
@@ -46,7 +44,12 @@ def without_compaction() -> tvm.transform.PassContext:
 def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
     """CompactBufferAllocation on a function whose guards of values it doesn't know."""
     main, guards = without_guards(module["main"])
-    compacted = s_tir.transform.CompactBufferAllocation()(tvm.IRModule({"main": main}))
+    twice = [
+        s_tir.transform.CompactBufferAllocation(),
+        s_tir.transform.StmtSimplify(),
+        s_tir.transform.CompactBufferAllocation(),
+    ]
+    compacted = tvm.ir.transform.Sequential(twice)(tvm.IRModule({"main": main}))
     return tvm.IRModule({"main": with_guards(compacted["main"], guards)})
 
 

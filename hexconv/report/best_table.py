@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
+from hexconv.report.words import plan_name
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found, Proof
 from hexconv.search.grid import Figures
@@ -12,6 +13,7 @@ from hexconv.search.objective import COSTS, Objective
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
 from hexconv.search.question import Question
+from hexconv.search.space import Scope
 
 FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
 
@@ -25,7 +27,7 @@ def answer_table(planned: Planned) -> Table:
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
     for name, figures in rows.items():
         if figures:
-            table.add_row(name, knobs(figures), *_cells(figures))
+            table.add_row(name, plan_name(figures.plan), *_cells(figures))
     return table
 
 
@@ -34,7 +36,7 @@ def front_table(found: Found, question: Question) -> Table:
     table = _table("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
-        table.add_row(knobs(figures), fits, *_cells(figures))
+        table.add_row(plan_name(figures.plan), fits, *_cells(figures))
     return table
 
 
@@ -45,7 +47,7 @@ def cuts_table(cuts: Cuts) -> Table:
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()
         for piece in pieces if len(pieces) > 1 else ():
-            table.add_row(name, piece.name, knobs(piece.figures), *_cells(piece.figures), "")
+            table.add_row(name, piece.name, plan_name(piece.figures.plan), *_cells(piece.figures), "")
         table.add_row(
             name, "together", "" if cut else "does not fit", *_cells(cut), _saved(before, cut), end_section=True
         )
@@ -64,21 +66,39 @@ def proof_lines(found: Found, question: Question) -> Iterator[str]:
     value = getattr(found.best, COSTS[objective][0])
     if proof.lower_bound is not None:
         times = value / proof.lower_bound
-        yield f"no plan can have less {objective} than {proof.lower_bound:.0f}: the answer has {times:.3f} times that"
+        yield (
+            f"no plan can have less traffic than {proof.lower_bound} bytes, all that is read or written once: "
+            f"the answer has {times:.3f} times that"
+        )
+    if objective == "latency":
+        yield "the latency is a model's figure: of these plans the model gives none less; a run may differ"
     yield _better(proof, objective)
+    yield scope_line(proof.scope)
 
 
 def _better(proof: Proof, objective: Objective) -> str:
     """What less of the objective would take."""
-    if proof.better_plans is None:
-        return f"plans with less {objective} were left out by the bounds of CP-SAT, not counted"
     if proof.least_better is None:
         return f"no plan of the space has less {objective} than the answer, whatever the memory"
     least = proof.least_better
     return (
         f"less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
-        f"({knobs(least)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
+        f"({plan_name(least.plan)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
     )
+
+
+def scope_line(scope: Scope) -> str:
+    """What "no plan" is about.
+
+    >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 8)}))
+    'of all plans with kernel plain, arch v68; searched: halo recompute | roll, h_split 1 to 8'
+    """
+    fixed = ", ".join(f"{name} {value}" for name, value in scope.fixed.items())
+    turned = (
+        f"{knob} {f'{values[0]} to {values[-1]}' if isinstance(values[0], int) else ' | '.join(values)}"
+        for knob, values in scope.turned.items()
+    )
+    return f"of all plans with {fixed}; searched: {', '.join(turned)}"
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
@@ -113,16 +133,6 @@ def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
         yield f"would fit: {lever.what}, {lever.demand_bytes} bytes"
     if not shortfall.levers:
         yield "neither a cut, another kernel nor another architecture would fit"
-
-
-def knobs(figures: Figures) -> str:
-    """A plan by its knobs, memory aside.
-
-    >>> from hexconv.spec import Plan
-    >>> knobs(Figures(Plan(k_split=2, storage="vtcm"), 0, 0, 0, 0.0))
-    'ks2-hs1'
-    """
-    return figures.plan.slug.replace(f"-vtcm-{figures.plan.arch}", "")
 
 
 def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:

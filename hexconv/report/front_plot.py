@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from hexconv.errors import InputError
-from hexconv.report.best_table import knobs
+from hexconv.report.words import plan_name
 from hexconv.search.planned import Planned
 
 MIB = 1 << 20
@@ -33,7 +33,7 @@ def _points(planned: Planned) -> pd.DataFrame:
     best = planned.found.best
     rows = [
         {
-            "plan": knobs(figures),
+            "plan": plan_name(figures.plan),
             "footprint": figures.footprint_bytes / MIB,
             "traffic": figures.traffic_bytes / MIB,
             "kind": "fits" if figures.footprint_bytes <= planned.question.vtcm_bytes else "does not fit",
@@ -42,7 +42,11 @@ def _points(planned: Planned) -> pd.DataFrame:
         if figures != best
     ]
     if best:
-        row = {"plan": knobs(best), "footprint": best.footprint_bytes / MIB, "traffic": best.traffic_bytes / MIB}
+        row = {
+            "plan": plan_name(best.plan),
+            "footprint": best.footprint_bytes / MIB,
+            "traffic": best.traffic_bytes / MIB,
+        }
         rows.append({**row, "kind": "answer"})
     return pd.DataFrame(rows)
 

@@ -48,8 +48,6 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
         for line in _lines(planned, network):
             said.setdefault(line, []).append(planned.name)
     yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
-    for chain in network.refused:
-        yield f"{chain.name}: not planned: {chain.reason}"
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
     yield _sum(network)

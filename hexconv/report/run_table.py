@@ -19,7 +19,7 @@ COLUMNS = (
     "packets",  # of the kernel alone
     "instructions",
     "hvx_instructions",
-    "needed_macs",  # of the logical outputs, each once
+    "needed_macs",  # of the outputs that are read, each once
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
     "vtcm_bytes",  # the most in use at a time
 )

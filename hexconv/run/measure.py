@@ -24,7 +24,7 @@ from hexconv.spec import Case, Chain, Target, kernel_of
 
 MOST_MACS = 10**12
 """A quarter of an hour of numpy; VGG-16 as a whole takes 1.5 * 10^10."""
-HOMES = {"hvx": "hexagon", "host": "llvm"}
+HOMES: dict[str, Target] = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
 
 

@@ -1,4 +1,4 @@
-"""The best plan of one chain."""
+"""The best plan of one chain: every plan of its space is looked at, so that the answer is exact."""
 
 import time
 from dataclasses import replace
@@ -6,13 +6,13 @@ from functools import lru_cache
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
-from hexconv.search import large
+from hexconv.errors import InputError
 from hexconv.search.found import Found, choose
 from hexconv.search.grid import evaluate
-from hexconv.search.machine import Rates, rates
+from hexconv.search.machine import rates
 from hexconv.search.question import Question
 from hexconv.search.space import Space
-from hexconv.spec import Chain, kernel_of
+from hexconv.spec import Chain
 
 REMEMBERED = 4096
 """Chains whose results are kept: networks repeat their blocks."""
@@ -23,33 +23,20 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """Search every plan of a chain.
 
     Raises:
-        InputError: the kernel has no figures for the objective.
-        Unsupported: no plan can serve the chain.
+        InputError: this is no question, or the kernel has no figures for the objective.
+        Unsupported: no plan can serve the chain, or it has too many to look at.
     """
+    if not isinstance(question, Question):
+        raise InputError("best_plan: question", repr(question), "Question(vtcm_bytes), from hexconv")
     question.check(chain)
     check_supported(chain)
-    machine = rates(question.plan.arch)
     started = time.perf_counter()
-    found = _search(chain, question, machine)
+    space = Space.of(chain, question.plan)
+    space.check(chain)
+    found = choose(chain, evaluate(chain, space, rates(question.plan.arch)), question, lower_bound(chain, question))
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))
 
 
-def _search(chain: Chain, question: Question, machine: Rates) -> Found:
-    """Every plan by the closed forms, or as many as CP-SAT needs to see."""
-    space, bound = Space.of(chain, question.plan), lower_bound(chain, question)
-    if space.size > large.LARGEST_GRID and kernel_of(chain, question.plan) == "plain":
-        return large.search_large(chain, question, machine, bound)
-    return choose(evaluate(chain, space, machine), question, bound)
-
-
-def lower_bound(chain: Chain, question: Question) -> float | None:
-    """What no plan goes below: the needed traffic, or its latency with the needed MACs; None for footprints."""
-    needed, machine = needed_work(chain), rates(question.plan.arch)
-    traffic, macs = sum(needed.traffic_bytes.values()), sum(needed.macs.values())
-    if question.objective == "footprint":
-        return None
-    if question.objective == "traffic":
-        return traffic
-    if kernel_of(chain, question.plan) == "hvx":
-        return macs / machine.hvx_macs_per_packet
-    return machine.plain(chain.dtype).packets(macs, traffic, overlaps=True)
+def lower_bound(chain: Chain, question: Question) -> int | None:
+    """The needed traffic, which no plan goes below; None for footprints, and for the latency, which is a model's."""
+    return sum(needed_work(chain).traffic_bytes.values()) if question.objective == "traffic" else None

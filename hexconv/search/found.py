@@ -9,6 +9,8 @@ from hexconv.search.grid import Figures, Grid
 from hexconv.search.objective import COSTS, ranked
 from hexconv.search.pareto import front
 from hexconv.search.question import Question
+from hexconv.search.space import Scope
+from hexconv.spec import Chain
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,15 @@ class Proof:
     """Why there is no better plan.
 
     Attributes:
-        method: `exhaustive`: every plan's figures were computed; `cp-sat`: OR-tools closed the rest of the space.
-        status: `optimal`; of cp-sat also `feasible`, where time ran out.
+        method: `exhaustive`: the figures of every plan were computed.
+        status: `optimal`, in consequence.
+        scope: what was held fixed in all plans, and which knobs were turned.
         plans: in the space.
-        evaluated: whose figures were computed.
-        fitting: of those evaluated.
-        excluded: every plan but the answer, by what excludes it; empty of cp-sat.
-        lower_bound: of the objective: what no plan of any kind goes below; None for the footprint.
-        better_plans: how many plans, fitting or not, are better in the objective; None of cp-sat, which counts none.
+        evaluated: whose figures were computed: all.
+        fitting: of these.
+        excluded: every plan but the answer, by what excludes it.
+        lower_bound: of the traffic: what no plan of any kind goes below; None for other objectives.
+        better_plans: how many plans, fitting or not, are better in the objective.
         least_better: the smallest of these; None if there is none.
         over_bytes: how far that is above the limit.
         seconds: that the search took, 0 where nobody looked at a clock.
@@ -39,12 +42,13 @@ class Proof:
 
     method: str
     status: str
+    scope: Scope
     plans: int
     evaluated: int
     fitting: int
     excluded: tuple[Excluded, ...]
-    lower_bound: float | None
-    better_plans: int | None
+    lower_bound: int | None
+    better_plans: int
     least_better: Figures | None
     over_bytes: int | None
     seconds: float
@@ -62,7 +66,7 @@ class Found:
     Attributes:
         best: the answer; None where nothing fits.
         runner_up: the next best plan that differs in any figure; None if there is none.
-        smallest: the plan with the least footprint of all; of cp-sat, where something fits, of those evaluated.
+        smallest: the plan with the least footprint of all.
         front: footprint against traffic.
         proof: of the answer.
     """
@@ -74,7 +78,7 @@ class Found:
     proof: Proof
 
 
-def choose(grid: Grid, question: Question, lower_bound: float | None) -> Found:
+def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None) -> Found:
     """The best plan of a grid, with the account of all others."""
     fitting = np.flatnonzero(grid.footprint_bytes <= question.vtcm_bytes)
     order = ranked(grid, fitting, question.objective)
@@ -92,6 +96,7 @@ def choose(grid: Grid, question: Question, lower_bound: float | None) -> Found:
         proof=Proof(
             method="exhaustive",
             status="optimal",
+            scope=Scope.of(chain, grid.space),
             plans=grid.space.size,
             evaluated=grid.space.size,
             fitting=len(fitting),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze.needed import needed_macs
-from hexconv.analyze.predicted import planned_work, predicted_allocations
+from hexconv.analyze.predicted import planned_work, shared_allocations
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.machine import Rates
@@ -16,7 +16,7 @@ from hexconv.search.sizes import cache_grids
 from hexconv.search.space import Space
 from hexconv.search.stripes import stripes
 from hexconv.search.work import work_grid
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,29 @@ class Grid:
 
 
 def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Figures of every plan by the closed forms.
+    """Figures of every plan by the closed forms, part after part of a large space.
 
     Args:
         chain: what is planned.
         space: its plans, all of one kernel.
         rates: of the machine, for the latency.
     """
+    return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
+
+
+def _joined(space: Space, parts: list[Grid]) -> Grid:
+    """The grid of a space from those of its ranges of h_split."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = (
+        np.concatenate([getattr(part, name).reshape(part.space.shape) for part in parts], axis=1).ravel()
+        for name in ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
+    )
+    return Grid(space, *columns)
+
+
+def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Figures of plans that are held in memory together."""
     if kernel_of(chain, space.words[0]) != "plain":
         return _kernel_grid(chain, space, rates)
     rows = stripes(chain, space)
@@ -88,7 +104,7 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
 def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Other kernels: of the knobs only `h_split` has an effect; hvx has a rate of needed MACs, all else included."""
     plans = [space.plan(number) for number in range(space.size)]
-    sizes = [[granules_bytes(memory.bytes) for memory in predicted_allocations(chain, plan)] for plan in plans]
+    sizes = [[granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan)] for plan in plans]
     works = [planned_work(chain, plan) for plan in plans]
     is_hvx = kernel_of(chain, space.words[0]) == "hvx"
     return Grid(

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hexconv.analyze.footprint import cache_footprints, has_accumulator
+from hexconv.analyze.footprint import has_accumulator, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
@@ -96,7 +96,7 @@ def _signatures(space: Space, stripes: Stripes) -> Integers:
 @lru_cache(REMEMBERED)
 def _program(nest: _Nest) -> tuple[tuple[int, int, int], ...]:
     """The operations of all plans with one nest."""
-    places = {cache.name: place for place, cache in enumerate(cache_footprints(nest.chain, nest.plan))}
+    places = {cache.name: place for place, cache in enumerate(plain_footprints(nest.chain, nest.plan))}
     return tuple(_operations(statements(nest.chain, nest.plan), places))
 
 

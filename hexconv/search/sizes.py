@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, cache_footprints, halo_slabs, packed_filter
+from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, halo_slabs, packed_filter, plain_footprints
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
@@ -30,7 +30,7 @@ class CacheGrid:
 def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid, ...]:
     """Every cache of a chain, in the order in which they are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known, doubled = cache_footprints(chain, space.words[0]), two_slots(space, stripes)
+    known, doubled = plain_footprints(chain, space.words[0]), two_slots(space, stripes)
     grids = []
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)

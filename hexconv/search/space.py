@@ -5,15 +5,17 @@ is no part of the space. The grid has three axes: words x h_split x k_split, in 
 that the plan with fewer departures from the documented schedule stands before one with more.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from hexconv.errors import InputError
+from hexconv.compute.stored import ACTIVATION_TAG, filter_layout
+from hexconv.errors import InputError, Unsupported
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 from hexconv.spec.plan import Buffering, Filters, Halo, Order
@@ -28,6 +30,12 @@ WORDS = {
 
 FIXED = ("kernel", "threads", "simd", "storage", "arch")
 """Knobs of a plan that a search leaves as they are."""
+
+MOST_PLANS = {"plain": 1 << 24, "hvx": 1 << 17, "host": 1 << 17}
+"""That are looked at, by kernel: a minute's worth at most. Networks have fewer than 10^5."""
+
+PART = 1 << 18
+"""Plans, and steps of their last conv, that are held in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,26 @@ class Space:
             return cls((Plan(**fixed),), np.arange(1, rows + 1), np.array([1]))
         channels = max(output.channel_blocks for output in outputs)
         return cls(combinations(plan), np.arange(1, rows + 1), np.arange(1, channels + 1))
+
+    def check(self, chain: Chain) -> None:
+        """Refuse what is too much to look at whole.
+
+        Raises:
+            Unsupported: there are more plans than `MOST_PLANS`.
+        """
+        kernel = kernel_of(chain, self.words[0])
+        if self.size > MOST_PLANS[kernel]:
+            words, h, k = self.shape
+            raise Unsupported(
+                f"{self.size} plans ({words} combinations of words x {h} of h_split x {k} of k_split); a search looks "
+                f"at every plan, at {MOST_PLANS[kernel]} at most; plan a chain of fewer rows or channels"
+            )
+
+    def parts(self, rows: int) -> "Iterator[Space]":
+        """The space by ranges of `h_split`, each small enough to be held in memory; `rows` of the output, in blocks."""
+        held = np.cumsum(len(self.words) * len(self.k_splits) + 2 * (rows // self.h_splits + 1))
+        for h_splits in np.split(self.h_splits, np.flatnonzero(np.diff(held // PART)) + 1):
+            yield replace(self, h_splits=h_splits)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -95,3 +123,35 @@ def combinations(plan: Plan) -> tuple[Plan, ...]:
         except InputError:
             continue
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a search held fixed, and what it turned: a sentence about all plans is one about these.
+
+    Attributes:
+        fixed: `kernel`, `dtype`, the layouts of the arguments, and what is no knob of the search.
+        turned: by knob its words, or the least and the most of a split.
+    """
+
+    fixed: dict[str, Any]
+    turned: dict[str, tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, chain: Chain, space: Space) -> "Scope":
+        """The scope of a space.
+
+        >>> from hexconv.spec import Conv2d
+        >>> chain = Chain(input=(1, 16, 8, 4), conv=(Conv2d(out_channels=2),))
+        >>> scope = Scope.of(chain, Space.of(chain, Plan()))
+        >>> scope.fixed["filters"], scope.turned["halo"], scope.turned["h_split"]
+        ('OIHW8i32o4i', ('recompute', 'roll'), (1, 2))
+        """
+        plan, sources = space.words[0], zip(chain.conv, chain.shapes, strict=False)
+        filters = dict.fromkeys(filter_layout(conv, source[3]).name for conv, source in sources)
+        dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
+        fixed = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
+        fixed |= {"filters": " and ".join(filters), "output": ACTIVATION_TAG, "arch": plan.arch}
+        turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in WORDS}
+        splits = {"h_split": space.h_splits, "k_split": space.k_splits}
+        return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items()})

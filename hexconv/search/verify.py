@@ -1,18 +1,17 @@
 """A recommended case against the machine: lowered, counted, run; every figure of the search compared."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 from hexconv.analyze.usage import cache_usage
 from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.run.count import count
-from hexconv.run.host import Host
-from hexconv.run.measure import run_case
+from hexconv.run.measure import HOMES, run_case, runner_of
 from hexconv.run.runner import Runner
-from hexconv.run.simulator.runner import Simulator
 from hexconv.search.planned import Winner
-from hexconv.spec import Case
+from hexconv.spec import Case, Target, kernel_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Verified:
         traffic_agrees: with the search.
         macs: counted likewise.
         macs_agree: with the search.
-        runs: on this machine and on the simulator.
+        runs: on this machine and on the simulator, wherever its kernel runs.
     """
 
     case: str
@@ -59,14 +58,19 @@ class Verified:
     runs: tuple[Run, ...]
 
     @property
+    def missing(self) -> tuple[Run, ...]:
+        """The runs that were not made, each with its reason."""
+        return tuple(run for run in self.runs if run.passed is None)
+
+    @property
     def holds(self) -> bool:
-        """Whether nothing differs and no run failed."""
+        """Whether nothing differs and no run that was made failed."""
         figures = self.caches_agree and self.footprint_agrees and self.traffic_agrees and self.macs_agree
         return figures and all(run.passed is not False for run in self.runs)
 
 
 def verify(winner: Winner, seconds: float) -> Verified:
-    """Lower a case, compare all figures, run it on the host and on the simulator.
+    """Lower a case, compare all figures, and run it on the host and on the simulator, wherever its kernel runs.
 
     Args:
         winner: the case, and what the search says of it.
@@ -86,12 +90,18 @@ def verify(winner: Winner, seconds: float) -> Verified:
         traffic_agrees=traffic == figures.traffic_bytes,
         macs=macs,
         macs_agree=macs == figures.macs,
-        runs=(_run(case, lowered, Host()), _run(case, lowered, Simulator(arch=case.plan.arch, seconds=seconds))),
+        runs=tuple(_run(case, lowered, runner_of(case, target, seconds)) for target in _targets(case)),
     )
 
 
+def _targets(case: Case) -> tuple[Target, ...]:
+    """Where the kernel of a case runs."""
+    home = HOMES.get(kernel_of(case.chain, case.plan))
+    return (home,) if home else get_args(Target)
+
+
 def _run(case: Case, lowered: Lowered, runner: Runner) -> Run:
-    """One run; a missing tool and too little time are no failure, and are said."""
+    """One run; where a tool is missing or the time is too little, there was none, and the reason is kept."""
     try:
         run = run_case(case, lowered, runner)
     except (ToolMissing, Overran, Unsupported) as reason:

@@ -14,7 +14,7 @@ from hexconv.analyze import (
     vtcm_fit,
     work_usage,
 )
-from hexconv.analyze.predicted import predicted_allocations
+from hexconv.analyze.predicted import shared_allocations
 from hexconv.apart import Task
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
@@ -63,7 +63,7 @@ def _predicted(case: Case) -> Row:
     check_supported(chain)
     needed = needed_work(chain)
     row: Row = {
-        "predicted_bytes": sum(memory.bytes for memory in predicted_allocations(chain, plan)),
+        "predicted_bytes": sum(memory.bytes for memory in shared_allocations(chain, plan)),
         "needed_traffic_bytes": sum(needed.traffic_bytes.values()),
         "needed_macs": sum(needed.macs.values()),
     }

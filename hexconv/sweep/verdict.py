@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hexconv.analyze import WorkUsage, vtcm_fit, work_usage
-from hexconv.analyze.predicted import predicted_allocations, predicted_caches
+from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
@@ -61,10 +61,10 @@ def judge(case: Case, seed: int = 0) -> Verdict:
 
 def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     """Where the closed form and TVM say different things of a cache or an allocation."""
-    predicted = {(cache.name, cache.shape, cache.dtype) for cache in predicted_caches(case.chain, case.plan)}
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.plan)}
     allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
     yield from _only_in("caches", predicted, allocated)
-    shared = {(memory.holds, memory.bytes) for memory in predicted_allocations(case.chain, case.plan)}
+    shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.plan)}
     merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
     yield from _only_in("allocations", shared, merged)
 

@@ -8,6 +8,7 @@ import tvm_ffi
 from hypothesis import HealthCheck, Phase, given, settings
 from tvm import tirx
 
+import hexconv
 from hexconv.analyze import needed_work, planned_work, work_usage
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
@@ -45,6 +46,16 @@ def test_closed_form_and_count_agree_on_every_named_case(path: Path) -> None:
     case = Case.load(path)
     assert kernel_of(case.chain, case.plan) == path.parent.name
     check(case)
+
+
+@pytest.mark.parametrize("name", ["hvx/32-channels", "hvx/a-filter-zero", "host/b", "baseline-1x1"])
+def test_the_public_closed_forms_are_those_of_the_kernel_that_a_case_gets(name: str) -> None:
+    case = Case.load(SCHEDULES / f"{name}.toml")
+    lowered = lower_case(case)
+    caches = hexconv.cache_footprints(case.chain, case.plan)
+    assert {cache.name: cache.bytes for cache in caches} == {cache.name: cache.bytes for cache in lowered.caches}
+    allocations = hexconv.shared_allocations(case.chain, case.plan)
+    assert {one.holds: one.bytes for one in allocations} == {one.holds: one.bytes for one in lowered.allocations}
 
 
 @up_to(30)

@@ -1,16 +1,20 @@
 """`hexconv best` from the command line: answers, files, exit codes, networks."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from hexconv.cli.app import exit_code
 from hexconv.cli.memory import memory_bytes
 from hexconv.errors import InputError
-from hexconv.search import best_plan
+from hexconv.report import network_row, proof_lines
+from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.spec import Case, Chain, Conv2d, Plan
+from tests.wide_chains import wide_chains
 
 
 def without_plan(chain: Chain) -> str:
@@ -148,11 +152,14 @@ def test_a_network_is_written_and_verified(network: Path, tmp_path: Path, capsys
     assert Path(result["files"][0]).exists()
 
 
-def test_a_missing_simulator_is_told_and_is_no_failure(
+def test_a_missing_simulator_is_told_and_half_a_proof_is_none(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    [checked] = as_json(capsys, network / "second.toml", "--verify")["verified"]
+    assert exit_code(["best", str(network / "second.toml"), "--verify", "--json"]) == 2
+    said = capsys.readouterr()
+    assert "second: not verified on hexagon: not run: " in said.err
+    [checked] = json.loads(said.out)["verified"]
     host, simulator = checked["runs"]
     assert host["passed"]
     assert simulator["passed"] is None
@@ -196,6 +203,37 @@ def test_what_can_not_be_asked(
 ) -> None:
     assert exit_code(["best", str(chain), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tall = Conv2d(out_channels=1)
+    chain = Chain(input=(1, 2**20, 1, 1), conv=(tall, replace(tall, out_channels=512, stride=(4096, 1))))
+    (tmp_path / "tall.toml").write_text(without_plan(chain))
+    assert exit_code(["best", str(tmp_path / "tall.toml"), "--json"]) == 2
+    assert f"{12 * 130561 * 16} plans (12 combinations of words x 130561 of h_split" in capsys.readouterr().err
+
+
+def test_a_kernel_is_verified_where_it_runs(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (network / "float.toml").write_text(without_plan(Chain(input=(1, 9, 9, 3), conv=(Conv2d(out_channels=4),))))
+    [checked] = as_json(capsys, network / "float.toml", "--kernel", "host", "--verify")["verified"]
+    assert [run["target"] for run in checked["runs"]] == ["llvm"]
+
+
+@pytest.mark.parametrize("objective", get_args(Objective))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chain=wide_chains(most_convs=3))
+def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Objective, chain: Chain) -> None:
+    network = plan_all([Case("drawn", chain, Plan())], Question(1 << 18, objective))
+    json.dumps(network_row(network))
+    for planned in network.planned:
+        if not planned.found.best:
+            continue
+        said = " ".join(proof_lines(planned.found, planned.question))
+        assert ("no plan can have less" in said) == (objective == "traffic")
+        assert ("a model's figure" in said) == (objective == "latency")
+        assert "kernel plain" in said
 
 
 def test_an_empty_folder_and_a_broken_manifest(network: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
-from hexconv.analyze.predicted import predicted_allocations, predicted_caches
+from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.cli.app import exit_code
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
@@ -43,8 +43,8 @@ def case(text: str) -> None:
     check_supported(found.chain)
     planned_work(found.chain, found.plan)
     needed_work(found.chain)
-    predicted_caches(found.chain, found.plan)
-    predicted_allocations(found.chain, found.plan)
+    cache_footprints(found.chain, found.plan)
+    shared_allocations(found.chain, found.plan)
     vtcm_fit(found.chain, found.plan)
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 
 from hexconv.analyze import planned_work, shared_allocations
-from hexconv.analyze.predicted import predicted_allocations
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
@@ -30,7 +29,7 @@ def grid_of(chain: Chain, plan: Plan | None = None) -> Grid:
 
 
 def footprint(chain: Chain, plan: Plan) -> int:
-    return sum(granules_bytes(memory.bytes) for memory in predicted_allocations(chain, plan))
+    return sum(granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan))
 
 
 @settings(max_examples=40, deadline=None)
@@ -131,6 +130,16 @@ def test_plans_walked_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPat
     together = grid_of(PAIR).footprint_bytes
     monkeypatch.setattr("hexconv.search.sharing.AT_A_TIME", 7)
     assert (grid_of(PAIR).footprint_bytes == together).all()
+
+
+@pytest.mark.parametrize("name", ["tall", "tiles"])
+def test_a_space_in_parts_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = grid_of(CHAINS[name])
+    monkeypatch.setattr("hexconv.search.space.PART", 30)
+    assert len([*whole.space.parts(CHAINS[name].shapes[-1][1] // 8)]) > 1
+    parted = grid_of(CHAINS[name])
+    for figure in ("footprint_bytes", "traffic_bytes", "macs", "latency_packets"):
+        assert (getattr(whole, figure) == getattr(parted, figure)).all()
 
 
 @pytest.mark.parametrize("plan", [Plan(kernel="hvx"), Plan(kernel="host", threads=3, simd="avx2")], ids=["hvx", "host"])

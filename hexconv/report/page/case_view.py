@@ -11,11 +11,11 @@ from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import PlanCost, own_cost
 from hexconv.report.listing import header_of
 from hexconv.report.page.code import listing_html
-from hexconv.report.page.words import chain_words, fit_words, plan_words
 from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, vtcm_plot
 from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
 from hexconv.report.units import in_bytes
+from hexconv.report.words import chain_words, fit_words, plan_words
 from hexconv.spec import Case, kernel_of
 
 UNKNOWN = "—"
@@ -68,7 +68,7 @@ def case_view(case: Case, rate: Rate | None, measured: BySplits) -> CaseView:
     return CaseView(
         name=case.name,
         chain=chain_words(case.chain),
-        plan=plan_words(case),
+        plan=plan_words(case.plan),
         toml=case.to_toml(),
         row=_row(case, cost, rate),
         facts=tuple(_facts(case, cost, rate)),
@@ -105,7 +105,7 @@ def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
 def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str, str]]:
     """What and how much."""
     needed = needed_work(case.chain)
-    yield "Plan", plan_words(case)
+    yield "Plan", plan_words(case.plan)
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)
     least = sum(needed.traffic_bytes.values())

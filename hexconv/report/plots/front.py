@@ -7,11 +7,12 @@ from hexconv.report.costs import PlanCost, chain_costs, own_cost
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, WIDTH, themed
 from hexconv.report.units import in_bytes, unit_for
+from hexconv.report.words import plan_words
 from hexconv.spec import Case
 
 
 def front_plot(case: Case) -> Plot:
-    """The Pareto front of a chain over splits, orders, halos and filter staging; for hvx and host over `h_split`."""
+    """The Pareto front of a chain over all knobs of the search; for hvx and host over `h_split`."""
     own = own_cost(case)
     costs, front = chain_costs(case)
     best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes, default=None)
@@ -25,7 +26,7 @@ def front_plot(case: Case) -> Plot:
         ("plan", "footprint", "traffic", "MACs done / needed", "fits VTCM"),
         tuple(
             (
-                _knobs(cost),
+                plan_words(cost.plan),
                 in_bytes(cost.footprint_bytes),
                 in_bytes(cost.traffic_bytes),
                 f"{cost.recompute:.2f}",
@@ -39,16 +40,7 @@ def front_plot(case: Case) -> Plot:
 
 
 def _told(cost: PlanCost) -> str:
-    return f"{_knobs(cost)} with {in_bytes(cost.footprint_bytes)} and {in_bytes(cost.traffic_bytes)} moved"
-
-
-def _knobs(cost: PlanCost) -> str:
-    """A plan as its knobs, those at their defaults left out."""
-    plan = cost.plan
-    stated = {"k_split": plan.k_split, "h_split": plan.h_split, "order": plan.order, "halo": plan.halo}
-    stated["filters"] = plan.filters
-    defaults = {"order": "k_outer", "halo": "recompute", "filters": "per_tile"}
-    return ", ".join(f"{knob} = {value}" for knob, value in stated.items() if defaults.get(knob) != value)
+    return f"{plan_words(cost.plan)} with {in_bytes(cost.footprint_bytes)} and {in_bytes(cost.traffic_bytes)} moved"
 
 
 def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCost, capacity: int) -> alt.TopLevelMixin:

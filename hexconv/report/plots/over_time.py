@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.predicted import predicted_allocations
+from hexconv.analyze.predicted import shared_allocations
 from hexconv.analyze.timeline import Timeline, timeline_of
 from hexconv.report.plots.places import Place, places
 from hexconv.report.plots.plot import Numbers, Plot, data
@@ -20,7 +20,7 @@ CHARACTER, LINE = 6.2, 14
 def lifetimes_plot(case: Case) -> Plot:
     """Memory over time: one walk through the loop nest, every cache where and while it lives."""
     timeline, home = timeline_of(case.chain, case.plan), {place.cache: place for place in places(case)}
-    peak = sum(memory.bytes for memory in predicted_allocations(case.chain, case.plan))
+    peak = sum(memory.bytes for memory in shared_allocations(case.chain, case.plan))
     unit = unit_for(peak)
     rows = list(_boxes(timeline, home, unit.bytes))
     words = _words(timeline, home, peak)

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.predicted import predicted_allocations
+from hexconv.analyze.predicted import shared_allocations
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.report.plots.places import places
 from hexconv.report.plots.plot import Numbers, Plot, data
@@ -17,7 +17,7 @@ from hexconv.spec import Case
 def vtcm_plot(case: Case) -> Plot:
     """All caches side by side, and the allocations that they share, on one scale with the VTCM."""
     capacity = capacity_bytes(case.plan.arch)
-    memories = predicted_allocations(case.chain, case.plan)
+    memories = shared_allocations(case.chain, case.plan)
     roles = {place.cache: place.role for place in places(case)}
     apart = [(place.cache, place.role, place.bytes) for place in places(case)]
     merged = [(" / ".join(memory.holds), roles[memory.holds[0]], memory.bytes) for memory in memories]

@@ -1,8 +1,10 @@
 """Chains, plans and verdicts in a line each, as people say them."""
 
+from dataclasses import fields, replace
+
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.report.units import in_bytes
-from hexconv.spec import Case, Chain
+from hexconv.spec import Case, Chain, Plan
 
 
 def chain_words(chain: Chain) -> str:
@@ -25,15 +27,28 @@ def chain_words(chain: Chain) -> str:
     return " → ".join((f"{ends[0]} {chain.dtype}{filters}", *steps, ends[1]))
 
 
-def plan_words(case: Case) -> str:
-    """A plan in a line, knobs at their defaults left out but for the splits."""
-    plan = case.plan
-    words = [f"k_split = {plan.k_split}", f"h_split = {plan.h_split}"]
-    defaults = type(plan)()
-    for knob in (name for name in plan.__dataclass_fields__ if name not in ("k_split", "h_split")):
-        if getattr(plan, knob) != getattr(defaults, knob):
-            words.append(f"{knob} = {getattr(plan, knob)}")
+def plan_words(plan: Plan) -> str:
+    """A plan in a line: the splits, and every other knob that is not at its default.
+
+    >>> plan_words(Plan(h_split=2, buffering="double"))
+    'k_split = 1, h_split = 2, buffering = double'
+    """
+    stated = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+    defaults = Plan()
+    always = ("k_split", "h_split")
+    words = (
+        f"{knob} = {value}" for knob, value in stated.items() if knob in always or value != getattr(defaults, knob)
+    )
     return ", ".join(words)
+
+
+def plan_name(plan: Plan) -> str:
+    """A plan's short name, for tables of plans that differ in everything but their memory.
+
+    >>> plan_name(Plan(k_split=2, storage="vtcm"))
+    'ks2-hs1'
+    """
+    return replace(plan, storage="global").slug
 
 
 def fit_words(case: Case) -> str:

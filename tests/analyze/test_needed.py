@@ -1,0 +1,76 @@
+"""What is needed at least: pixel by pixel from the definition of a convolution; and no plan of any kernel does less."""
+
+from itertools import product
+from math import prod
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import needed_work, planned_work
+from hexconv.analyze.footprint import DTYPE_BYTES
+from hexconv.search import Space, evaluate
+from hexconv.search.machine import rates
+from hexconv.spec import Chain, Plan
+from tests.strategies import chains
+from tests.wide_chains import wide_chains
+
+ANY = st.one_of(chains(), wide_chains())
+
+
+def needed_by_pixel(chain: Chain) -> tuple[dict[str, int], dict[str, int]]:
+    """Elements of the input and of the filters, and products: from masks over all elements, the output's all set."""
+    read, elements, macs = np.ones(chain.shapes[-1], bool), {}, {}
+    for number in range(len(chain.conv), 0, -1):
+        conv, (batch, height, width, channels) = chain.conv[number - 1], chain.shapes[number - 1]
+        inputs, outputs = channels // conv.groups, conv.out_channels // conv.groups
+        source = np.zeros((batch, height, width, channels), bool)
+        taps = np.zeros((conv.out_channels, inputs, *conv.kernel), bool)
+        macs[f"conv{number}"] = int(read.sum()) * inputs * prod(conv.kernel)
+        image, row, column, channel = np.nonzero(read)
+        for tap in product(*map(range, conv.kernel)):
+            y = row * conv.stride[0] + tap[0] * conv.dilation[0] - conv.padding.top
+            x = column * conv.stride[1] + tap[1] * conv.dilation[1] - conv.padding.left
+            inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+            for part in range(inputs):
+                reads = channel // outputs * inputs + part
+                source[image[inside], y[inside], x[inside], reads[inside]] = True
+                taps[channel[inside], part, tap[0], tap[1]] = True
+        elements[f"filter{number}"], read = int(taps.sum()), source
+    return {**elements, "input": int(read.sum())}, macs
+
+
+@settings(max_examples=80, deadline=None)
+@given(ANY)
+def test_needed_is_what_masks_over_all_pixels_say(chain: Chain) -> None:
+    needed, (elements, macs) = needed_work(chain), needed_by_pixel(chain)
+    assert needed.macs == macs
+    sizes = {name: DTYPE_BYTES[chain.dtype if name == "input" else chain.dtype_of_filters] for name in elements}
+    assert {name: needed.traffic_bytes[name] for name in elements} == {
+        name: count * sizes[name] for name, count in elements.items()
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY)
+def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
+    needed = needed_work(chain)
+    space = Space.of(chain, Plan())
+    few = Space(space.words, space.h_splits[:6], space.k_splits[:3])
+    grid = evaluate(chain, few, rates("v68"))
+    assert grid.traffic_bytes.min() >= sum(needed.traffic_bytes.values())
+    assert grid.macs.min() >= sum(needed.macs.values())
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY, st.integers(1, 4), st.integers(1, 3), st.sampled_from(("plain", "hvx", "host")), st.booleans())
+def test_no_tensor_and_no_conv_of_a_plan_takes_less(
+    chain: Chain, h_split: int, threads: int, kernel: str, rolls: bool
+) -> None:
+    words = {"order": "h_outer", "halo": "roll", "filters": "resident"} if rolls and kernel == "plain" else {}
+    plan = Plan(h_split=h_split, kernel=kernel, threads=threads if kernel == "host" else 1, simd="avx2", **words)
+    planned, needed = planned_work(chain, plan), needed_work(chain)
+    for name, least in needed.traffic_bytes.items():
+        assert planned.traffic_bytes[name] >= least
+    for name, least in needed.macs.items():
+        assert planned.macs[name] >= least
