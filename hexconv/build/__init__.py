@@ -1,0 +1,7 @@
+"""What goes to a device: an object and a header for each chain, its weights laid out once, and an example in C."""
+
+from hexconv.build.chain import Built
+from hexconv.build.library import build
+from hexconv.build.load import Loaded, load
+
+__all__ = ["Built", "build", "Loaded", "load"]

@@ -1,0 +1,162 @@
+"""One chain as files for a device: NAME.o, NAME.h, NAME.weights.bin, and an example that checks itself."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.build.linked import linked
+from hexconv.build.memory import Placed, placed
+from hexconv.build.rendering import rendered
+from hexconv.build.weights import laid_out
+from hexconv.build.wording import Argument, description
+from hexconv.compute import magnitude, reference
+from hexconv.errors import InputError
+from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.lower.callable import Callable, callable_module
+from hexconv.lower.compiled import compiled
+from hexconv.run.check import TOLERANCE
+from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments
+from hexconv.spec import Case, Target
+
+LONGEST_NAME = 60
+RESERVED = ("hexconv",)
+OUTPUT_LAYOUT = "NHWC8h8w32c"
+
+
+@dataclass(frozen=True)
+class _Tolerance:
+    """How an example compares: |given - wanted| <= absolute + relative * |wanted|."""
+
+    absolute: float
+    relative: float
+    elements: int
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """One chain, built.
+
+    Attributes:
+        name: the C identifier that its functions begin with.
+        target: `hexagon` or `llvm`.
+        isa: the instruction set, of Hexagon.
+        input: what a call reads.
+        output: what it writes.
+        shape: of the output, logical NHWC.
+        weights_bytes: of the file of weights.
+        vtcm_bytes: that a context takes of VTCM.
+        scratch_bytes: that it takes of other memory.
+    """
+
+    name: str
+    target: Target
+    isa: str
+    input: Argument
+    output: Argument
+    shape: tuple[int, ...]
+    weights_bytes: int
+    vtcm_bytes: int
+    scratch_bytes: int
+
+
+def c_name(name: str) -> str:
+    """The name of a case as a C identifier.
+
+    >>> c_name("b-shift"), c_name("3x3")
+    ('b_shift', 'chain_3x3')
+
+    Raises:
+        InputError: it has no letter or digit, or is too long.
+    """
+    identifier = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
+    if not identifier or len(identifier) > LONGEST_NAME:
+        raise InputError("case", repr(name), f"a file name of 1 to {LONGEST_NAME} letters and digits")
+    plain = identifier[0].isalpha() and not identifier.startswith(RESERVED)
+    return identifier if plain else f"chain_{identifier}"
+
+
+def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:
+    """Write one chain into a folder that exists.
+
+    Args:
+        case: chain and plan.
+        tensors: its weights, and the image of its example.
+        folder: where to.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, of Hexagon.
+
+    Raises:
+        Unsupported: what can't be lowered or called from C, by name.
+        ToolMissing: no zig.
+    """
+    name = c_name(case.name)
+    functions = callable_module(lower_case(case).module, name)
+    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors), strict=False))
+    weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
+    memory = placed(functions, weights)
+    image, result = tensors.image, _expected(case, tensors)
+    built = Built(
+        name=name,
+        target=target,
+        isa=isa,
+        input=Argument.of(image, "NHWC"),
+        output=Argument.of(result, OUTPUT_LAYOUT),
+        shape=case.chain.shapes[-1],
+        weights_bytes=len(weights.content),
+        vtcm_bytes=memory.vtcm_bytes,
+        scratch_bytes=memory.scratch_bytes,
+    )
+    texts = _texts(built, functions, memory, vars(description(case)) | vars(_tolerance(case, tensors, result)))
+    contents = {
+        **{file: text.encode() for file, text in texts.items()},
+        f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
+        f"{name}.weights.bin": weights.content,
+        f"{name}.input.bin": np.ascontiguousarray(image).tobytes(),
+        f"{name}.output.bin": result.tobytes(),
+        f"{name}.o": linked(compiled(functions, target, isa), texts, name, target, isa),
+    }
+    contents.pop(f"{name}.c")
+    for file, content in contents.items():
+        (folder / file).write_bytes(content)
+    return built
+
+
+def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:
+    """Header, glue and example, by file name; `said` is what they say beyond what the build knows."""
+    words = {
+        **vars(built),
+        **said,
+        "macro": built.name.upper(),
+        "tasks": functions.tasks,
+        "copies": functions.copies,
+        "pointers": memory.pointers,
+        "parameters": ", ".join(["void *"] * len(memory.pointers) + ["struct run *"]),
+        "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],
+        "digest": memory.digest,
+    }
+    files = {f"{built.name}.h": "chain.h", f"{built.name}.c": "chain.c", f"{built.name}_example.c": "example.c"}
+    return {file: rendered(template, words) for file, template in files.items()}
+
+
+def _expected(case: Case, tensors: Tensors) -> Array:
+    """The packed output that the definition of a convolution gives, its fringe zero."""
+    dtype = case.chain.output_dtype(len(case.chain.conv) - 1)
+    answer = reference(case.chain, tensors.image, tensors.filters, tensors.biases).astype(dtype)
+    layout = packed(OUTPUT_LAYOUT, case.chain.shapes[-1])
+    assert layout.physical_shape == output_shape(case.chain)
+    return layout.pack(answer, fill=0)
+
+
+def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:
+    """Integers are exact; floats are as near as `hexconv run` wants them."""
+    relative, absolute = TOLERANCE.get(str(result.dtype), (0.0, 0.0))
+    largest = float(np.max(np.abs(result.astype(np.float64)), initial=0.0))
+    size = max(largest, magnitude(case.chain, tensors.image, tensors.filters, tensors.biases)) if absolute else 0.0
+    c_type = {"float32": "float", "float16": "uint16_t"}.get(str(result.dtype), f"{result.dtype}_t")
+    return _Tolerance(absolute * size, relative, result.size, c_type)

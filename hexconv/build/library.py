@@ -1,0 +1,49 @@
+"""Chains as a folder of C: one object, header and example each, and what they share."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from importlib.metadata import version
+from hexconv.build.chain import Built, build_chain, c_name
+from hexconv.build.linked import platform_files
+from hexconv.build.rendering import rendered
+from hexconv.errors import InputError
+from hexconv.run.tensors import Tensors
+from hexconv.spec import Case, Target
+
+DEFAULT_ISA = "v68"
+SHARED = {"Makefile": "Makefile", "CMakeLists.txt": "CMakeLists.txt", "README.md": "README.md"}
+
+
+def build(
+    cases: Sequence[tuple[Case, Tensors]], folder: Path, target: Target = "hexagon", isa: str = DEFAULT_ISA
+) -> tuple[Built, ...]:
+    """Write a folder with which a C compiler makes programs that compute these chains.
+
+    Args:
+        cases: each with its weights, and with the image of its example.
+        folder: where to; it is made if need be.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, of Hexagon.
+
+    Raises:
+        InputError: two cases have one name in C, or the folder can't be written.
+        Unsupported: what can't be lowered or called from C, by name.
+        ToolMissing: no zig.
+    """
+    names = [c_name(case.name) for case, _ in cases]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                "CASE", f"two cases that are called {name} in C", "cases whose names differ in a letter or digit"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        built = tuple(build_chain(case, tensors, folder, target, isa) for case, tensors in cases)
+        words = {"names": names, "isa": isa, "hexagon": target == "hexagon", "version": version("hexconv")}
+        shared = {file: rendered(template, words).encode() for file, template in SHARED.items()} | platform_files()
+        for file, content in shared.items():
+            (folder / file).write_bytes(content)
+    except OSError as error:
+        raise InputError(str(folder), error.strerror or "an unwritable place", "a folder that can be written") from None
+    return built

@@ -1,0 +1,145 @@
+"""A built library called from numpy, on this machine:
+
+chain = hexconv.load("out")["double_3x3"]
+output = chain(image)
+"""
+
+import ctypes
+import json
+import tempfile
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hexconv.build.wording import Argument
+from hexconv.errors import InputError, RunFailed
+from hexconv.layout import packed
+from hexconv.lower.callable import ALIGNMENT_BYTES
+from hexconv.run.runner import Array
+from hexconv.run.simulator.toolchain import zig
+
+CONTEXT_POINTERS = 4
+"""As in the header of a chain."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One chain of a library that is loaded, with a context of its own: one call at a time.
+
+    Attributes:
+        name: the C identifier that its functions begin with.
+        input: what a call reads.
+        output: what it writes.
+        shape: of the output, logical NHWC.
+    """
+
+    name: str
+    input: Argument
+    output: Argument
+    shape: tuple[int, ...]
+    _library: ctypes.CDLL
+    _context: ctypes.Array[ctypes.c_void_p]
+    _kept: tuple[Any, ...]
+
+    def __call__(self, image: Array) -> Array:
+        """The output, logical NHWC, of one input.
+
+        Raises:
+            InputError: an image of another shape or dtype.
+            RunFailed: the chain reports an error.
+        """
+        if image.shape != self.input.shape or str(image.dtype) != self.input.dtype:
+            given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
+            raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.input.shape))}")
+        source, target = _aligned(self.input), _aligned(self.output)
+        source[...] = image
+        _call(self._library, f"{self.name}_run", self._context, _pointer(source), _pointer(target))
+        return packed(self.output.layout, self.shape).unpack(target)
+
+
+def load(folder: Path | str) -> dict[str, Loaded]:
+    """The chains of a folder that `hexconv build --target llvm` wrote, by their names in C.
+
+    Raises:
+        InputError: no such folder, or one that was written for Hexagon.
+        ToolMissing: no zig to link it.
+        RunFailed: the library doesn't link, or a chain refuses its weights.
+    """
+    place = Path(folder)
+    manifests = [json.loads(path.read_text()) for path in sorted(place.glob("*.json"))]
+    if not manifests:
+        raise InputError(str(place), "no built chain", "a folder that hexconv build --target llvm wrote")
+    if foreign := [chain["name"] for chain in manifests if chain["target"] != "llvm"]:
+        raise InputError(str(place), f"{foreign[0]}.o for {manifests[0]['target']}", "chains built with --target llvm")
+    library = _library(place, [chain["name"] for chain in manifests])
+    return {chain["name"]: _loaded(place, chain, library) for chain in manifests}
+
+
+def _library(place: Path, names: list[str]) -> ctypes.CDLL:
+    """All chains and the POSIX platform as one shared library, which needs no file once it is loaded."""
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        path = Path(folder) / "chains.so"
+        objects = [str(place / f"{name}.o") for name in names]
+        zig(
+            "cc",
+            "-shared",
+            "-fPIC",
+            "-O2",
+            "-fno-sanitize=all",
+            *objects,
+            str(place / "hexconv_posix.c"),
+            "-o",
+            str(path),
+        )
+        return ctypes.CDLL(str(path))
+
+
+def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
+    """Make a context ready."""
+    weights = _aligned_bytes(chain["weights_bytes"])
+    weights[...] = np.fromfile(place / f"{chain['name']}.weights.bin", np.uint8)
+    platform = _posix(library)
+    context = (ctypes.c_void_p * CONTEXT_POINTERS)()
+    _call(library, f"{chain['name']}_init", context, _pointer(weights), ctypes.byref(platform))
+    source, target = (Argument(**{**chain[side], "shape": tuple(chain[side]["shape"])}) for side in ("input", "output"))
+    return Loaded(chain["name"], source, target, tuple(chain["shape"]), library, context, (weights, platform))
+
+
+class _Platform(ctypes.Structure):
+    """`struct hexconv_platform`: six pointers."""
+
+    _fields_ = [("pointers", ctypes.c_void_p * 6)]
+
+
+def _posix(library: ctypes.CDLL) -> _Platform:
+    """The platform that hexconv_posix.c has."""
+    library.hexconv_posix.restype = _Platform
+    return library.hexconv_posix()
+
+
+def _call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
+    """Call a function that returns one of `enum hexconv_error`."""
+    if error := getattr(library, function)(*arguments):
+        raise RunFailed(f"{function} returned error {error} of enum hexconv_error (hexconv_platform.h)")
+
+
+def _aligned(argument: Argument) -> Array:
+    return (
+        _aligned_bytes(prod(argument.shape) * np.dtype(argument.dtype).itemsize)
+        .view(argument.dtype)
+        .reshape(argument.shape)
+    )
+
+
+def _aligned_bytes(size: int) -> Array:
+    """Bytes that start at a whole vector."""
+    memory = np.empty(size + ALIGNMENT_BYTES, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT_BYTES
+    return memory[start : start + size]
+
+
+def _pointer(array: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)

@@ -1,0 +1,57 @@
+/* What a chain asks of the machine that it runs on: memory, asynchronous copies, threads.
+ *
+ * All callbacks get `user` back. A chain calls `vtcm` and `scratch` in its init function only, and nothing there frees
+ * what they gave: the memory is the caller's again when the chain is no longer used.
+ */
+#ifndef HEXCONV_PLATFORM_H
+#define HEXCONV_PLATFORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    HEXCONV_ALIGNMENT_BYTES = 128, /* of every pointer that goes in or comes out: one HVX vector */
+    HEXCONV_QUEUES = 32            /* queues of copies are numbered below this */
+};
+
+enum hexconv_error {
+    HEXCONV_OK = 0,
+    HEXCONV_NULL_POINTER = 1,  /* a context, weights, input or output is NULL */
+    HEXCONV_MISALIGNED = 2,    /* a pointer is no multiple of HEXCONV_ALIGNMENT_BYTES */
+    HEXCONV_WRONG_WEIGHTS = 3, /* the weights were laid out for another chain, plan or kernel */
+    HEXCONV_NO_VTCM = 4,       /* the platform gave no VTCM */
+    HEXCONV_NO_SCRATCH = 5,    /* the platform gave no scratch memory */
+    HEXCONV_NOT_READY = 6,     /* run before a successful init */
+    HEXCONV_COPY_FAILED = 7,   /* the platform could not start or finish a copy */
+    HEXCONV_THREAD_FAILED = 8  /* the platform could not run a task */
+};
+
+struct hexconv_platform {
+    void *user;
+
+    /* `bytes` of VTCM, aligned; NULL where there is not as much. A chain without caches in VTCM never asks. */
+    void *(*vtcm)(void *user, size_t bytes);
+
+    /* `bytes` of ordinary memory, aligned; NULL where there is not as much. */
+    void *(*scratch)(void *user, size_t bytes);
+
+    /* Start to copy bytes; the copy belongs to group `group` of a queue. Groups of a queue are numbered from 1 on in each
+     * call of a chain. Returns 0, or anything else for a failure. NULL: copies are performed at once, by memcpy. */
+    int (*copy_start)(void *user, int queue, uint32_t group, void *target, const void *source, size_t bytes);
+
+    /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */
+    int (*copy_wait)(void *user, int queue, uint32_t group);
+
+    /* Call task(argument, 0) to task(argument, count - 1), at the same time where there are threads, and return when all
+     * have returned. Returns 0, or anything else for a failure. NULL: one after the other. */
+    int (*in_parallel)(void *user, void (*task)(void *argument, int index), void *argument, int count);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+"""What a header says of its chain, in comments."""
+
+from dataclasses import dataclass
+
+from importlib.metadata import version
+from hexconv.analyze import needed_work, planned_work
+from hexconv.run.tensors import Array
+from hexconv.spec import Case
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a call reads or writes: dtype, layout, physical shape and bytes."""
+
+    dtype: str
+    layout: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    @classmethod
+    def of(cls, array: Array, layout: str) -> "Argument":
+        """Of an array as it lies in memory."""
+        return cls(str(array.dtype), layout, array.shape, array.nbytes)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A chain in words.
+
+    Attributes:
+        summary: in one line.
+        facts: lines: the case as TOML, and the figures of its plan.
+        version: of hexconv.
+    """
+
+    summary: str
+    facts: tuple[str, ...]
+    version: str
+
+
+def description(case: Case) -> Description:
+    """Shapes, dtypes, quantisation and plan as the case file states them, and what the closed forms say of the plan."""
+    chain, needed = case.chain, needed_work(case.chain)
+    planned = planned_work(chain, case.plan)
+    shapes = " -> ".join("x".join(map(str, shape)) for shape in chain.shapes)
+    traffic, macs = (sum(work.values()) for work in (planned.traffic_bytes, planned.macs))
+    facts = [
+        "The case, as hexconv reads it:",
+        "",
+        *(f"    {line}" if line else "" for line in case.to_toml().splitlines()),
+        "",
+        f"Traffic: {traffic} bytes, of which {sum(needed.traffic_bytes.values())} are needed.",
+        f"Multiply-accumulates: {macs}, of which {sum(needed.macs.values())} are needed.",
+    ]
+    return Description(f"{len(chain.conv)} convs of {chain.dtypes}, {shapes}", tuple(facts), version("hexconv"))

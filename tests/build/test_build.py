@@ -1,0 +1,171 @@
+"""Chains as C: what a built library computes, what it asks for, and what it refuses."""
+
+import ctypes
+import io
+import os
+import re
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hexconv
+from hexconv.build import Built, Loaded, build
+from hexconv.build.chain import LONGEST_NAME, c_name
+from hexconv.build.load import _Platform, _posix
+from hexconv.compute import reference
+from hexconv.errors import InputError
+from hexconv.lower import lower_case
+from hexconv.lower.hexagon import HexagonObject
+from hexconv.run.copies import Copies
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import join_foreign
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from tests.strategies import cases
+
+ISA = "v67"
+ZIG = f"{sys.executable} -m ziglang cc"
+BY = Requantize(multiplier=1 << 30, shift=-9)
+CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=1, bias=True, requantize=BY)  # pyright: ignore[reportArgumentType]
+INTEGERS = Chain(input=(1, 19, 17, 36), dtype="uint8", zero_point=3, conv=(CONV, CONV))
+DOUBLE = Plan(order="h_outer", halo="roll", buffering="double", storage="vtcm", kernel="plain")
+CASES = {
+    "fast": Case("fast", INTEGERS, Plan(kernel="hvx")),
+    "double": Case("double", INTEGERS, DOUBLE),
+}
+
+
+C_LIBRARY = {"memset", "memcpy", "memmove"}
+COMPILER_RUNTIME = {"__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes"}
+"""What LLVM calls on Hexagon for a large memcpy; each of its compilers brings it."""
+
+
+def built(folder: Path, *cases: Case, target: str = "llvm") -> tuple[Built, ...]:
+    return build([(case, random_tensors(case.chain, 5)) for case in cases], folder, target, ISA)
+
+
+def symbols(path: Path) -> dict[str, bool]:
+    """Global names of an object, and whether it defines them."""
+    table = ELFFile(io.BytesIO(path.read_bytes())).get_section_by_name(".symtab")
+    globals_ = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["bind"] != "STB_LOCAL" and symbol.name)
+    return {symbol.name: symbol["st_shndx"] != "SHN_UNDEF" for symbol in globals_}
+
+
+@given(st.text(max_size=80))
+def test_a_name_in_c_is_an_identifier_or_refused(name: str) -> None:
+    has_letters = 0 < len(re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")) <= LONGEST_NAME
+    with nullcontext() if has_letters else pytest.raises(InputError, match="letters"):
+        assert re.fullmatch(r"[A-Za-z]\w*", c_name(name), re.ASCII)
+
+
+@given(cases())
+@settings(max_examples=8, deadline=None)
+def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    folder = tmp_path_factory.mktemp("built")
+    built(folder, case)
+    tensors = random_tensors(case.chain, 5)
+    [chain] = hexconv.load(folder).values()
+    expected = reference(case.chain, tensors.image, tensors.filters, tensors.biases)
+    given_, again = chain(tensors.image), chain(tensors.image)
+    assert np.array_equal(given_, again, equal_nan=True)
+    if case.chain.is_integer:
+        assert np.array_equal(given_, expected)
+    else:
+        largest = np.max(np.abs(expected), initial=1.0)
+        np.testing.assert_allclose(given_, expected, rtol=1e-2, atol=1e-2 * largest)
+
+
+@pytest.mark.parametrize("target", ["llvm", "hexagon"])
+def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: str) -> None:
+    built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"]], target=target)
+    for path in tmp_path.glob("*.o"):
+        names = symbols(path)
+        assert not [name for name in names if "tvm" in name.lower()]
+        assert {name for name, defined in names.items() if not defined} <= C_LIBRARY | COMPILER_RUNTIME
+        assert {f"{path.stem}_init", f"{path.stem}_run"} <= {name for name, defined in names.items() if defined}
+
+
+@pytest.mark.simulator
+def test_two_chains_run_from_c_on_the_simulator(tmp_path: Path) -> None:
+    built(tmp_path, *CASES.values(), target="hexagon")
+    compiler = f"{ZIG} -target hexagon-linux-musl -mcpu=hexagon{ISA} -static"
+    done = make(tmp_path, compiler)
+    assert done.returncode == 0, done.stderr
+    for name in CASES:
+        assert f"{name}: 0 of " in done.stdout
+
+
+def test_two_chains_run_from_c_on_this_machine(tmp_path: Path) -> None:
+    built(tmp_path, CASES["double"], Case("threads", FLOATS, Plan(kernel="host", threads=3)))
+    done = make(tmp_path, ZIG)
+    assert done.returncode == 0, done.stderr
+    assert "double: 0 of " in done.stdout
+    assert "threads: 0 of " in done.stdout
+
+
+FLOATS = Chain(input=(1, 30, 20, 16), conv=(Conv2d(out_channels=16, kernel=(3, 3)),) * 2)
+
+
+def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
+    """`make run` as a user would."""
+    environment = {**os.environ, "CC": compiler}
+    command = ["make", "-C", str(folder), "-s", "run", f"CC={compiler}"]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(("name", "moment"), [("fast", "random"), ("double", "early"), ("double", "late"), ("double", "random")])
+def test_a_call_through_c_costs_no_more_than_a_hundredth(tmp_path: Path, name: str, moment: str) -> None:
+    case, copies = CASES[name], Copies(moment, 3)  # pyright: ignore[reportArgumentType]
+    [chain] = built(tmp_path, case, target="hexagon")
+    flags = (f"-DCHAIN={name}", f'-DHEADER="{tmp_path / name}.h"')
+    elf = join_foreign(tmp_path / f"{name}.o", Path(__file__).with_name("entry.c"), ISA, *flags)
+    kernel = HexagonObject(ISA, elf, (chain.scratch_bytes,), (chain.vtcm_bytes,))
+    weights = np.fromfile(tmp_path / f"{name}.weights.bin", np.uint8)
+    image = random_tensors(case.chain, 5).image
+    simulator = Simulator(copies=copies)
+    through_c = simulator.run_object(kernel, [image, weights], [(chain.output.shape, chain.output.dtype)])
+    assert through_c.outputs[0].tobytes() == (tmp_path / f"{name}.output.bin").read_bytes()
+    run = run_case(case, lower_case(case), simulator, 5)
+    assert through_c.counts is not None
+    assert run.counts is not None
+    assert through_c.counts.packets <= 1.01 * run.counts.packets
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    folder = tmp_path_factory.mktemp("built")
+    built(folder, CASES["double"])
+    return hexconv.load(folder)["double"]
+
+
+OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NO_VTCM, NOT_READY = 0, 1, 2, 3, 4, 6
+
+
+def test_what_c_gets_wrong_has_an_error_of_its_own(loaded: Loaded) -> None:
+    library, [weights, platform] = loaded._library, loaded._kept
+    fresh = (ctypes.c_void_p * 4)()
+    poor = _Platform()
+    init, run = library.double_init, library.double_run
+    place = weights.ctypes.data
+    assert run(fresh, ctypes.c_void_p(place), ctypes.c_void_p(place)) == NOT_READY
+    assert init(None, ctypes.c_void_p(place), ctypes.byref(platform)) == NULL_POINTER
+    assert init(fresh, ctypes.c_void_p(place + 4), ctypes.byref(platform)) == MISALIGNED
+    assert init(fresh, ctypes.c_void_p(place + 128), ctypes.byref(platform)) == WRONG_WEIGHTS
+    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(poor)) == NO_VTCM
+    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(_posix(library))) == OK
+    assert run(fresh, ctypes.c_void_p(place), None) == NULL_POINTER
+    assert run(fresh, ctypes.c_void_p(place + 2), ctypes.c_void_p(place)) == MISALIGNED
+
+
+def test_an_image_of_another_shape_is_refused(loaded: Loaded) -> None:
+    with pytest.raises(InputError, match="uint8 of 1x19x17x36"):
+        loaded(np.zeros((1, 2, 3, 4), np.uint8))
