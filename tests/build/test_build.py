@@ -122,7 +122,9 @@ def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "moment"), [("fast", "random"), ("double", "early"), ("double", "late"), ("double", "random")])
+@pytest.mark.parametrize(
+    ("name", "moment"), [("fast", "random"), ("double", "early"), ("double", "late"), ("double", "random")]
+)
 def test_a_call_through_c_costs_no_more_than_a_hundredth(tmp_path: Path, name: str, moment: str) -> None:
     case, copies = CASES[name], Copies(moment, 3)  # pyright: ignore[reportArgumentType]
     [chain] = built(tmp_path, case, target="hexagon")

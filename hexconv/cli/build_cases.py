@@ -1,0 +1,59 @@
+"""What `hexconv build` does: cases with their weights, as C."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hexconv.build import Built, build
+from hexconv.cli.cases import Batch, print_json
+from hexconv.cli.progress import waiting
+from hexconv.cli.run_cases import Given
+from hexconv.errors import InputError
+from hexconv.lower.hexagon import isas
+from hexconv.run.given import bounded, given
+from hexconv.run.tensors import Tensors, random_tensors
+from hexconv.spec import Case, Target
+
+KIB = 1024
+
+
+def build_cases(
+    paths: Sequence[Path], asked: Given, seed: int, folder: Path, target: Target, isa: str, json: bool
+) -> int:
+    """Build cases, and say what each takes; returns 0, or 2 if one could not be read."""
+    if isa not in isas():
+        raise InputError("--isa", isa, "one of " + ", ".join(reversed(isas())))
+    batch = Batch.of(paths, target)
+    asked.check(len(batch.sources))
+    with waiting("building"):
+        built = build([_with_tensors(path, case, asked, seed) for path, case in batch.sources], folder, target, isa)
+    if json:
+        print_json(built)
+    else:
+        for chain in built:
+            print(_line(chain))
+        print(f"{folder}: make run")
+    return batch.code(True)
+
+
+def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case, Tensors]:
+    """A case, its limits those of its weights, and what these are."""
+    tensors = given(case.chain, *asked.files(path))
+    chain = bounded(case.chain, tensors.weights)
+    return replace(case, chain=chain), tensors.over(random_tensors(chain, seed))
+
+
+def _line(chain: Built) -> str:
+    """What a chain takes, in a line."""
+    sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
+    taken = ", ".join(f"{name} {_size(size)}" for name, size in sizes.items())
+    return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}"
+
+
+def _size(size_bytes: int) -> str:
+    """A size to read.
+
+    >>> _size(300), _size(2048)
+    ('300 B', '2.0 KiB')
+    """
+    return f"{size_bytes / KIB:.1f} KiB" if size_bytes >= KIB else f"{size_bytes} B"
