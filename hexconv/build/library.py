@@ -1,9 +1,9 @@
 """Chains as a folder of C: one object, header and example each, and what they share."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
-from importlib.metadata import version
 from hexconv.build.chain import Built, build_chain, c_name
 from hexconv.build.linked import platform_files
 from hexconv.build.rendering import rendered

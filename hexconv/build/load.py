@@ -1,4 +1,4 @@
-"""A built library called from numpy, on this machine:
+"""A built library called from numpy, on this machine.
 
 chain = hexconv.load("out")["double_3x3"]
 output = chain(image)

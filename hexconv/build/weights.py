@@ -2,8 +2,8 @@
 
     digest, 32 bytes | zeros up to 128 | argument | zeros up to a multiple of 128 | argument | ...
 
-The digest is of what the layout depends on: the case and the names, shapes and dtypes of the arguments. A kernel refuses
-weights with another one.
+The digest is of what the layout depends on: the case and the names, shapes and dtypes of the arguments. A kernel
+refuses weights with another one.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """What a header says of its chain, in comments."""
 
 from dataclasses import dataclass
-
 from importlib.metadata import version
+
 from hexconv.analyze import needed_work, planned_work
 from hexconv.run.tensors import Array
 from hexconv.spec import Case
