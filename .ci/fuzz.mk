@@ -1,7 +1,7 @@
 # Hostile input: files, grids, layouts, command lines, networks and models. Included by the Makefile.
 FUZZ_INPUTS ?= 100000
 GUIDED_RUNS ?= 10000
-FUZZ_TARGETS := case grid layout command network onnx
+FUZZ_TARGETS := case grid layout command network onnx weights
 
 .PHONY: fuzz
 fuzz: .venv/installed ## give 100,000 hostile inputs to all that reads, and 10,000 by coverage to each (FUZZ_INPUTS, GUIDED_RUNS)

@@ -1,5 +1,6 @@
 """`hexconv import`: the chains of an ONNX model as case files."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,8 @@ from hexconv.errors import InputError
 from hexconv.model import Imported, Manifest, import_model, write_network
 from hexconv.spec import Chain
 from hexconv.spec.fields import LARGEST_SIZE
+
+SHOWN_NAMES = 3
 
 
 def import_(
@@ -79,10 +82,24 @@ def _shapes(chain: Chain) -> str:
 
 
 def _not_taken_table(network: Manifest) -> Table:
-    table = Table("not taken", "op", "reason")
+    """One row a reason: what stops a model's first conv often stops all others."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for conv in network.not_taken:
-        table.add_row(_plain(conv.node), _plain(conv.op), _plain(conv.reason))
+        alike.setdefault((conv.op, conv.reason), []).append(conv.node)
+    table = Table("not taken", "op", "reason")
+    for (op, reason), names in alike.items():
+        table.add_row(_plain(_some(names)), _plain(op), _plain(reason))
     return table
+
+
+def _some(names: Sequence[str]) -> str:
+    """A few names, and how many more.
+
+    >>> _some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
 
 
 def _plain(words: str) -> Text:

@@ -14,9 +14,15 @@ Vector = NDArray[Any]
 
 @dataclass(frozen=True)
 class Affine:
-    """`value * scale[k] + shift[k]` per channel k, worked out by `values` only when weights are wanted."""
+    """`value * scale[k] + shift[k]` per channel k, worked out by `values` only when weights are wanted.
+
+    Attributes:
+        node: BatchNormalization, Add or Mul.
+        by: what Add adds or Mul multiplies by; empty for BatchNormalization, which reads four vectors.
+    """
 
     node: Node
+    by: str = ""
 
     def values(self, graph: Graph, channels: int) -> tuple[Vector, Vector]:
         """Scale and shift, [channels] each, in float64."""
@@ -25,7 +31,7 @@ class Affine:
             scale, bias, mean, variance = (_vector(graph, name, channels) for name in self.node.inputs[1:5])
             factor = scale / np.sqrt(variance + float(self.node.attributes.get("epsilon", 1e-5)))
             return factor, bias - mean * factor
-        by = _vector(graph, _constant_input(graph, self.node), channels)
+        by = _vector(graph, self.by, channels)
         return (by, zeros) if self.node.op == "Mul" else (ones, by)
 
 
@@ -33,17 +39,13 @@ def affine_of(graph: Graph, node: Node, tensor: str, channels: int) -> Affine | 
     """A node that is affine per channel in `tensor` (NCHW); none if it is anything else."""
     if node.op == "BatchNormalization":
         constant = all(graph.is_constant(name) for name in node.inputs[1:5])
+        per_channel = node.attributes.get("spatial", 1)  # until opset 8 it could be one per pixel
         only_result = not any(node.outputs[1:]) and not node.attributes.get("training_mode", 0)
-        return Affine(node) if constant and only_result and node.inputs[0] == tensor else None
-    if node.op not in ("Add", "Mul"):
+        return Affine(node) if constant and per_channel and only_result and node.inputs[0] == tensor else None
+    others = [name for name in node.inputs if name != tensor]
+    if node.op not in ("Add", "Mul") or len(others) != 1 or not graph.is_constant(others[0]):
         return None
-    other = _constant_input(graph, node)
-    return Affine(node) if other and _is_per_channel(graph.type_of(other).shape, channels) else None
-
-
-def _constant_input(graph: Graph, node: Node) -> str:
-    """The input that is a constant; empty if none is."""
-    return next((name for name in node.inputs if graph.is_constant(name)), "")
+    return Affine(node, others[0]) if _is_per_channel(graph.type_of(others[0]).shape, channels) else None
 
 
 def _is_per_channel(shape: tuple[int | str, ...] | None, channels: int) -> bool:

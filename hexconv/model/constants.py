@@ -1,16 +1,15 @@
-"""The constants of a model, folded by ONNX's own reference evaluator, each only when its value is asked for."""
+"""The constants of a model, each folded only when its value is asked for."""
 
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
+from onnx import numpy_helper
 
+from hexconv.model.fold import fold
 from hexconv.model.refused import Refused
 
 LARGEST_FOLDED = 2**28
@@ -82,12 +81,7 @@ class Constants:
         sizes = [self._sizes.get(name) for name in node.output if name]
         if any(size is None or size > LARGEST_FOLDED for size in sizes):
             raise Refused(f"the constant {node.output[0]} is too large to fold, or of unknown size")
-        values = [onnx.ValueInfoProto(name=name) for name in (*node.input, *node.output) if name]
-        inputs, outputs = values[: len([name for name in node.input if name])], values[-len(sizes) :]
-        model = helper.make_model(helper.make_graph([node], "constant", inputs, outputs), opset_imports=self._opsets)
-        feeds = {name: self._values[name] for name in node.input if name}
-        results = ReferenceEvaluator(model).run(None, feeds)
-        return {value.name: np.asarray(result) for value, result in zip(outputs, results, strict=True)}
+        return fold(node, self._opsets, {name: self._values[name] for name in node.input if name})
 
 
 def elements(shape: tuple[int | str, ...] | None) -> int | None:
@@ -100,4 +94,5 @@ def elements(shape: tuple[int | str, ...] | None) -> int | None:
 def _folds(node: onnx.NodeProto) -> bool:
     """Whether a node of constants makes a constant that ONNX itself can compute."""
     standard = node.domain in ("", "ai.onnx") and node.op_type not in NEVER_FOLDED
-    return standard and not any(attribute.type in SUBGRAPHS for attribute in node.attribute)
+    is_random = node.op_type == "Dropout" and any(node.input[2:])
+    return standard and not is_random and not any(attribute.type in SUBGRAPHS for attribute in node.attribute)

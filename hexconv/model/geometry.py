@@ -5,6 +5,7 @@ from typing import Any
 
 from hexconv.model.graph import Graph, Node, Shape
 from hexconv.model.refused import Refused
+from hexconv.model.unknown import unknown
 from hexconv.spec import Padding
 
 Sides = tuple[int, int, int, int]
@@ -22,7 +23,7 @@ def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
     """
     shape = graph.type_of(tensor).shape
     if shape is None:
-        raise Refused(f"the shape of its input {tensor} is not known, even to ONNX's shape inference")
+        raise Refused(unknown(graph, tensor))
     if len(shape) != 4:
         kind = SPATIAL_AXES.get(len(shape), "other")
         raise Refused(f"a {kind} conv, over {_shown(shape)}; chains are of 2-D convs")

@@ -139,11 +139,12 @@ def _dequantised_bias(graph: Graph, name: str, unit_scale: float) -> tuple[str, 
     if not name:
         return "", None
     maker = graph.maker(name)
-    if maker is not None and maker.op == "DequantizeLinear" and graph.type_of(maker.inputs[0]).dtype == "int32":
-        scales = graph.value(maker.inputs[1]).astype(np.float64)
-        if np.allclose(scales, unit_scale, rtol=SAME_SCALE, atol=0):
-            return maker.inputs[0], None
-    return name, unit_scale
+    if maker is None or maker.op != "DequantizeLinear" or not graph.is_constant(name):
+        return name, unit_scale
+    stored, zero = maker.inputs[0], maker.input(2)
+    scales = graph.value(maker.inputs[1]).astype(np.float64)
+    is_of_sums = np.allclose(scales, unit_scale, rtol=SAME_SCALE, atol=0) and not (zero and graph.value(zero).any())
+    return (stored, None) if is_of_sums and graph.type_of(stored).dtype == "int32" else (name, unit_scale)
 
 
 def _tail(graph: Graph, tensor: str, unit_scale: float, dtype: str) -> tuple[str, Requantize | None]:

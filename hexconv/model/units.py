@@ -14,6 +14,7 @@ from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
+from hexconv.model.unknown import unknown
 from hexconv.spec.wrong import first_complaint
 
 
@@ -59,6 +60,10 @@ def convs_inside(model: onnx.ModelProto) -> Iterator[NotTaken]:
 
 def _unit(graph: Graph, node: Node) -> Unit:
     """A conv by its kind."""
+    if graph.is_constant(node.input(0)):
+        raise Refused(f"its image {node.input(0)} is a constant; chains begin where the model's input is read")
+    if reason := unknown(graph, node.input(0)):
+        raise Refused(reason)
     try:
         if node.op == "Conv":
             return qdq_unit(graph, node) if is_qdq(graph, node) else float_unit(graph, node)

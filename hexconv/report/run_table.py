@@ -13,6 +13,8 @@ from hexconv.spec import Case
 COLUMNS = (
     "case",
     "target",
+    "weights",  # the file that they came from, or `random`
+    "input",  # likewise
     "passed",
     "packets",  # of the kernel alone
     "instructions",
@@ -24,16 +26,20 @@ COLUMNS = (
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:
-    """A result in the words of the contract: verdict, `seconds`; of the simulator also packets and MACs per packet.
+    """A result in the words of the contract: fill, verdict, `seconds`; of the simulator also what it counted.
 
     >>> from hexconv.run.check import Check
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> case = Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan())
-    >>> row = run_row(case, Run("small", "llvm", Check(True, 0.0, 0.0, True), 0.5, None, None))
-    >>> list(row)
-    ['case', 'target', 'passed', 'max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds']
+    >>> row = run_row(case, Run("small", "llvm", "most", Check(True, 0.0, 0.0, True), 0.5, None, None))
+    >>> list(row)[:6]
+    ['case', 'target', 'fill', 'weights', 'input', 'passed']
+    >>> list(row)[6:]
+    ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds']
     """
-    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
+    asked = {"case": result.case, "target": result.target, "fill": result.fill}
+    asked |= {"weights": result.weights, "input": result.input}
+    row = {**asked, **asdict(result.check), "seconds": result.seconds}
     if result.counts is None:
         return row
     needed = needed_macs(case.chain)

@@ -12,11 +12,13 @@ from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
 from hexconv.run.copies import ANY_MOMENT, Copies
+from hexconv.run.fills import Fills, fills_of_run
+from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
+from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, Target, kernel_of
 
 HOMES = {"hvx": "hexagon", "host": "llvm"}
@@ -30,18 +32,24 @@ class Run:
     Attributes:
         case: its name.
         target: `llvm` or `hexagon`.
+        fill: what its tensors were filled with (`hexconv.run.fills`).
         check: the verdict on its output.
-        seconds: wall time of the kernel.
+        seconds: wall time of one call of the kernel; on the simulator of the whole process.
         counts: of the simulator.
         vtcm_bytes: the most VTCM that was in use, of the simulator.
+        weights: the file that filters and biases came from, or `random`.
+        input: the file that the input came from, or `random`.
     """
 
     case: str
     target: str
+    fill: str
     check: Check
     seconds: float
     counts: Counts | None
     vtcm_bytes: int | None
+    weights: str = DRAWN
+    input: str = DRAWN
 
 
 def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
@@ -67,8 +75,16 @@ def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0
     return run_case(case, lowered, runner_of(case, target), seed)
 
 
-def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: Path | None = None) -> Run:
-    """Run a lowered case on seeded random tensors and compare it with the reference.
+def run_case(
+    case: Case,
+    lowered: Lowered,
+    runner: Runner,
+    seed: int = 0,
+    save: Path | None = None,
+    fills: Fills | None = None,
+    given: Given | None = None,
+) -> Run:
+    """Run a lowered case on seeded tensors and compare it with the reference.
 
     Args:
         case: what was lowered.
@@ -76,6 +92,8 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
         runner: where to run it.
         seed: of the tensors.
         save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`.., `output`.
+        fills: of the tensors; left out, all random.
+        given: tensors that are taken instead of filled ones.
 
     Raises:
         Unsupported: a kernel was asked to run on a machine that it isn't for.
@@ -86,7 +104,9 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     _check_target(case, runner.target)
     chain = case.chain
     _check_memory(chain)
-    tensors = random_tensors(chain, seed)
+    fills = fills or fills_of_run(chain, 0, seed)
+    given = given or Given()
+    tensors = given.over(filled_tensors(chain, fills, seed))
     dtype = chain.output_dtype(len(chain.conv) - 1)
     measurement = runner.run(lowered.module, packed_arguments(chain, tensors), [(output_shape(chain), dtype)])
     logical = (chain, tensors.image, tensors.filters, tensors.biases)
@@ -95,7 +115,8 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
-    return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
+    sources = (given.weights_from, given.image_from)
+    return Run(case.name, runner.target, given.fill(fills), verdict, measurement.seconds, *counted, *sources)
 
 
 def _check_target(case: Case, target: str) -> None:

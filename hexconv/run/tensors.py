@@ -1,4 +1,4 @@
-"""What goes into a run: seeded random tensors, logical, and the packed arguments made of them."""
+"""What goes into a run: seeded tensors, random or extreme, logical, and the packed arguments made of them."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,6 +7,7 @@ from math import prod, sqrt
 import numpy as np
 
 from hexconv.compute.stored import filter_layout
+from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
@@ -35,21 +36,34 @@ class Tensors:
 
 
 def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
-    """Tensors drawn from `seed`.
+    """Tensors drawn from `seed`, all of them at random (`filled_tensors`)."""
+    return filled_tensors(chain, fills_of_run(chain, 0, seed), seed)
 
-    Integers come from the whole range of their dtype. Floats are drawn from -1..1, filters scaled by the square root of
-    their fan-in, so that every tensor of a chain has values of the order of one; before a relu6, which would else never
-    meet its 6, of the order of that. Filters whose sums are limited keep to the limit, and mostly come near it.
+
+def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
+    """Tensors filled as asked; what is drawn is drawn from `seed`.
+
+    Integers. `random` is from the whole range of a tensor, `least` and `most` are its ends, `alternating` goes from one
+    end to the other, `one_hot` is the zero point but for one element of an image, of an output channel's filter, of a
+    bias, which is the end that is farther off. The range is that of the dtype; of a bias, what `bias_limit` says.
+
+    Floats. The same, over -1 to 1. Filters are scaled so that every tensor of a chain has values of the order of one;
+    before a relu6, which would else never meet its 6, of the order of that: by the square root of their fan-in where
+    signs are random, by their fan-in where they may all agree.
+
+    Filters whose sums are limited keep to the limit, and mostly come near it.
+
+    Args:
+        chain: whose tensors.
+        fills: one a tensor (`hexconv.run.fills`).
+        seed: of what is random.
     """
-    random = np.random.default_rng(seed)
-    return Tensors(
-        image=_values(random, chain.input, chain.dtype, 1.0),
-        filters=tuple(
-            _filter(random, conv, shape, chain.dtype_of_filters)
-            for conv, shape in zip(chain.conv, chain.filter_shapes, strict=True)
-        ),
-        biases=tuple(_bias(random, chain, index) for index in range(len(chain.conv))),
-    )
+    random, convs = np.random.default_rng(seed), range(len(chain.conv))
+    of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
+    image = _image(random, chain, fills[0])
+    filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
+    biases = (_bias(random, chain, index, next(of_biases)) if chain.conv[index].bias else None for index in convs)
+    return Tensors(image, filters, tuple(biases))
 
 
 def run_bytes(chain: Chain) -> int:
@@ -94,36 +108,66 @@ def _spread(conv: Conv2d) -> float:
     return RELU6_SPREAD if conv.activation == "relu6" else 1.0
 
 
-def _filter(random: np.random.Generator, conv: Conv2d, shape: tuple[int, ...], dtype: str) -> Array:
-    """A random filter, OIHW."""
-    if conv.filter_l1 is None:
-        return _values(random, shape, dtype, _spread(conv) * sqrt(3 / prod(shape[1:])))
+def _image(random: np.random.Generator, chain: Chain, fill: Fill) -> Array:
+    """The chain's input, NHWC."""
+    if not chain.is_integer:
+        return _filled(random, fill, chain.input, -1.0, 1.0, 0.0, chain.dtype)
+    return _filled(random, fill, chain.input, *INTEGER_RANGE[chain.dtype], chain.zero_point, chain.dtype)
+
+
+def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
+    """A filter, OIHW."""
+    conv, shape, dtype = chain.conv[index], chain.filter_shapes[index], chain.dtype_of_filters
+    fan_in = prod(shape[1:])
+    if not chain.is_integer:
+        scale = _spread(conv) * {"random": sqrt(3 / fan_in), "one_hot": 1.0}.get(fill, 1 / fan_in)
+        return _filled(random, fill, shape, -scale, scale, 0.0, dtype)
     (low, high), zero_point = INTEGER_RANGE[dtype], conv.filter_zero_point
-    most = max(1, 2 * conv.filter_l1 // prod(shape[1:]))
-    filter = random.integers(max(low, zero_point - most), min(high, zero_point + most), shape, dtype, endpoint=True)
-    sums = np.cumsum(np.abs(filter.astype(np.int64) - zero_point).reshape(shape[0], -1), axis=1).reshape(shape)
-    return np.where(sums <= conv.filter_l1, filter, np.asarray(zero_point, dtype))
+    if conv.filter_l1 is None:
+        return _filled(random, fill, shape, low, high, zero_point, dtype)
+    # Random taps share the limit; of extremes a few take all of it.
+    most = max(1, 2 * conv.filter_l1 // fan_in) if fill == "random" else conv.filter_l1
+    ends = max(low, zero_point - most), min(high, zero_point + most)
+    return _kept_to(conv.filter_l1, zero_point, _filled(random, fill, shape, *ends, zero_point, dtype))
 
 
-def _values(random: np.random.Generator, shape: tuple[int, ...], dtype: str, scale: float) -> Array:
-    """Random values of one tensor."""
-    if dtype in INTEGER_RANGE:
-        low, high = INTEGER_RANGE[dtype]
-        return random.integers(low, high, shape, dtype, endpoint=True)
-    return (random.uniform(-1, 1, shape) * scale).astype(dtype)
+def _kept_to(limit: int, zero_point: int, filter: Array) -> Array:
+    """The filter with as many of the first taps of each output channel as their sum, signs dropped, allows."""
+    flat = filter.reshape(filter.shape[0], -1)
+    sums = np.cumsum(np.abs(flat.astype(np.int64) - zero_point), axis=1)
+    return np.where(sums <= limit, flat, np.asarray(zero_point, filter.dtype)).reshape(filter.shape)
 
 
-def _bias(random: np.random.Generator, chain: Chain, index: int) -> Array | None:
+def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
     """A bias that matters beside the sums."""
-    conv = chain.conv[index]
-    if not conv.bias:
-        return None
-    if chain.is_integer:
-        return _integer_bias(random, bias_limit(chain, index), conv.out_channels)
-    return random.uniform(-0.5, 0.5, conv.out_channels).astype(chain.accumulator_dtype)
+    shape = (1, chain.conv[index].out_channels)  # as a filter: one element of it is hot
+    if not chain.is_integer:
+        return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.accumulator_dtype)[0]
+    limit = bias_limit(chain, index)
+    if fill == "random":
+        return _of_every_size(random, limit, shape[1])
+    return _filled(random, fill, shape, -limit, limit, 0, "int32")[0]
 
 
-def _integer_bias(random: np.random.Generator, limit: int, channels: int) -> Array:
-    """Values of every size up to a limit, of either sign: some beside which the sums matter, some beside which not."""
+def _of_every_size(random: np.random.Generator, limit: int, channels: int) -> Array:
+    """Biases of either sign up to a limit: some beside which the sums matter, and some beside which they don't."""
     sizes = np.floor((limit + 1.0) ** random.uniform(0, 1, channels))
     return (random.choice((-1, 1), channels) * np.minimum(sizes, limit)).astype(np.int32)
+
+
+def _filled(
+    random: np.random.Generator, fill: Fill, shape: tuple[int, ...], low: float, high: float, zero: float, dtype: str
+) -> Array:
+    """One tensor with values from low to high; `zero` is what stands for zero."""
+    if fill == "random":
+        if np.issubdtype(dtype, np.integer):
+            return random.integers(int(low), int(high), shape, dtype, endpoint=True)
+        return random.uniform(low, high, shape).astype(dtype)
+    if fill == "alternating":
+        return np.resize(np.array([low, high], dtype), prod(shape)).reshape(shape)
+    if fill == "one_hot":
+        values = np.full((shape[0], prod(shape[1:])), zero, dtype)
+        hot = random.integers(values.shape[1], size=shape[0])
+        values[np.arange(shape[0]), hot] = high if high - zero >= zero - low else low
+        return values.reshape(shape)
+    return np.full(shape, high if fill == "most" else low, dtype)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from hexconv.apart import Ending, Limits, Task, cores, do_all
+from hexconv.errors import ToolMissing
 from hexconv.spec import Case
 from hexconv.sweep.verdict import Verdict, judge
 
@@ -20,12 +21,17 @@ def judge_all(
         workers: processes at a time.
         job: what each process does with a case: `judged`, or another function like it.
         limits: what it may take; its process is ended then.
+
+    Raises:
+        ToolMissing: a case runs on the simulator, which isn't there.
     """
     tasks = [{"name": case.name, "toml": case.to_toml()} for case in cases]
     early: dict[int, Ending] = {}
     yielded = 0
     with cores(workers) as executor:
         for place, ending in do_all(job, limits, tasks, executor):
+            if "missing" in ending.answer:
+                raise ToolMissing(ending.answer["missing"])
             early[place] = ending
             while yielded in early:
                 yield _verdict(cases[yielded], early.pop(yielded))
@@ -34,7 +40,10 @@ def judge_all(
 
 def judged(task: Task) -> Task:
     """The verdict on a case, in the process apart."""
-    verdict = judge(Case.parse(task["toml"], task["name"]))
+    try:
+        verdict = judge(Case.parse(task["toml"], task["name"]))
+    except ToolMissing as missing:  # the machine's fault, and no verdict
+        return {"missing": str(missing)}
     return {"outcome": verdict.outcome, "reasons": verdict.reasons}
 
 

@@ -1,150 +1,117 @@
-"""Random cases over the whole scope: any mix of sizes, kernels, strides, dilations, paddings, splits and dtypes.
+"""Random cases over the whole scope: any mix of sizes, kernels, strides, dilations, paddings, dtypes and plans.
 
 The geometry of all convs is drawn first, then the size of the output, from which the input's follows. (Drawn from the
 input on, most chains of large kernels would not fit it, and what is left would be a test of small kernels.) Sizes are
-drawn from ever smaller ranges until a run costs no more than `MAC_BUDGET`; kernels, strides and dtypes stay as drawn.
+drawn from ever smaller ranges until a case is within the scope's multiply-adds and elements; kernels, strides and
+dtypes stay as drawn.
+
+One case in twelve has long sums instead: as many products, or nearly, as are accepted, for a few outputs.
 
 Case i of seed S is the same in every sweep that has it: each case has a generator of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
-import numpy as np
-
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, tensor_extents
-from hexconv.spec.chain import Dtype
-from hexconv.spec.kernel import refusal
-from hexconv.spec.plan import Halo, Order, Simd
-from hexconv.sweep.arithmetic import Random, random_filter_dtype, random_zero_point, with_arithmetic
+from hexconv.spec import Case, Chain, Conv2d
+from hexconv.spec.plan import Kernel
+from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
+from hexconv.sweep.draw import Draw, Seeded
+from hexconv.sweep.geometry import geometries, input_axis
+from hexconv.sweep.long_sums import long_sums
+from hexconv.sweep.plans import drawn_plan
+from hexconv.sweep.scope import EVERYTHING, Kind, Scope
 from hexconv.sweep.work import executed_macs
 
-MAC_BUDGET = 8_000_000
-"""Multiply-adds of a case, redone ones included: some tenths of a second of scalar code."""
-
-MOST_CONVS, LARGEST_BATCH = 4, 4
-LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
-LARGEST_OUTPUT, LARGEST_CHANNELS = 48, 192
-MOST_BANDS = 4
-SETS: tuple[Simd, ...] = ("avx2", "avx512")  # tiles for either run on any machine
-GROUP_STYLES, LARGEST_MULTIPLIER = 6, 2
-"""One conv in six is depthwise, with one or two outputs per input; another is in any number of groups."""
+LARGEST_MULTIPLIER = 2
+"""Outputs of a depthwise conv, per input."""
 ROW_BLOCK, CHANNEL_BLOCK = 8, 32
-DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
-ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
-    ("k_outer", "recompute"),
-    ("h_outer", "recompute"),
-    ("h_outer", "roll"),
-)
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
 
 
 def random_case(seed: int, index: int) -> Case:
     """Case `index` of `seed`, named `random-SEED-INDEX`."""
-    random = np.random.default_rng([seed, index])
-    dtype = DTYPES[random.integers(len(DTYPES))]
-    geometry = [_geometry(random) for _ in range(_one_to(random, MOST_CONVS))]
-    chains = (_chain(random, dtype, geometry, scale) for scale in SIZE_SCALES)
-    cases = [Case(f"random-{seed}-{index}", chain, _plan(random, chain)) for chain in chains]
-    return next((case for case in cases if executed_macs(case) <= MAC_BUDGET), cases[-1])
+    return drawn_case(Seeded(seed, index), EVERYTHING, f"random-{seed}-{index}")
 
 
-def _geometry(random: Random) -> Conv2d:
-    """Kernel, stride, dilation and padding of one conv."""
-    kernel, stride, dilation = (
-        (_one_to(random, largest), _one_to(random, largest))
-        for largest in (LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION)
-    )
-    conv = Conv2d(out_channels=1, kernel=kernel, stride=stride, dilation=dilation)
-    return replace(conv, padding=_padding(random, conv))
+def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
+    """A case of a scope.
+
+    Args:
+        draw: where to draw from.
+        scope: the largest numbers.
+        name: of the case.
+    """
+    kind = _kind(draw, scope)
+    chains = long_sums(draw, kind) if draw.is_one_in(12) else _ever_smaller(draw, kind, scope)
+    for smaller in chains:
+        case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
+        if _is_within(case, scope):
+            return case
+    raise AssertionError(f"the smallest chain is within no scope: {scope}")
 
 
-def _padding(random: Random, conv: Conv2d) -> Padding:
-    """None; as many outputs as inputs where the stride is 1; or four numbers up to what one output reads."""
-    rows, columns = conv.reach
-    style = random.integers(3)
-    if style == 0:
-        return Padding()
-    if style == 1:
-        return Padding(top=(rows - 1) // 2, left=(columns - 1) // 2, bottom=rows // 2, right=columns // 2)
-    top, left, bottom, right = (int(random.integers(0, largest + 1)) for largest in (rows, columns, rows, columns))
-    return Padding(top=top, left=left, bottom=bottom, right=right)
+def _is_within(case: Case, scope: Scope) -> bool:
+    """Whether a case takes no more than the scope allows."""
+    return executed_macs(case) <= scope.macs and prod(case.chain.input) <= scope.elements
 
 
-def _chain(random: Random, dtype: Dtype, geometry: Sequence[Conv2d], scale: float) -> Chain:
+def _kind(draw: Draw, scope: Scope) -> Kind:
+    """A dtype, and a kernel that serves chains of it: for one of three integer chains hvx."""
+    dtype = draw.one_of(*scope.dtypes)
+    wanted: dict[str, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
+    kernels = [kernel for kernel in wanted.get(dtype, ("plain", "plain", "hvx")) if kernel in scope.kernels]
+    kernel = draw.one_of(*kernels) if kernels else "plain"
+    return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(12))
+
+
+def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
+    """Chains of one geometry, with sizes from ever smaller ranges; then of ever fewer convs, all sizes one."""
+    convs = geometries(draw, draw.number(1, scope.convs))
+    for scale in SIZE_SCALES:
+        yield _chain(draw, kind, scope, convs, scale)
+    for first in range(1, len(convs)):
+        yield _chain(draw, kind, scope, convs[first:], 0.0)
+
+
+def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], scale: float) -> Chain:
     """A chain of given geometry with sizes of its own."""
-    channels = [_size(random, LARGEST_CHANNELS * scale, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
+    most = max(1, round(scope.channels * scale))
+    channels = [_size(draw, most, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
     convs = []
     for index, conv in enumerate(geometry):
-        groups, channels[index + 1] = _groups(random, *channels[index : index + 2])
+        groups, channels[index + 1] = _groups(draw, kind, *channels[index : index + 2])
         convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
     # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
-    largest = LARGEST_OUTPUT * scale if random.integers(8) else 1
-    height, width = (_input_axis(random, convs, axis, _size(random, largest, ROW_BLOCK)) for axis in (0, 1))
-    batch, filter_dtype = _one_to(random, LARGEST_BATCH), random_filter_dtype(random, dtype)
+    most = 1 if draw.is_one_in(8) else max(1, round(scope.output * scale))
+    height, width = (input_axis(draw, convs, axis, _size(draw, most, ROW_BLOCK)) for axis in (0, 1))
+    convs = [with_filters(draw, kind.dtype, kind.filter_dtype or kind.dtype, conv) for conv in convs]
     return Chain(
-        input=(batch, height, width, channels[0]),
-        dtype=dtype,
-        filter_dtype=filter_dtype,
-        zero_point=random_zero_point(random, dtype),
-        conv=with_arithmetic(random, dtype, filter_dtype or dtype, convs, channels),
+        input=(draw.number(1, scope.batch), height, width, channels[0]),
+        dtype=kind.dtype,
+        filter_dtype=kind.filter_dtype,
+        zero_point=drawn_zero_point(draw, kind.dtype),
+        conv=with_requantisations(draw, kind.dtype, convs, channels, kind.highest_shift),
     )
 
 
-def _groups(random: Random, inputs: int, outputs: int) -> tuple[int, int]:
+def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int]:
     """Groups of a conv, and its output channels made to go with them: one; one per input channel; any other number."""
-    style = random.integers(GROUP_STYLES)
-    if style == 0:
-        return inputs, inputs * _one_to(random, LARGEST_MULTIPLIER)
-    if style == 1:
-        # Groups of whole blocks have filters of their own: they are drawn wherever that many channels come to be.
-        whole = inputs // CHANNEL_BLOCK if inputs % CHANNEL_BLOCK == 0 else 1
-        parts = whole if whole > 1 else inputs
-        divisors = [count for count in range(2, parts + 1) if parts % count == 0] or [1]
-        groups = divisors[random.integers(len(divisors))]
-        return groups, -(-outputs // groups) * groups
-    return 1, outputs
+    style = draw.number(0, 5)
+    if style < 4 or (kind.kernel != "plain" and kind.is_served):
+        return 1, outputs
+    if style == 4:
+        return inputs, inputs * draw.number(1, LARGEST_MULTIPLIER)
+    # Groups of whole blocks have filters of their own: they are drawn wherever that many channels come to be.
+    whole = inputs // CHANNEL_BLOCK if inputs % CHANNEL_BLOCK == 0 else 1
+    parts = whole if whole > 1 else inputs
+    groups = draw.one_of(*([count for count in range(2, parts + 1) if parts % count == 0] or [1]))
+    return groups, -(-outputs // groups) * groups
 
 
-def _input_axis(random: Random, convs: Sequence[Conv2d], axis: int, output: int) -> int:
-    """A size of the input, along rows (0) or columns (1), that gives at least so many outputs.
-
-    A conv needs `(output - 1) * stride + reach` elements, its padding included, and may be given up to `stride - 1`
-    more that nothing reads.
-    """
-    size = output
-    for conv in reversed(convs):
-        pad = conv.padding
-        padding = (pad.top + pad.bottom, pad.left + pad.right)[axis]
-        unread = int(random.integers(conv.stride[axis]))
-        size = max(1, (size - 1) * conv.stride[axis] + conv.reach[axis] - padding + unread)
-    return size
-
-
-def _plan(random: Random, chain: Chain) -> Plan:
-    """Any legal splits, dividing or not, and any legal mix of the other knobs; or the host kernel, where it serves."""
-    if not refusal(chain, "host") and random.integers(2):
-        return Plan(kernel="host", threads=_one_to(random, MOST_BANDS), simd=SETS[random.integers(len(SETS))])
-    outputs = tensor_extents(chain)[1:]
-    order, halo = ORDERS_AND_HALOS[random.integers(len(ORDERS_AND_HALOS))]
-    return Plan(
-        k_split=_one_to(random, max(output.channel_blocks for output in outputs)),
-        h_split=_one_to(random, max(output.row_blocks for output in outputs)),
-        order=order,
-        halo=halo,
-        filters="resident" if random.integers(2) else "per_tile",
-        buffering="double" if random.integers(2) else "single",
-        storage="vtcm" if random.integers(4) == 0 else "global",
-    )
-
-
-def _size(random: Random, largest: float, block: int) -> int:
-    """1 to `largest`, every order of magnitude as likely as the others; one in four is a whole number of blocks."""
-    size = max(1, round(float(np.exp(random.uniform(0, np.log(max(largest, 1)))))))
-    return -(-size // block) * block if random.integers(4) == 0 and size <= largest // block * block else size
-
-
-def _one_to(random: Random, largest: int) -> int:
-    """1 to `largest`, all alike."""
-    return int(random.integers(1, largest + 1))
+def _size(draw: Draw, most: int, block: int) -> int:
+    """1 to `most`, every order of magnitude as likely as the others; one in four is a whole number of blocks."""
+    size = draw.size(most)
+    return -(-size // block) * block if draw.is_one_in(4) and size <= most // block * block else size

@@ -1,19 +1,25 @@
-"""One case, judged in every respect: sizes, sharing, traffic, multiply-accumulates, numbers, fringe."""
+"""One case, judged in every respect: sizes, sharing, traffic, multiply-accumulates, bounds, numbers, fringe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hexconv.analyze import WorkUsage, work_usage
+from hexconv.analyze import WorkUsage, vtcm_fit, work_usage
 from hexconv.analyze.predicted import predicted_allocations, predicted_caches
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
 from hexconv.run.copies import MOMENTS, Copies
 from hexconv.run.count import count
+from hexconv.run.fills import CORNERS, Fills, fills_of_run, fills_text
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case
-from hexconv.spec import Case
+from hexconv.run.runner import Runner
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, kernel_of
+
+RUNS = 1 + len(CORNERS) + 1
+"""Of a case: on random tensors, on input and filters at their ends, and on a mix of fills."""
 
 Outcome = Literal["agrees", "refused", "disagrees"]
 
@@ -34,16 +40,20 @@ class Verdict:
 
 
 def judge(case: Case, seed: int = 0) -> Verdict:
-    """Lower a case, compare it with the closed form, run it on this machine and compare that with numpy.
+    """Lower a case, compare it with the closed form, run it where its kernel runs and compare that with numpy.
 
     Args:
         case: what to judge.
-        seed: of its random tensors.
+        seed: of its tensors.
+
+    Raises:
+        ToolMissing: its kernel runs on the simulator, which isn't there.
     """
     try:
         lowered = lower_case(case)
-        differences = (*_differences(case, lowered), *miscounts(work_usage(case, count(lowered))))
-        reasons = (*differences, *(error for host in _hosts(case, seed) for error in _run(case, lowered, host, seed)))
+        work = work_usage(case, count(lowered))
+        differences = (*_differences(case, lowered), *miscounts(work), *beaten(work))
+        reasons = (*differences, *_wrong_runs(case, lowered, seed))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
     return Verdict(case, "disagrees" if reasons else "agrees", reasons)
@@ -72,18 +82,47 @@ def miscounts(work: WorkUsage) -> Iterator[str]:
             yield f"MACs of {conv.name}: closed form {conv.predicted_macs}, counted {conv.macs}"
 
 
-def _hosts(case: Case, seed: int) -> tuple[Host, ...]:
-    """This machine; where copies are asynchronous, with each moment at which they may happen."""
-    return (Host(),) if case.plan.buffering == "single" else tuple(Host(Copies(moment, seed)) for moment in MOMENTS)
+def beaten(work: WorkUsage) -> Iterator[str]:
+    """Where less is moved or computed than what is said to be needed whatever the plan."""
+    for tensor in work.traffic:
+        if tensor.bytes < tensor.needed_bytes:
+            yield f"bytes of {tensor.name}: needed {tensor.needed_bytes}, counted {tensor.bytes}"
+    for conv in work.convs:
+        if conv.macs < conv.needed_macs:
+            yield f"MACs of {conv.name}: needed {conv.needed_macs}, counted {conv.macs}"
 
 
-def _run(case: Case, lowered: Lowered, host: Host, seed: int) -> Iterator[str]:
-    """What is wrong with a run of a case."""
-    copies = f", with {host.copies.moment} copies" if case.plan.buffering == "double" else ""
+def _wrong_runs(case: Case, lowered: Lowered, seed: int) -> Iterator[str]:
+    """What is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
+    fills = [fills_of_run(case.chain, number, seed) for number in range(RUNS)]
+    for place, runner in enumerate(_runners(case, seed)):
+        for filled in fills if place == 0 else fills[:1]:
+            yield from _run(case, lowered, runner, seed, filled)
+
+
+def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
+    """Where the kernel of a case runs; where copies are asynchronous, with each moment at which they may happen.
+
+    Nowhere where a plan for the simulator does not fit its VTCM.
+    """
+    if kernel_of(case.chain, case.plan) == "hvx":
+        fits = case.plan.storage == "global" or vtcm_fit(case.chain, case.plan).fits
+        return (Simulator(arch=case.plan.arch),) if fits else ()
+    if case.plan.buffering == "single":
+        return (Host(calls=1),)
+    return tuple(Host(Copies(moment, seed), calls=1) for moment in MOMENTS)
+
+
+def _run(case: Case, lowered: Lowered, runner: Runner, seed: int, fills: Fills) -> Iterator[str]:
+    """What is wrong with a run of a case, and which run it is."""
+    which = f", filled with {fills_text(fills)}"
+    if isinstance(runner, Host) and case.plan.buffering == "double":
+        which += f", with {runner.copies.moment} copies"
     try:
-        yield from (f"{error}{copies}" for error in errors_of(run_case(case, lowered, host, seed).check))
+        result = run_case(case, lowered, runner, seed, fills=fills)
+        yield from (f"{error}{which}" for error in errors_of(result.check))
     except RunFailed as failure:
-        yield f"the run gave no answer: {failure}{copies}"
+        yield f"the run gave no answer: {failure}{which}"
 
 
 def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:

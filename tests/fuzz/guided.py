@@ -31,7 +31,7 @@ def main() -> int:
         from tests.fuzz.targets import TARGETS, answers
     from tests.fuzz.strategies import SEEDS
 
-    target, encoding = TARGETS[options.target], "latin-1" if options.target == "onnx" else "utf-8"
+    target, encoding = TARGETS[options.target], "latin-1" if options.target in ("onnx", "weights") else "utf-8"
 
     def one(data: bytes) -> None:
         answers(target, data.decode(encoding, "replace"))

@@ -1,13 +1,17 @@
 """Hostile texts: good files with a few changes that hurt, and plain noise."""
 
+import io
 import re
 from pathlib import Path
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tests.model.builder import Builder
+from tests.model.drawn import draw_model
 from tests.model.quantised import Quantised
 
+DRAWN_MODELS = 10
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 GRIDS = (
     'targets = ["cache", "llvm"]\n[chain]\n[[chain.conv]]\nout_channels = 128\n[plan]\nk_split = [1, 2, 4]\n'
@@ -153,21 +157,35 @@ NETWORKS = (
 
 
 def _models() -> tuple[str, ...]:
-    """Small models with a chain each, a character a byte."""
+    """Small models, a character a byte."""
     floats, integers = Builder("small", (1, 3, 8, 8)), Quantised("q", (1, 4, 6, 6), "uint8")
     x = floats.node("Relu", [floats.batch_norm(floats.conv("image", (4, 3, 3, 3), "first"), 4)])
     y = integers.quantize(integers.relu6(integers.qdq("image", (4, 4, 3, 3), 3)), 6 / 255, 0)
-    models = (floats.model(floats.conv(x, (2, 4, 3, 3), "second")), integers.model(y))
+    models = [floats.model(floats.conv(x, (2, 4, 3, 3), "second")), integers.model(y)]
+    models += [draw_model(0, index).model for index in range(DRAWN_MODELS)]
     return tuple(model.SerializeToString().decode("latin-1") for model in models)
 
 
 MODELS = _models()
 
 
+def _weights() -> tuple[str, ...]:
+    """A file of weights for the chain of the target, stored and packed, a character a byte."""
+    shapes = {"input": (1, 2, 2, 3), "filter1": (2, 3, 2, 2)}
+    arrays = {**{name: np.ones(shape, np.uint8) for name, shape in shapes.items()}, "bias1": np.ones(2, np.int32)}
+    files = io.BytesIO(), io.BytesIO()
+    np.savez(files[0], allow_pickle=False, **arrays)
+    np.savez_compressed(files[1], allow_pickle=False, **arrays)
+    return tuple(file.getvalue().decode("latin-1") for file in files)
+
+
+WEIGHTS = _weights()
+
+
 @st.composite
-def _flipped(draw: st.DrawFn) -> str:
-    """A model with some bytes changed, put in or taken out."""
-    content = list(draw(st.sampled_from(MODELS)))
+def _flipped(draw: st.DrawFn, files: tuple[str, ...]) -> str:
+    """A file with some bytes changed, put in or taken out."""
+    content = list(draw(st.sampled_from(files)))
     for _ in range(draw(st.integers(1, 4))):
         at, kind = draw(st.integers(0, len(content) - 1)), draw(st.integers(0, 9))
         part = draw(st.text(st.characters(max_codepoint=255), min_size=1, max_size=2))
@@ -182,7 +200,8 @@ TEXTS: dict[str, st.SearchStrategy[str]] = {
     "layout": LAYOUT_WORDS,
     "command": LAYOUT_WORDS,
     "network": st.one_of(*[_changed(NETWORKS, _values())] * 9, NOISE),
-    "onnx": _flipped(),
+    "onnx": _flipped(MODELS),
+    "weights": _flipped(WEIGHTS),
 }
 SEEDS = {
     "case": CASES,
@@ -191,5 +210,6 @@ SEEDS = {
     "command": tuple(text for text in LAYOUTS if "--" not in text and text.count("\n") == 5),
     "network": NETWORKS,
     "onnx": MODELS,
+    "weights": WEIGHTS,
 }
 """What the fuzzers start from."""

@@ -21,7 +21,8 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
 from hexconv.model import MANIFEST, Manifest, import_model, write_network
-from hexconv.spec import Case
+from hexconv.run.given import bounded, given
+from hexconv.spec import Case, Chain, Conv2d
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.request import requests
 
@@ -30,6 +31,7 @@ LONGEST_SECONDS = 10
 MOST_BYTES = 8 << 30
 """Of address space: an input that asks for terabytes and gets them is a bug."""
 MOST_ROWS = 300
+WEIGHTS_CHAIN = Chain(input=(1, 2, 2, 3), dtype="uint8", conv=(Conv2d(out_channels=2, kernel=(2, 2), bias=True),))
 
 Target = Callable[[str], None]
 
@@ -113,6 +115,16 @@ def onnx(text: str) -> None:
         assert {entry.name for entry in Path(folder).iterdir()} == {"in", "out"}
 
 
+def weights(text: str) -> None:
+    """A file of weights and input for a small chain, a byte a character."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fuzz.npz"
+        path.write_bytes(text.encode("latin-1", "replace"))
+        found = given(WEIGHTS_CHAIN, path, path)
+        assert found.weights is not None
+        bounded(WEIGHTS_CHAIN, found.weights)
+
+
 TARGETS: dict[str, Target] = {
     "case": case,
     "grid": grid,
@@ -120,8 +132,9 @@ TARGETS: dict[str, Target] = {
     "command": command,
     "network": network,
     "onnx": onnx,
+    "weights": weights,
 }
-SHARES = {"case": 0.3, "grid": 0.25, "layout": 0.25, "command": 0.05, "network": 0.1, "onnx": 0.05}
+SHARES = {"case": 0.3, "grid": 0.25, "layout": 0.2, "command": 0.05, "network": 0.1, "onnx": 0.05, "weights": 0.05}
 """Of all inputs: those that take long get fewer."""
 
 

@@ -10,13 +10,22 @@ from onnx import TensorProto, helper, numpy_helper
 LARGEST_RANDOM = 1 << 16
 """Larger weights are a ConstantOfShape: a full-sized network is then a file of kilobytes."""
 OPSET = 21
+INLINE_INITIALIZERS = 4
+"""Files of an older version list every initializer among the inputs of the model too."""
 
 
 class Builder:
     """A graph that grows; every method adds a node and gives back the name of its result."""
 
-    def __init__(self, name: str, image: Sequence[int | str], dtype: int = TensorProto.FLOAT, seed: int = 0) -> None:
-        self.name, self.random = name, np.random.default_rng(seed)
+    def __init__(
+        self,
+        name: str,
+        image: Sequence[int | str],
+        dtype: int = TensorProto.FLOAT,
+        seed: int = 0,
+        opset: int = OPSET,
+    ) -> None:
+        self.name, self.random, self.opset = name, np.random.default_rng(seed), opset
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.dtype = dtype
@@ -62,8 +71,15 @@ class Builder:
         """The model; its outputs are tensors of any shape."""
         axes = ["a", "b", "c", "d"]
         infos = [onnx.ValueInfoProto(name=name) for name in outputs]
+        versions = [helper.make_opsetid("", self.opset)]
+        file_version = helper.find_min_ir_version_for(versions)
         graph = helper.make_graph(self.nodes, self.name, self.inputs, [], self.initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        if file_version < INLINE_INITIALIZERS:
+            graph.input.extend(
+                helper.make_tensor_value_info(stored.name, stored.data_type, stored.dims)
+                for stored in self.initializers
+            )
+        model = helper.make_model(graph, opset_imports=versions, ir_version=file_version)
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         types = {info.name: info.type for info in inferred.graph.value_info}
         for info in infos:

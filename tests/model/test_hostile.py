@@ -246,6 +246,21 @@ def test_a_bad_shape_is_one_line(shape: str, tmp_path: Path, capsys: Capture) ->
     assert "--shape" in refusal(tmp_path / "m.onnx", capsys, "--shape", shape)
 
 
+def test_a_shape_that_the_model_cannot_have_is_told_once_with_its_cause(tmp_path: Path, capsys: Capture) -> None:
+    net = Builder("halves", (1, 3, "h", "w"))
+    x = net.conv("image", (4, 3, 3, 3), "half", strides=[2, 2])
+    x = net.node("Add", [x, net.constant(np.zeros((1, 4, 8, 8)), "float32")], "sum")
+    for index in range(9):
+        x = net.node("Sigmoid", [net.conv(x, (4, 4, 3, 3), f"conv{index}")])
+    onnx.save(net.model(x), tmp_path / "m.onnx")
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out"), "--shape", "image=1,3,9,9"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        out.count("shape inference ends at Add sum, which reads half_out [1, 4, 5, 5] and constant2 [1, 4, 8, 8]") == 1
+    )
+    assert "conv0, conv1, conv2 and 6 more" in out
+
+
 def test_a_model_without_a_conv_has_no_chain_and_exits_1(tmp_path: Path, capsys: Capture) -> None:
     net = Builder("none", (1, 3, 8, 8))
     onnx.save(net.model(net.node("Relu", ["image"])), tmp_path / "m.onnx")

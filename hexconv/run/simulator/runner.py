@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -65,8 +66,7 @@ class Simulator:
             Unsupported: workspaces of unknown size, too many arguments.
         """
         qemu = find_qemu()
-        kernel = compile_for_hexagon(module, qemu.isa)
-        return self.run_object(kernel, inputs, outputs)
+        return self.run_object(_compiled(module, qemu.isa), inputs, outputs)
 
     def run_object(
         self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
@@ -109,6 +109,12 @@ class Simulator:
         return Measurement(
             tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]), counts_of(header["copies"])
         )
+
+
+@lru_cache(maxsize=1)
+def _compiled(module: tvm.IRModule, isa: str) -> HexagonObject:
+    """The kernel of a module; that of the last one is kept for a run with other copies or other tensors."""
+    return compile_for_hexagon(module, isa)
 
 
 def _numbered(name: str, tensors: Sequence[object]) -> list[str]:

@@ -1,0 +1,85 @@
+"""What fills the tensors of a run: random values, which never come near the ends of a sum, and extremes, which do.
+
+Every tensor has a fill of its own. They are named in the order of the kernel's arguments, `input`, `filter1`, ..., then
+the biases that there are; one word stands for all: `most`, or `most,least,random`.
+"""
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from hexconv.errors import InputError
+from hexconv.spec import Chain
+
+Fill = Literal["random", "least", "most", "alternating", "one_hot"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
+Fills = tuple[Fill, ...]
+"""One a tensor."""
+
+CORNERS: tuple[tuple[Fill, Fill], ...] = (("most", "most"), ("least", "least"), ("most", "least"), ("least", "most"))
+"""Of input and filters: where products are largest and smallest, whatever the zero points are."""
+
+
+def tensor_names(chain: Chain) -> tuple[str, ...]:
+    """Names of the tensors that a run fills, in the order of the arguments.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=2)
+    >>> tensor_names(Chain(input=(1, 8, 8, 2), conv=(conv, Conv2d(out_channels=2, bias=True))))
+    ('input', 'filter1', 'filter2', 'bias2')
+    """
+    numbers = range(1, len(chain.conv) + 1)
+    biases = (f"bias{number}" for number, conv in zip(numbers, chain.conv, strict=True) if conv.bias)
+    return ("input", *(f"filter{number}" for number in numbers), *biases)
+
+
+def fills_of(chain: Chain, text: str) -> Fills:
+    """Fills as a user names them.
+
+    Raises:
+        InputError: an unknown word, or neither one word nor as many as there are tensors.
+    """
+    names, words = tensor_names(chain), text.split(",")
+    if len(words) not in (1, len(names)):
+        raise InputError("--fill", f"{len(words)} words", f"one for all, or {len(names)}, for {','.join(names)}")
+    known: dict[str, Fill] = {fill: fill for fill in FILLS}
+    for word in words:
+        if word not in known:
+            raise InputError("--fill", word, f"{', '.join(FILLS)}, or one of these for each of {','.join(names)}")
+    return tuple(known[word] for word in words) * (len(names) if len(words) == 1 else 1)
+
+
+def fills_text(fills: Fills) -> str:
+    """Fills as `fills_of` reads them.
+
+    >>> fills_text(("most", "most")), fills_text(("most", "least"))
+    ('most', 'most,least')
+    """
+    return fills[0] if len(set(fills)) == 1 else ",".join(fills)
+
+
+def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
+    """Fills of a case's run `number`: all random in run 0, then the four corners, then any, drawn from `seed`.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, bias=True),))
+    >>> [fills_text(fills_of_run(chain, number, 0)) for number in range(5)]
+    ['random', 'most', 'least,least,most', 'most,least,least', 'least,most,least']
+    """
+    names = tensor_names(chain)
+    if number == 0:
+        return ("random",) * len(names)
+    if number <= len(CORNERS):
+        return _corner(chain, *CORNERS[number - 1])
+    random = np.random.default_rng([seed, number])
+    return tuple(FILLS[random.integers(len(FILLS))] for _ in names)
+
+
+def _corner(chain: Chain, source: Fill, filters: Fill) -> Fills:
+    """Input and filters at one end each; every bias pushes its sums on the way that their products go."""
+    biases: list[Fill] = []
+    values = source
+    for conv in chain.conv:
+        values = "most" if values == filters else "least"  # products of like signs are large, and sums saturate
+        biases += [values] if conv.bias else []
+    return (source, *[filters] * len(chain.conv), *biases)

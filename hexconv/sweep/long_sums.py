@@ -1,0 +1,71 @@
+"""Chains that sum as many products as are accepted: there an int32 has no room for anything that was forgotten."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import prod
+
+from hexconv.compute.limits import check_supported
+from hexconv.errors import Unsupported
+from hexconv.spec import Chain, Conv2d
+from hexconv.sweep.arithmetic import drawn_zero_point, with_filters, with_requantisations
+from hexconv.sweep.draw import Draw
+from hexconv.sweep.geometry import geometries, input_axis
+from hexconv.sweep.scope import Kind
+
+LONGEST_SUM = 2**17
+"""Of int8, whose sums are the longest that an int32 holds; floats have no limit."""
+FEW_CHANNELS = 6
+
+
+def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
+    """Two chains whose first conv has one output pixel, of as many products as are accepted or at least half of them.
+
+    The second chain has one output channel there.
+    """
+    first, zero_point = _conv(draw, kind), drawn_zero_point(draw, kind.dtype)
+    rest = [_filters(draw, kind, Conv2d(out_channels=draw.number(1, FEW_CHANNELS)))] if draw.is_one_in(3) else []
+    height, width = (input_axis(draw, [first], axis, 1) for axis in (0, 1))
+    alone = Chain(
+        input=(1, height, width, 1),
+        dtype=kind.dtype,
+        filter_dtype=kind.filter_dtype,
+        zero_point=zero_point,
+        conv=(first,),
+    )
+
+    def with_channels(inputs: int) -> Chain:
+        return replace(alone, input=(1, height, width, inputs))
+
+    most = most_that(is_supported, with_channels, LONGEST_SUM // prod(first.kernel))
+    inputs = most - draw.one_of(0, draw.number(0, most // 2))
+    for outputs in (draw.number(1, FEW_CHANNELS), 1):
+        convs = (replace(first, out_channels=outputs), *rest)
+        channels = [inputs, *(conv.out_channels for conv in convs)]
+        finished = with_requantisations(draw, kind.dtype, convs, channels, kind.highest_shift)
+        yield replace(with_channels(inputs), conv=finished)
+
+
+def most_that(holds: Callable[[Chain], bool], make: Callable[[int], Chain], largest: int) -> int:
+    """The largest number up to `largest` whose chain holds, where those of smaller ones hold too; 1 if none does."""
+    return bisect_left(range(2, largest + 1), True, key=lambda number: not holds(make(number))) + 1
+
+
+def is_supported(chain: Chain) -> bool:
+    """Whether a chain can be computed at all."""
+    try:
+        check_supported(chain)
+    except Unsupported:
+        return False
+    return True
+
+
+def _conv(draw: Draw, kind: Kind) -> Conv2d:
+    """A kernel, dilated or not, without stride and padding."""
+    [conv] = geometries(draw, 1)
+    return _filters(draw, kind, Conv2d(out_channels=1, kernel=conv.kernel, dilation=conv.dilation))
+
+
+def _filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
+    """The conv with what it sums."""
+    return with_filters(draw, kind.dtype, kind.filter_dtype or kind.dtype, conv)
