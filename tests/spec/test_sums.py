@@ -66,11 +66,20 @@ def _ends_or_between(low: int, high: int) -> st.SearchStrategy[int]:
 
 @dataclass(frozen=True)
 class Reached:
-    """The least and the greatest sum of some tensors, and whether they are all that any can have."""
+    """The least and the greatest sum of some tensors.
+
+    Attributes:
+        least: of the sums.
+        most: of the sums.
+        are_ends: whether no tensors reach further.
+        are_near: whether none reach more than twice as far: where a limit of the filter meets taps that go much further
+            to one side than to the other, the bound takes the best of both sides for all of them.
+    """
 
     least: int
     most: int
     are_ends: bool
+    are_near: bool
 
 
 def reached(chain: Chain) -> Reached:
@@ -84,7 +93,9 @@ def reached(chain: Chain) -> Reached:
         ]
     )
     least, most = min(int(totals.min()), 0), max(int(totals.max()), 0)
-    return Reached(least, most, are_ends=conv.filter_l1 is None)
+    down, up = (abs(end - conv.filter_zero_point) for end in INTEGER_RANGE[chain.dtype_of_filters])
+    ends = conv.filter_l1 is None
+    return Reached(least, most, are_ends=ends, are_near=ends or max(down, up) <= 2 * min(down, up))
 
 
 def _filter(chain: Chain, to: int) -> Array:
@@ -140,8 +151,9 @@ def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain
         assert step.most >= values[name].max(), name
         if ends.are_ends:
             assert (step.least, step.most) == (values[name].min(), values[name].max()), name
-    assert ends.most * 2 >= steps["sum"].most
-    assert ends.least * 2 <= steps["sum"].least
+    if ends.are_near:
+        assert ends.most * 2 >= steps["sum"].most
+        assert ends.least * 2 <= steps["sum"].least
 
 
 @settings(max_examples=300, deadline=None)
