@@ -60,10 +60,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     random, convs = np.random.default_rng(seed), range(len(chain.conv))
     of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
     image = _image(random, chain, fills[0])
-    filters = tuple(_filter(random, chain, index, fill) for index, fill in enumerate(fills[1 : len(chain.conv) + 1]))
-    biases = (
-        _bias(random, chain, index, next(of_biases)) if conv.bias else None for index, conv in enumerate(chain.conv)
-    )
+    filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
+    biases = (_bias(random, chain, index, next(of_biases)) if chain.conv[index].bias else None for index in convs)
     return Tensors(image, filters, tuple(biases))
 
 
