@@ -77,8 +77,10 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     """
     entry, filter, bias = float_entry(graph, node), node.input(1), node.input(2)
     dtype, filter_dtype = (graph.type_of(name).dtype for name in (entry.source, filter))
+    if not filter_dtype:
+        raise Refused(f"the type of its filter {filter} is not known to ONNX's shape inference: it may be sparse")
     if dtype not in FLOATS or dtype != filter_dtype:
-        raise Refused(f"{dtype or 'unknown'} values and a {filter_dtype or 'unknown'} filter; chains have {FLOATS}")
+        raise Refused(f"{dtype} values and {filter_dtype} filters; chains have {' or '.join(FLOATS)} for both")
     image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter)
     check_bias(graph, bias, taps[0])
     fields = geometry(node, image, taps)

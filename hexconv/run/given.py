@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
+from pydantic import ValidationError
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.fills import Fills, fills_text, tensor_names
@@ -22,6 +23,7 @@ from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain
 from hexconv.spec.room import sums_refusal
 from hexconv.spec.weights import with_limits
+from hexconv.spec.wrong import first_complaint
 
 DRAWN = "random"
 """Where tensors come from that no file gives."""
@@ -63,8 +65,7 @@ class Given:
         >>> Given(image=np.zeros(1)).fill(("most", "least", "random")), Given().fill(("most", "most"))
         ('least,random', 'most')
         """
-        drawn = fills[:1] if self.image is None else ()
-        drawn += fills[1:] if self.weights is None else ()
+        drawn = fills[0 if self.image is None else 1 : len(fills) if self.weights is None else 1]
         return fills_text(drawn) if drawn else "given"
 
 
@@ -99,14 +100,17 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     """The chain with the limits that its weights have: what its sums can reach is then known from these.
 
     Raises:
-        InputError: a filter or a bias goes further than its conv states.
+        InputError: a filter or a bias goes further than its conv states, or than int32 does.
         Unsupported: sums and bias together can leave int32.
     """
     if weights is None or not chain.is_integer:
         return chain
     numbers = range(1, len(chain.conv) + 1)
     filters, biases = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{n}") for n in numbers]
-    limited = with_limits(chain, filters, biases)
+    try:
+        limited = with_limits(chain, filters, biases)
+    except ValidationError as error:  # of limits that int32 itself can't hold
+        raise first_complaint(error).within("the weights' own limits") from None
     if refusal := sums_refusal(limited, "plain"):
         raise Unsupported(refusal)
     return limited

@@ -220,6 +220,13 @@ def test_weights_show_that_sums_fit_where_shapes_alone_do_not() -> None:
             bounded(chain, weights)
 
 
+def test_the_least_bias_that_int32_has_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    weights = {"filter1": np.ones((4, 3, 3, 3), np.int8), "bias1": np.full(4, -(2**31), np.int32)}
+    assert exit_code(["run", str(case_of(tmp_path, "int8", **weights))]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "bias_limit: got 2147483648" in line
+
+
 def test_a_filter_that_breaks_what_its_case_states_is_refused() -> None:
     conv = Conv2d(out_channels=1, filter_l1=9)
     chain = Chain(input=(1, 1, 1, 2), dtype="int8", conv=(conv,))
