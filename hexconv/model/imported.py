@@ -1,7 +1,8 @@
 """A model as cases: one per chain, with the manifest that says what became of every conv."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
 from hexconv.model.units import convs_inside, convs_of
 from hexconv.spec import Case, Plan
+from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
 FLOAT_BIAS = "float biases of integer convs are rounded to whole units of their sums"
@@ -56,6 +58,13 @@ class Imported:
             if folded.bias is not None:
                 arrays[f"bias{number}"] = folded.bias
         return arrays
+
+
+def limited(case: Case, weights: Mapping[str, Array]) -> Case:
+    """A case whose convs state how far the sums and the biases of its weights go (`hexconv.spec.weights`)."""
+    numbers = range(1, len(case.chain.conv) + 1)
+    filters, biases = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{n}") for n in numbers]
+    return replace(case, chain=with_limits(case.chain, filters, biases))
 
 
 def import_model(path: Path, shapes: Shapes | None = None) -> Imported:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from hexconv.errors import InputError
-from hexconv.model.imported import Imported
+from hexconv.model.imported import Imported, limited
 from hexconv.model.manifest import MANIFEST, Manifest
 
 
@@ -21,7 +21,7 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     Args:
         imported: what to write.
         folder: where.
-        weights: whether to write `CASE.npz` too.
+        weights: whether to write `CASE.npz` too; integer cases then state how far the sums of these weights go.
 
     Raises:
         InputError: the folder can't be written to, or weights can't be read.
@@ -32,7 +32,9 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
     try:
         with _made_aside(folder) as made:
             for name, index in arrays.items():
-                np.savez(made / name, allow_pickle=False, **imported.weights(index))
+                case, folded = imported.cases[index], imported.weights(index)
+                np.savez(made / name, allow_pickle=False, **folded)
+                texts[f"{case.name}.toml"] = limited(case, folded).to_toml()
             for name, text in texts.items():
                 (made / name).write_text(text, encoding="utf-8")
             folder.mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ Fill = Literal["random", "least", "most", "alternating", "one_hot"]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 Fills = tuple[Fill, ...]
 """One a tensor."""
+AT_RANDOM: Fill = "random"
 
 CORNERS: tuple[tuple[Fill, Fill], ...] = (("most", "most"), ("least", "least"), ("most", "least"), ("least", "most"))
 """Of input and filters: where products are largest and smallest, whatever the zero points are."""
@@ -46,7 +47,8 @@ def fills_of(chain: Chain, text: str) -> Fills:
     for word in words:
         if word not in known:
             raise InputError("--fill", word, f"{', '.join(FILLS)}, or one of these for each of {','.join(names)}")
-    return tuple(known[word] for word in words) * (len(names) if len(words) == 1 else 1)
+    each = words * len(names) if len(words) == 1 else words
+    return tuple(known[word] for word in each)
 
 
 def fills_text(fills: Fills) -> str:
@@ -68,7 +70,7 @@ def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
     """
     names = tensor_names(chain)
     if number == 0:
-        return ("random",) * len(names)
+        return tuple(AT_RANDOM for _ in names)
     if number <= len(CORNERS):
         return _corner(chain, *CORNERS[number - 1])
     random = np.random.default_rng([seed, number])
@@ -78,8 +80,9 @@ def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
 def _corner(chain: Chain, source: Fill, filters: Fill) -> Fills:
     """Input and filters at one end each; every bias pushes its sums on the way that their products go."""
     biases: list[Fill] = []
-    values = source
+    values: Fill = source
     for conv in chain.conv:
         values = "most" if values == filters else "least"  # products of like signs are large, and sums saturate
-        biases += [values] if conv.bias else []
-    return (source, *[filters] * len(chain.conv), *biases)
+        if conv.bias:
+            biases.append(values)
+    return (source, *(filters for _ in chain.conv), *biases)

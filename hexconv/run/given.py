@@ -16,12 +16,13 @@ import numpy as np
 from numpy.lib import format as npy
 from pydantic import ValidationError
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.run.fills import Fills, fills_text, tensor_names
 from hexconv.run.runner import Array
 from hexconv.run.tensors import Tensors
-from hexconv.spec import Chain, Conv2d
-from hexconv.spec.weights import check_weights, with_limits
+from hexconv.spec import Chain
+from hexconv.spec.room import sums_refusal
+from hexconv.spec.weights import with_limits
 from hexconv.spec.wrong import first_complaint
 
 DRAWN = "random"
@@ -96,33 +97,23 @@ def weights_beside(case: Path) -> Path | None:
 
 
 def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
-    """The chain with the limits that its weights have, so that its sums are bounded from these (`hexconv.spec.sums`).
-
-    What int32 can't hold with these limits is refused kernel by kernel, as where a case states them.
+    """The chain with the limits that its weights have: what its sums can reach is then known from these.
 
     Raises:
-        InputError: a filter or a bias is beyond what its conv states, or beyond int32.
+        InputError: a filter or a bias goes further than its conv states, or than int32 does.
+        Unsupported: sums and bias together can leave int32.
     """
-    if weights is None:
+    if weights is None or not chain.is_integer:
         return chain
     numbers = range(1, len(chain.conv) + 1)
-    arrays = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{number}") for number in numbers]
+    filters, biases = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{n}") for n in numbers]
     try:
-        found = with_limits(chain, *arrays)
-    except ValidationError as error:  # a limit that int32 itself hasn't
+        limited = with_limits(chain, filters, biases)
+    except ValidationError as error:  # of limits that int32 itself can't hold
         raise first_complaint(error).within("the weights' own limits") from None
-    stated = [_stated_or_found(*convs) for convs in zip(chain.conv, found.conv, strict=True)]
-    check_weights(replace(chain, conv=tuple(stated)), *arrays)
-    return found
-
-
-def _stated_or_found(conv: Conv2d, found: Conv2d) -> Conv2d:
-    """A conv with the limits that it states; where it states none, with those of its weights."""
-    return replace(
-        conv,
-        filter_l1=found.filter_l1 if conv.filter_l1 is None else conv.filter_l1,
-        bias_limit=found.bias_limit if conv.bias_limit is None else conv.bias_limit,
-    )
+    if refusal := sums_refusal(limited, "plain"):
+        raise Unsupported(refusal)
+    return limited
 
 
 def read_arrays(path: Path, chain: Chain, names: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Array]:

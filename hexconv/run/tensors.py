@@ -61,10 +61,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     random, convs = np.random.default_rng(seed), range(len(chain.conv))
     of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
     image = _image(random, chain, fills[0])
-    filters = tuple(_filter(random, chain, index, fill) for index, fill in enumerate(of_filters))
-    biases = (
-        _bias(random, chain, index, next(of_biases)) if conv.bias else None for index, conv in enumerate(chain.conv)
-    )
+    filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
+    biases = (_bias(random, chain, index, next(of_biases)) if chain.conv[index].bias else None for index in convs)
     return Tensors(image, filters, tuple(biases))
 
 
@@ -147,12 +145,12 @@ def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> 
         return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.accumulator_dtype)[0]
     limit = bias_limit(chain, index)
     if fill == "random":
-        return _integer_bias(random, limit, chain.conv[index].out_channels)
+        return _of_every_size(random, limit, shape[1])
     return _filled(random, fill, shape, -limit, limit, 0, "int32")[0]
 
 
-def _integer_bias(random: np.random.Generator, limit: int, channels: int) -> Array:
-    """Values of every size up to a limit, of either sign: some beside which the sums matter, some beside which not."""
+def _of_every_size(random: np.random.Generator, limit: int, channels: int) -> Array:
+    """Biases of either sign up to a limit: some beside which the sums matter, and some beside which they don't."""
     sizes = np.floor((limit + 1.0) ** random.uniform(0, 1, channels))
     return (random.choice((-1, 1), channels) * np.minimum(sizes, limit)).astype(np.int32)
 

@@ -67,7 +67,7 @@ class Conv2d:
     activation: Activation = "none"
     filter_zero_point: ZeroPoint = 0
     filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    bias_limit: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None
     requantize: Requantize | None = None
 
     @property

@@ -8,6 +8,7 @@ from pydantic.dataclasses import dataclass
 from hexconv.spec.fields import STRICT
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Rounding = Literal["away", "up"]
 ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
 
 
@@ -29,4 +30,4 @@ class Requantize:
     multiplier: Annotated[int, Field(ge=1, le=2**31 - 1)]
     shift: Annotated[int, Field(ge=-31, le=30)] = 0
     zero_point: ZeroPoint = 0
-    rounding: Literal["away", "up"] = "away"
+    rounding: Rounding = "away"

@@ -24,7 +24,7 @@ def bias_limit(chain: Chain, index: int) -> int:
     """The largest value, signs dropped, that the bias of a conv may have: what it states, or else what int32 leaves.
 
     Where nothing is stated, that is what is left beside sums and constants, with each kernel that leaves at least
-    `LEAST_BIAS_LIMIT`. 0 where there is no bias.
+    `LEAST_BIAS_LIMIT`. 0 where there is no bias, or no room for one.
     """
     conv = chain.conv[index]
     if not conv.bias:
@@ -32,7 +32,7 @@ def bias_limit(chain: Chain, index: int) -> int:
     if conv.bias_limit is not None:
         return conv.bias_limit
     room = [_largest(lambda bias, kernel=kernel: _fits(chain, index, kernel, bias)) for kernel in _kernels(conv)]
-    return min([left for left in room if left >= LEAST_BIAS_LIMIT], default=max(room))
+    return min([left for left in room if left >= LEAST_BIAS_LIMIT], default=max(0, *room))
 
 
 @lru_cache(REMEMBERED)

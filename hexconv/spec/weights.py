@@ -33,17 +33,17 @@ def with_limits(chain: Chain, filters: Sequence[Array], biases: Sequence[Array |
         chain: the convs.
         filters: OIHW, one a conv.
         biases: [K], or None, one a conv.
+
+    Raises:
+        InputError: a filter or a bias goes further than its conv states.
     """
     if not chain.is_integer:
         return chain
-    convs = [
-        replace(
-            conv,
-            filter_l1=max(largest_l1(conv, filter), 1),
-            bias_limit=None if bias is None else largest_bias(bias),
-        )
-        for conv, filter, bias in zip(chain.conv, filters, biases, strict=True)
-    ]
+    convs = []
+    for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+        _check(index, conv, filter, bias, conv.bias_limit)
+        limit = None if bias is None else largest_bias(bias)
+        convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit))
     return replace(chain, conv=tuple(convs))
 
 
@@ -53,13 +53,16 @@ def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array
     Raises:
         InputError: a filter above its conv's `filter_l1`, or a bias above its `bias_limit`.
     """
-    if not chain.is_integer:
-        return
-    for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
-        if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
-            allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
-            raise InputError(f"filter{index + 1}", f"an output channel that sums to {sums}", allowed)
-        if bias is not None and (value := largest_bias(bias)) > (limit := bias_limit(chain, index)):
-            stated = "which it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
-            allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {stated}"
-            raise InputError(f"bias{index + 1}", f"a value of {value}, its sign dropped", allowed)
+    if chain.is_integer:
+        for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
+            _check(index, conv, filter, bias, bias_limit(chain, index))
+
+
+def _check(index: int, conv: Conv2d, filter: Array, bias: Array | None, limit: int | None) -> None:
+    if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
+        allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
+        raise InputError(f"filter{index + 1}", f"an output channel that sums to {sums}", allowed)
+    if bias is not None and limit is not None and (value := largest_bias(bias)) > limit:
+        reason = "as it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
+        allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {reason}"
+        raise InputError(f"bias{index + 1}", f"a value of {value}, its sign dropped", allowed)

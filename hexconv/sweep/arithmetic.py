@@ -6,10 +6,13 @@ from math import log2, prod, sqrt
 
 from hexconv.spec import Conv2d, Requantize
 from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
+from hexconv.spec.requantize import Rounding
 from hexconv.sweep.draw import Draw
+from hexconv.sweep.scope import Kind
 
 LARGEST_L1 = 2**16 - 1
 """Of a filter over int16: 32768 times as much, and a bias, fit an int32."""
+INT32 = 2**31
 
 
 def drawn_filter_dtype(draw: Draw, dtype: Dtype) -> Dtype | None:
@@ -23,43 +26,42 @@ def drawn_zero_point(draw: Draw, dtype: Dtype) -> int:
     return draw.around(least, most) if most else 0
 
 
-def with_filters(draw: Draw, dtype: Dtype, filter_dtype: Dtype, conv: Conv2d) -> Conv2d:
+def with_filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
     """What a conv sums: a bias or none, the filter's zero point and its limit; for floats the activation.
 
     Args:
         draw: where to draw from.
-        dtype: of the chain.
-        filter_dtype: of its filters.
+        kind: of the chain.
         conv: geometry and output channels.
     """
     conv = replace(conv, bias=draw.one_of(False, True))
-    if dtype not in INTEGER_RANGE:
+    if kind.dtype not in INTEGER_RANGE:
         return replace(conv, activation=draw.one_of("none", "relu", "relu6"))
-    return replace(
-        conv, filter_zero_point=drawn_zero_point(draw, filter_dtype), filter_l1=_drawn_filter_l1(draw, dtype)
-    )
+    zero_point = drawn_zero_point(draw, kind.filter_dtype or kind.dtype)
+    return replace(conv, filter_zero_point=zero_point, filter_l1=_drawn_filter_l1(draw, kind.dtype))
 
 
 def with_requantisations(
-    draw: Draw, dtype: Dtype, convs: Sequence[Conv2d], channels: Sequence[int], highest_shift: int
+    draw: Draw, kind: Kind, convs: Sequence[Conv2d], channels: Sequence[int], are_long: bool = False
 ) -> tuple[Conv2d, ...]:
     """The convs of a chain with what follows their sums: nothing for floats, and perhaps for the last one.
 
     Args:
         draw: where to draw from.
-        dtype: of the chain.
+        kind: of the chain.
         convs: as `with_filters` leaves them.
         channels: of the input and of every output.
-        highest_shift: of all requantisations.
+        are_long: whether sums come near the ends of an int32, so that what comes of these matters.
     """
-    if dtype not in INTEGER_RANGE:
+    if kind.dtype not in INTEGER_RANGE:
         return tuple(convs)
-    kept = len(convs) - draw.one_of(0, 1)
+    leaves_sums = draw.is_one_in(4 if are_long else 2)
     fan_ins = [inputs // conv.groups * prod(conv.kernel) for conv, inputs in zip(convs, channels, strict=False)]
-    return tuple(
-        replace(conv, requantize=_drawn_requantize(draw, dtype, fan_in, highest_shift)) if index < kept else conv
-        for index, (conv, fan_in) in enumerate(zip(convs, fan_ins, strict=True))
-    )
+    finished = [
+        replace(conv, requantize=_drawn_requantize(draw, kind, fan_in, are_long))
+        for conv, fan_in in zip(convs, fan_ins, strict=True)
+    ]
+    return (*finished[:-1], replace(finished[-1], requantize=None) if leaves_sums else finished[-1])
 
 
 def _drawn_filter_l1(draw: Draw, dtype: Dtype) -> int | None:
@@ -69,23 +71,30 @@ def _drawn_filter_l1(draw: Draw, dtype: Dtype) -> int | None:
     return LARGEST_L1 if draw.is_one_in(2) else draw.number(1, LARGEST_L1)
 
 
-def _drawn_requantize(draw: Draw, dtype: Dtype, fan_in: int, highest_shift: int) -> Requantize:
+def _drawn_requantize(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> Requantize:
     """Mostly a scale that spreads the sums over the range of the dtype; sometimes any, the ends among them."""
-    multiplier, shift = draw.around(1, 2**31 - 1, 2**30), draw.around(-31, highest_shift)
-    if not draw.is_one_in(8):
-        multiplier, shift = _spreading(draw, dtype, fan_in, highest_shift)
-    zero_point, rounding = drawn_zero_point(draw, dtype), draw.one_of("up", "away")
-    return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
+    if draw.is_one_in(8):
+        multiplier, shift = draw.around(1, 2**31 - 1, 2**30), draw.around(-31, kind.highest_shift)
+    else:
+        multiplier, shift = _spreading(draw, kind, fan_in, is_long)
+    zero_point = drawn_zero_point(draw, kind.dtype)
+    roundings: tuple[Rounding, ...] = ("up", "up", "up", "away") if kind.kernel == "hvx" else ("up", "away")
+    return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=draw.one_of(*roundings))
 
 
-def _spreading(draw: Draw, dtype: Dtype, fan_in: int, highest_shift: int) -> tuple[int, int]:
-    """Multiplier and shift that leave something of typical sums, or of the largest; powers of two in one of two."""
-    typical_sum, largest_sum, output = 2**13 * sqrt(fan_in), 2**15 * fan_in, 2**6
-    if dtype == "int16":
-        typical_sum, largest_sum, output = 2**26, 2**31, 2**13
-    total = draw.one_of(typical_sum, largest_sum)
-    shift = max(-31, min(round(log2(output / total)) + draw.number(0, 5), highest_shift))
-    if draw.is_one_in(2):
+def _spreading(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> tuple[int, int]:
+    """Multiplier and shift that bring sums to the range of the dtype, or beyond it; two of three are powers of two.
+
+    Typical sums of random tensors go to a part of the range, the largest sums to all of it.
+    """
+    is_wide = kind.dtype == "int16"
+    if is_long or draw.is_one_in(3):
+        largest_sum = INT32 if is_wide else min(2**15 * fan_in, INT32)
+        bits, more = log2(largest_sum) - (16 if is_wide else 8), draw.number(0, 4)
+    else:
+        bits, more = 13 if is_wide else 7 + log2(sqrt(fan_in)), draw.number(0, 2)
+    shift = max(-31, min(round(-bits) + more, kind.highest_shift))
+    if draw.is_one_in(3):
         return draw.number(2**30, 2**31 - 1), shift
-    moved = draw.number(0, max(-shift, 0))
-    return 2 ** max(30 - moved, 0), shift + moved
+    moved = draw.number(0, min(30, max(-shift, 0)))
+    return 2 ** (30 - moved), shift + moved

@@ -34,14 +34,14 @@ class Draw(ABC):
         return self.number(least, min(2 * least - 1, most))
 
     def around(self, least: int, most: int, middle: int = 0) -> int:
-        """`middle`; or one of the ends, or next to an end or to the middle; or anything between the ends."""
-        style = self.number(0, 2)
+        """In one of four `middle`, or anything; in the others an end, or what is next to an end or to the middle."""
+        style = self.number(0, 3)
         if style == 0:
             return middle
         if style == 1:
-            marks = (least, least + 1, most - 1, most, middle - 1, middle + 1)
-            return min(max(self.one_of(*marks), least), most)
-        return self.number(least, most)
+            return self.number(least, most)
+        marks = (least, least, most, most, least + 1, most - 1, middle - 1, middle + 1)
+        return min(max(self.one_of(*marks), least), most)
 
 
 class Seeded(Draw):

@@ -9,8 +9,8 @@ from hexconv.sweep.draw import Draw
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
 LONGEST_STRIDE = 20
 """Of one conv of a chain: more than two blocks of rows, so that whole stripes are stepped over."""
-FARTHEST_PADDING = 26
-"""On one side: more than three blocks of rows, so that whole stripes see nothing but padding."""
+FARTHEST_PADDING = 34
+"""On one side: more than four blocks of rows, so that whole stripes see nothing but padding."""
 
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
@@ -26,35 +26,32 @@ def _geometry(draw: Draw, longest_stride: int) -> Conv2d:
         (draw.number(1, largest), draw.number(1, largest))
         for largest in (largest_kernel, longest_stride, LARGEST_DILATION)
     )
+    if draw.is_one_in(6):
+        # With strides of one, stripes and padding meet in all ways before the padding ends.
+        dense = Conv2d(out_channels=1, kernel=kernel, stride=draw.one_of((1, 1), stride), dilation=dilation)
+        return replace(dense, padding=_far(draw))
     conv = Conv2d(out_channels=1, kernel=kernel, stride=stride, dilation=dilation)
-    return replace(conv, padding=_padding(draw, conv))
+    return replace(conv, padding=_near(draw, conv))
 
 
-def _padding(draw: Draw, conv: Conv2d) -> Padding:
-    """None; as many outputs as inputs where the stride is 1; up to once, or twice, what one output reads; or far."""
+def _near(draw: Draw, conv: Conv2d) -> Padding:
+    """None; as many outputs as inputs where the stride is 1; or up to once, or twice, what one output reads."""
     rows, columns = conv.reach
-    style = draw.number(0, 7)
+    style = draw.number(0, 6)
     if style < 2:
         return Padding()
     if style < 4:
         return Padding(top=(rows - 1) // 2, left=(columns - 1) // 2, bottom=rows // 2, right=columns // 2)
-    if style < 6:
-        return _sides(draw, rows, columns)
-    if style < 7:
-        return _sides(draw, 2 * rows, 2 * columns)
-    return _far(draw)
-
-
-def _sides(draw: Draw, rows: int, columns: int) -> Padding:
-    """Up to so many rows and columns, each side for itself."""
-    top, left, bottom, right = (draw.number(0, most) for most in (rows, columns, rows, columns))
+    times = 1 if style < 6 else 2
+    top, left, bottom, right = (draw.number(0, times * most) for most in (rows, columns, rows, columns))
     return Padding(top=top, left=left, bottom=bottom, right=right)
 
 
 def _far(draw: Draw) -> Padding:
     """Far beyond the image on one side, and perhaps on the opposite one."""
     far, opposite = draw.number(1, FARTHEST_PADDING), draw.number(0, FARTHEST_PADDING) if draw.is_one_in(3) else 0
-    side, other = draw.one_of(("top", "bottom"), ("bottom", "top"), ("left", "right"), ("right", "left"))
+    sides = (("top", "bottom"), ("top", "bottom"), ("bottom", "top"), ("left", "right"), ("right", "left"))
+    side, other = draw.one_of(*sides)
     return Padding(**{side: far, other: opposite})
 
 

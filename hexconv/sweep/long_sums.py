@@ -24,7 +24,7 @@ def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
     The second chain has one output channel there.
     """
     first, zero_point = _conv(draw, kind), drawn_zero_point(draw, kind.dtype)
-    rest = [_filters(draw, kind, Conv2d(out_channels=draw.number(1, FEW_CHANNELS)))] if draw.is_one_in(3) else []
+    rest = [with_filters(draw, kind, Conv2d(out_channels=draw.number(1, FEW_CHANNELS)))] if draw.is_one_in(3) else []
     height, width = (input_axis(draw, [first], axis, 1) for axis in (0, 1))
     alone = Chain(
         input=(1, height, width, 1),
@@ -38,11 +38,11 @@ def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
         return replace(alone, input=(1, height, width, inputs))
 
     most = most_that(is_supported, with_channels, LONGEST_SUM // prod(first.kernel))
-    inputs = most - draw.one_of(0, draw.number(0, most // 2))
+    inputs = most - draw.one_of(0, 0, draw.number(0, most // 2))
     for outputs in (draw.number(1, FEW_CHANNELS), 1):
         convs = (replace(first, out_channels=outputs), *rest)
         channels = [inputs, *(conv.out_channels for conv in convs)]
-        finished = with_requantisations(draw, kind.dtype, convs, channels, kind.highest_shift)
+        finished = with_requantisations(draw, kind, convs, channels, are_long=True)
         yield replace(with_channels(inputs), conv=finished)
 
 
@@ -61,11 +61,7 @@ def is_supported(chain: Chain) -> bool:
 
 
 def _conv(draw: Draw, kind: Kind) -> Conv2d:
-    """A kernel, dilated or not, without stride and padding."""
-    [conv] = geometries(draw, 1)
-    return _filters(draw, kind, Conv2d(out_channels=1, kernel=conv.kernel, dilation=conv.dilation))
-
-
-def _filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
-    """The conv with what it sums."""
-    return with_filters(draw, kind.dtype, kind.filter_dtype or kind.dtype, conv)
+    """A kernel, dilated or not, without stride and padding; its filter is limited only where no sum fits else."""
+    [geometry] = geometries(draw, 1)
+    conv = with_filters(draw, kind, Conv2d(out_channels=1, kernel=geometry.kernel, dilation=geometry.dilation))
+    return conv if kind.dtype == "int16" else replace(conv, filter_l1=None)

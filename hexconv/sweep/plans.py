@@ -7,7 +7,7 @@ from hexconv.sweep.scope import Scope
 
 MOST_BANDS = 4
 SETS: tuple[Simd, ...] = ("avx2", "avx512", "auto")  # tiles for either run on any machine
-ARCHS = ("v65", "v66", "v67", "v68", "v69", "v73", "v75")
+ARCHS = ("v65", "v66", "v68", "v69", "v73", "v75")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),

@@ -5,7 +5,7 @@ input on, most chains of large kernels would not fit it, and what is left would 
 drawn from ever smaller ranges until a case is within the scope's multiply-adds and elements; kernels, strides and
 dtypes stay as drawn.
 
-One case in twelve has long sums instead: as many products, or nearly, as are accepted, for a few outputs.
+One case in six of integers has long sums instead: as many products, or nearly, as are accepted, for a few outputs.
 
 Case i of seed S is the same in every sweep that has it: each case has a generator of its own.
 """
@@ -15,6 +15,7 @@ from dataclasses import replace
 from math import prod
 
 from hexconv.spec import Case, Chain, Conv2d
+from hexconv.spec.chain import INTEGER_RANGE, Dtype
 from hexconv.spec.plan import Kernel
 from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw, Seeded
@@ -27,6 +28,8 @@ from hexconv.sweep.work import executed_macs
 LARGEST_MULTIPLIER = 2
 """Outputs of a depthwise conv, per input."""
 ROW_BLOCK, CHANNEL_BLOCK = 8, 32
+SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
+OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
 
@@ -45,7 +48,8 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
         name: of the case.
     """
     kind = _kind(draw, scope)
-    chains = long_sums(draw, kind) if draw.is_one_in(12) else _ever_smaller(draw, kind, scope)
+    is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
+    chains = long_sums(draw, kind) if is_long else _ever_smaller(draw, kind, scope)
     for smaller in chains:
         case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
         if _is_within(case, scope):
@@ -60,10 +64,9 @@ def _is_within(case: Case, scope: Scope) -> bool:
 
 def _kind(draw: Draw, scope: Scope) -> Kind:
     """A dtype, and a kernel that serves chains of it: for one of three integer chains hvx."""
-    dtype = draw.one_of(*scope.dtypes)
-    wanted: dict[str, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
-    kernels = [kernel for kernel in wanted.get(dtype, ("plain", "plain", "hvx")) if kernel in scope.kernels]
-    kernel = draw.one_of(*kernels) if kernels else "plain"
+    dtype: Dtype = draw.one_of(*scope.dtypes)
+    serving = SERVES.get(dtype, OF_INTEGERS)
+    kernel = draw.one_of(*([kernel for kernel in serving if kernel in scope.kernels] or OF_INTEGERS[:1]))
     return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(12))
 
 
@@ -87,13 +90,13 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
     # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
     most = 1 if draw.is_one_in(8) else max(1, round(scope.output * scale))
     height, width = (input_axis(draw, convs, axis, _size(draw, most, ROW_BLOCK)) for axis in (0, 1))
-    convs = [with_filters(draw, kind.dtype, kind.filter_dtype or kind.dtype, conv) for conv in convs]
+    convs = [with_filters(draw, kind, conv) for conv in convs]
     return Chain(
         input=(draw.number(1, scope.batch), height, width, channels[0]),
         dtype=kind.dtype,
         filter_dtype=kind.filter_dtype,
         zero_point=drawn_zero_point(draw, kind.dtype),
-        conv=with_requantisations(draw, kind.dtype, convs, channels, kind.highest_shift),
+        conv=with_requantisations(draw, kind, convs, channels),
     )
 
 

@@ -1,6 +1,7 @@
 """Convs whose sums, biases and constants fill int32, on tensors at the ends of their range, exact on the simulator."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ FAR = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
 SCALED = Requantize(multiplier=0x7FFFFFFF, shift=-15, zero_point=3)
 
 
-def dense(dtype: str, channels: int, zero_point: int = 0, **fields: object) -> Chain:
+def dense(dtype: str, channels: int, zero_point: int = 0, **fields: Any) -> Chain:
     conv = Conv2d(out_channels=8, **fields)
     return Chain(input=(1, 1, 1, channels), dtype=dtype, zero_point=zero_point, conv=(conv,))
 

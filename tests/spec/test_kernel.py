@@ -11,6 +11,7 @@ SCHEDULES = Path(__file__).parents[2] / "schedules"
 
 def case(dtype: str, plan: str = "", shift: int = -4, target: Target | None = None) -> Case:
     requantize = f"requantize = {{ multiplier = 1048576, shift = {shift} }}" if "int" in dtype else ""
+    requantize += "\nfilter_l1 = 65535" if dtype == "int16" else ""
     text = f'[chain]\ninput = [1, 8, 8, 4]\ndtype = "{dtype}"\n[[chain.conv]]\nout_channels = 4\n{requantize}\n{plan}'
     return Case.parse(text, "case", target=target)
 

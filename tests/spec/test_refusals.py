@@ -40,6 +40,7 @@ REFUSED = {
         "int16",
         "int8 or uint8 in a uint8 chain",
     ),
+    "float-bias-limit": (CHAIN + CONV + "bias_limit = 9\n", "chain.conv[0].bias_limit", "float32", "for integers"),
     "float-filter-l1": (CHAIN + CONV + "filter_l1 = 9\n", "chain.conv[0].filter_l1", "float32", "for integers"),
     "int16-zero-point": (CHAIN + 'dtype = "int16"\nzero_point = 1\n' + CONV, "chain.zero_point", "1", "0 to 0 in"),
     "filter-dtype": (CHAIN + 'filter_dtype = "int4"\n' + CONV, "chain.filter_dtype", "'int4'", "did you mean int8?"),
