@@ -224,7 +224,7 @@ def test_the_least_bias_that_int32_has_is_one_line(tmp_path: Path, capsys: Captu
     weights = {"filter1": np.ones((4, 3, 3, 3), np.int8), "bias1": np.full(4, -(2**31), np.int32)}
     assert exit_code(["run", str(case_of(tmp_path, "int8", **weights))]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "bias_limit: got 2147483648" in line
+    assert "int32 holds 2147483647, 3457 less" in line
 
 
 def test_a_filter_that_breaks_what_its_case_states_is_refused() -> None:
