@@ -5,19 +5,14 @@ of its sums) for its first conv, and so on; `input` (NHWC, the chain's dtype). `
 files, and so does `hexconv run --save`, whose `output` is not read.
 """
 
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from stat import S_ISREG
-from typing import IO, Any
 
-import numpy as np
-from numpy.lib import format as npy
 from pydantic import ValidationError
 
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.run.fills import Fills, fills_text, tensor_names
+from hexconv.run.npz import Form, read_arrays
 from hexconv.run.runner import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain
@@ -27,11 +22,8 @@ from hexconv.spec.wrong import first_complaint
 
 DRAWN = "random"
 """Where tensors come from that no file gives."""
-ENDING = ".npy"
-ALSO_IN_A_FILE = ("input", "output")
-"""What a file of weights may have besides: a run that was kept has all of it."""
-HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+ALSO_IN_A_FILE = ("output",)
+"""What a file may have besides the tensors that go in: a run that was kept has it."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +73,23 @@ def given(chain: Chain, weights: Path | None, image: Path | None) -> Given:
         InputError: a file can't be read, has an array of another shape or dtype, lacks one, has one that the chain
             doesn't, or has values that are no finite numbers.
     """
-    names = tensor_names(chain)
+    forms = _forms(chain)
+    known = (*forms, *ALSO_IN_A_FILE)
+    of_weights = {name: form for name, form in forms.items() if name != "input"}
     return Given(
-        None if weights is None else read_arrays(weights, chain, names[1:], (*names, *ALSO_IN_A_FILE)),
-        None if image is None else read_arrays(image, chain, ("input",), (*names, *ALSO_IN_A_FILE))["input"],
+        None if weights is None else read_arrays(weights, of_weights, known),
+        None if image is None else read_arrays(image, {"input": forms["input"]}, known)["input"],
         DRAWN if weights is None else str(weights),
         DRAWN if image is None else str(image),
     )
+
+
+def _forms(chain: Chain) -> dict[str, Form]:
+    """Shape and dtype of every tensor that a run takes in, by name."""
+    names = tensor_names(chain)
+    filters = [(tuple(shape), chain.dtype_of_filters) for shape in chain.filter_shapes]
+    biases = [((conv.out_channels,), chain.accumulator_dtype) for conv in chain.conv if conv.bias]
+    return dict(zip(names, [(tuple(chain.input), chain.dtype), *filters, *biases], strict=True))
 
 
 def weights_beside(case: Path) -> Path | None:
@@ -114,76 +116,3 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     if refusal := sums_refusal(limited, "plain"):
         raise Unsupported(refusal)
     return limited
-
-
-def read_arrays(path: Path, chain: Chain, names: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Array]:
-    """Arrays of an `.npz` file; nothing of one is read before its shape and dtype are seen to be right.
-
-    Args:
-        path: of the file.
-        chain: that they are for.
-        names: of the arrays to read.
-        known: all names that the file may have.
-
-    Raises:
-        InputError: as in `given`.
-    """
-    wanted = f"an .npz file with {', '.join(names)}, as numpy.savez writes it"
-    try:
-        if not S_ISREG(path.stat().st_mode):
-            raise InputError(str(path), "no regular file", wanted)
-        with zipfile.ZipFile(path) as file:
-            there = {entry.removesuffix(ENDING): entry for entry in file.namelist()}
-            _check_names(path, there, names, known)
-            return {name: _read(path, name, file, there[name], chain) for name in names}
-    except UNREADABLE as error:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
-        raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
-
-
-def _check_names(path: Path, there: dict[str, str], names: tuple[str, ...], known: tuple[str, ...]) -> None:
-    """All that is wanted is there, and nothing that the chain has no use for."""
-    for name in names:
-        if name not in there:
-            raise InputError(str(path), f"no {name}", f"the arrays {', '.join(names)}")
-    for name in there:
-        if name not in known:
-            raise InputError(str(path), f"an array {name}", f"{', '.join(dict.fromkeys(known))}, which the chain has")
-
-
-def _read(path: Path, name: str, file: zipfile.ZipFile, entry: str, chain: Chain) -> Array:
-    """One array; what its header says is checked before any of it is allocated."""
-    shape, dtype = _form(chain, name)
-    with file.open(entry) as stream:
-        given_shape, given_dtype = _header(stream)
-    if given_dtype.hasobject:
-        raise InputError(f"{path}: {name}", "pickled Python objects", f"numbers of {dtype}: objects are never loaded")
-    if given_dtype != np.dtype(dtype):
-        raise InputError(f"{path}: {name}", given_dtype.name, f"{dtype}, the dtype that the chain has it in")
-    if given_shape != shape:
-        raise InputError(f"{path}: {name}", f"the shape {list(given_shape)}", f"{list(shape)}, the chain's")
-    with file.open(entry) as stream:
-        array = np.ascontiguousarray(npy.read_array(stream, allow_pickle=False))
-    lost = 0 if chain.is_integer else int(np.sum(~np.isfinite(array)))
-    if lost:
-        raise InputError(f"{path}: {name}", f"{lost} values that are no finite numbers", "finite numbers")
-    return array
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array in a file."""
-    version = npy.read_magic(stream)
-    if version not in HEADERS:
-        raise ValueError(f"an array in version {version} of numpy's format")
-    shape, _, dtype = HEADERS[version](stream)
-    return shape, dtype
-
-
-def _form(chain: Chain, name: str) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype of a tensor of a chain."""
-    if name == "input":
-        return tuple(chain.input), chain.dtype
-    index = int(name.removeprefix("filter").removeprefix("bias")) - 1
-    if name.startswith("filter"):
-        return tuple(chain.filter_shapes[index]), chain.dtype_of_filters
-    return (chain.conv[index].out_channels,), chain.accumulator_dtype

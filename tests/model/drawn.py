@@ -11,18 +11,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, defs, helper
+from onnx import TensorProto, defs
 
-from tests.model.builder import Builder
+from tests.model.operands import EIGHT_BITS, FLOAT_TYPES, Array, Operands
 
 OLDEST, NEWEST = 7, defs.onnx_opset_version()
 MOST_STEPS = 7
 MOST_CHANNELS = 4
-FLOAT_TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "float64": TensorProto.DOUBLE}
-EIGHT_BITS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 INPUT_SCALE, FILTER_SCALE = 0.02, 0.03
 
-Array = np.ndarray
 Pair = tuple[int, int]
 
 
@@ -49,7 +46,7 @@ def draw_model(seed: int, index: int) -> Drawn:
     return _Draw(np.random.default_rng([seed, index])).drawn()
 
 
-class _Draw(Builder):
+class _Draw(Operands):
     def __init__(self, random: np.random.Generator) -> None:
         opset = int(random.integers(OLDEST, NEWEST, endpoint=True))
         self.random = random
@@ -73,29 +70,8 @@ class _Draw(Builder):
         made = {name for node in self.nodes for name in node.output}
         return Drawn(self.model(*[name for name in leaves if name in made] or [self.pool[-1].name]), self.feed)
 
-    # What is drawn.
-
-    def of(self, *choices: Any) -> Any:
-        return choices[int(self.random.integers(len(choices)))]
-
-    def upto(self, most: int) -> int:
-        return int(self.random.integers(1, most, endpoint=True))
-
-    def chance(self, share: float) -> bool:
-        return bool(self.random.random() < share)
-
     def size(self) -> Pair:
         return (1, 1) if self.chance(0.15) else (self.upto(6), self.upto(6))
-
-    def zero_of(self, dtype: str) -> int:
-        bits = np.iinfo(dtype)
-        return self.of(0, 0, bits.min, bits.max, int(self.random.integers(bits.min, bits.max, endpoint=True)))
-
-    def values(self, shape: Sequence[int], dtype: str) -> Array:
-        if dtype in EIGHT_BITS:
-            bits = np.iinfo(dtype)
-            return self.random.integers(bits.min, bits.max, shape, dtype, endpoint=True)
-        return np.asarray(self.random.uniform(-1, 1, shape), dtype)
 
     def source(self) -> Tensor:
         """What the next node reads: mostly the last tensor, also an older one, or a constant."""
@@ -113,55 +89,6 @@ class _Draw(Builder):
 
     def integer_steps(self) -> list[Callable[[Tensor], Tensor]]:
         return [self.qlinear_conv, self.qdq_conv, self.qdq_conv, self.dequantise, self.conv_integer]
-
-    # Operands: constants in all forms, now and then none.
-
-    def operand(self, values: Any, dtype: str | None = None) -> str:
-        """These values as a constant, or as an input of the model."""
-        array = np.asarray(values, dtype)
-        forms = ["stored"] * 8 + ["constant"] * 3 + ["identity", "cast", "reshape", "rescaled"]
-        form = "input" if self.chance(0.03) else self.of(*forms)
-        if form == "input":
-            name = f"operand{len(self.inputs)}"
-            self.inputs.append(helper.make_tensor_value_info(name, _onnx_type(array), list(array.shape)))
-            self.feed[name] = array
-            return name
-        if form == "constant":
-            return self.node("Constant", [], value=onnx.numpy_helper.from_array(array))
-        if form == "identity":
-            return self.node("Identity", [self.constant(array)])
-        if form == "cast":
-            wide = "int32" if array.dtype.kind in "iu" else "float64"
-            return self.node("Cast", [self.constant(array, wide)], to=_onnx_type(array))
-        if form == "reshape":
-            return self.node("Reshape", [self.constant(array.reshape(-1)), self.constant(array.shape, "int64")])
-        return self.rescaled(array) if form == "rescaled" else self.constant(array)
-
-    def rescaled(self, array: Array) -> str:
-        """About these values from a QuantizeLinear or a DequantizeLinear of a constant, where there is one."""
-        name = str(array.dtype)
-        if self.opset >= 10 and name in EIGHT_BITS and array.ndim:
-            ends = [self.constant(0.5, "float32"), self.constant(self.zero_of(name), name)]
-            return self.node("QuantizeLinear", [self.constant(array / 4, "float32"), *ends])
-        if self.opset < 10 or name != "float32" or array.ndim == 0:
-            return self.constant(array)
-        return self.dequantised_weights(array)
-
-    def dequantised_weights(self, array: Array) -> str:
-        """Quantised weights, one scale for all or one per slice along an axis."""
-        step = max(float(np.abs(array).max()), 0.1) / 127
-        whole = self.constant(np.rint(array / step), "int8")
-        if self.opset >= 13 and self.chance(0.5):
-            axis = int(self.random.integers(-array.ndim, array.ndim))
-            scales = self.constant(self.random.uniform(0.5, 1, array.shape[axis]) * step, "float32")
-            return self.node("DequantizeLinear", [whole, scales], axis=axis)
-        zero = [self.constant(self.of(0, 1), "int8")] if self.chance(0.5) else []
-        return self.node("DequantizeLinear", [whole, self.constant(step, "float32"), *zero])
-
-    def scale(self, value: float, channels: int = 0) -> str:
-        """A scale; where there are channels, now and then one for each."""
-        per_channel = channels and self.opset >= 13 and self.chance(0.15)
-        return self.operand(value * (self.random.uniform(0.5, 1, channels) if per_channel else np.ones(())), "float32")
 
     # Float nodes.
 
@@ -320,10 +247,6 @@ class _Draw(Builder):
         reach = (kernel - 1) * dilation + 1
         before += max(reach - length - before - after, 0)
         return kernel, stride, dilation, before, after, (length + before + after - reach) // stride + 1
-
-
-def _onnx_type(array: Array) -> int:
-    return helper.np_dtype_to_tensor_dtype(array.dtype)
 
 
 def _broadcasts(one: Tensor, other: Tensor) -> bool:

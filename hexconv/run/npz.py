@@ -1,0 +1,82 @@
+"""Arrays from `.npz` files that anybody may have written: shape and dtype are checked before anything is allocated."""
+
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from stat import S_ISREG
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from hexconv.errors import InputError
+from hexconv.run.runner import Array
+
+Form = tuple[tuple[int, ...], str]
+"""Shape and dtype of an array."""
+ENDING = ".npy"
+HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
+def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -> dict[str, Array]:
+    """Arrays of a file, by name.
+
+    Args:
+        path: of the file.
+        forms: of the arrays to read.
+        known: all names that the file may have.
+
+    Raises:
+        InputError: the file can't be read; it lacks an array, has one of another name, shape or dtype, or has values
+            that are no finite numbers.
+    """
+    wanted = f"an .npz file with {', '.join(forms)}, as numpy.savez writes it"
+    try:
+        if not S_ISREG(path.stat().st_mode):
+            raise InputError(str(path), "no regular file", wanted)
+        with zipfile.ZipFile(path) as file:
+            there = {entry.removesuffix(ENDING): entry for entry in file.namelist()}
+            _check_names(path, there, forms, known)
+            return {name: _read(f"{path}: {name}", file, there[name], form) for name, form in forms.items()}
+    except UNREADABLE as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+        raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
+
+
+def _check_names(path: Path, there: Collection[str], wanted: Collection[str], known: Collection[str]) -> None:
+    """All that is wanted is there, and nothing that nobody knows."""
+    for name in wanted:
+        if name not in there:
+            raise InputError(str(path), f"no {name}", f"the arrays {', '.join(wanted)}")
+    for name in there:
+        if name not in known:
+            raise InputError(str(path), f"an array {name}", f"{', '.join(known)}, which the chain has")
+
+
+def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
+    """One array of a file."""
+    shape, dtype = form
+    with file.open(entry) as stream:
+        stored_shape, stored_dtype = _header(stream)
+    if stored_dtype.hasobject:
+        raise InputError(where, "pickled Python objects", f"numbers of {dtype}: objects are never loaded")
+    if stored_dtype != np.dtype(dtype):
+        raise InputError(where, stored_dtype.name, f"{dtype}, the dtype that the chain has it in")
+    if stored_shape != shape:
+        raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, the chain's")
+    with file.open(entry) as stream:
+        array = np.ascontiguousarray(npy.read_array(stream, allow_pickle=False))
+    if lost := int(np.sum(~np.isfinite(array))):
+        raise InputError(where, f"{lost} values that are no finite numbers", "finite numbers")
+    return array
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of an array in a file."""
+    version = npy.read_magic(stream)
+    if version not in HEADERS:
+        raise ValueError(f"an array in version {version} of numpy's format")
+    shape, _, dtype = HEADERS[version](stream)
+    return shape, dtype
