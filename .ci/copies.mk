@@ -4,4 +4,4 @@ COPY_SEEDS ?= 100
 copies-deep: .venv/installed ## run the cases of asynchronous copies early, late, and at COPY_SEEDS random moments
 	$(BIN)/hexconv run schedules/double-*.toml --copies early
 	$(BIN)/hexconv run schedules/double-*.toml --copies late
-	$(BIN)/hexconv run schedules/double-*.toml --copies random --seeds $(COPY_SEEDS)
+	$(BIN)/hexconv run schedules/double-*.toml --copies random --fill random --seeds $(COPY_SEEDS)

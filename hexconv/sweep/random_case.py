@@ -65,8 +65,8 @@ def _is_within(case: Case, scope: Scope) -> bool:
 def _kind(draw: Draw, scope: Scope) -> Kind:
     """A dtype, and a kernel that serves chains of it: for one of three integer chains hvx."""
     dtype: Dtype = draw.one_of(*scope.dtypes)
-    serving = SERVES.get(dtype, OF_INTEGERS)
-    kernel = draw.one_of(*([kernel for kernel in serving if kernel in scope.kernels] or OF_INTEGERS[:1]))
+    kernels: list[Kernel] = [kernel for kernel in SERVES.get(dtype, OF_INTEGERS) if kernel in scope.kernels]
+    kernel = kernels[draw.number(0, len(kernels) - 1)] if kernels else OF_INTEGERS[0]
     return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(12))
 
 

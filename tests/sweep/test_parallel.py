@@ -10,7 +10,7 @@ import pytest
 from hexconv.apart import Limits, cores, do_all
 from hexconv.apart.parallel import close_all
 from hexconv.apart.process import TRIES
-from hexconv.errors import RunFailed
+from hexconv.errors import RunFailed, ToolMissing
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.sweep.judging import judge_all
 from hexconv.sweep.sweep import Sweep, case_file
@@ -76,3 +76,12 @@ def test_a_failure_is_a_case_file() -> None:
     text = case_file(Verdict(CASES[0], "disagrees", ("one\nthing", "another")))
     assert text.startswith("# first: one thing\n# first: another\n[chain]\n")
     assert Case.parse(text, "first") == CASES[0]
+
+
+def without_simulator(task: dict[str, Any]) -> dict[str, Any]:
+    return {"missing": f"no simulator for {task['name']}"}
+
+
+def test_a_missing_tool_is_no_verdict_and_ends_the_sweep() -> None:
+    with pytest.raises(ToolMissing, match="no simulator for first"):
+        list(judge_all(CASES[:1], 1, "tests.sweep.test_parallel:without_simulator", LIMITS))

@@ -2,17 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.compute.limits import check_supported
-from hexconv.errors import Unsupported
-from hexconv.spec import Case, tensor_extents
-from hexconv.spec.chain import FILTER_DTYPES
+from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
+from hexconv.spec.chain import FILTER_DTYPES, ZERO_POINTS
+from hexconv.sweep.long_sums import is_supported
 from hexconv.sweep.random_case import random_case
 
-CASES = [random_case(seed, index) for seed in range(3) for index in range(200)]
+CASES = [random_case(seed, index) for seed in range(3) for index in range(300)]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 2**32))
@@ -91,10 +92,85 @@ def test_every_part_of_the_scope_is_drawn() -> None:
 
 
 def test_hardly_anything_is_refused() -> None:
-    refused = 0
-    for case in CASES:
-        try:
-            check_supported(case.chain)
-        except Unsupported:
-            refused += 1
-    assert refused < len(CASES) / 100
+    assert sum(not is_supported(case.chain) for case in CASES) < len(CASES) / 100
+
+
+def test_hvx_is_a_third_of_the_integer_cases_and_mostly_serves_them() -> None:
+    integers = [case for case in CASES if case.chain.is_integer]
+    asked = [case for case in integers if case.plan.kernel == "hvx"]
+    assert 0.25 < len(asked) / len(integers) < 0.4
+    assert sum(kernel_of(case.chain, case.plan) == "hvx" for case in asked) > 0.85 * len(asked)
+
+
+def extremes(case: Case) -> Iterator[str]:
+    """The rare of a case, where sizes, steps and numbers are at their ends."""
+    chain, plan, kernel = case.chain, case.plan, kernel_of(case.chain, case.plan)
+    if chain.input[1:3] == (1, 1):
+        yield f"{kernel}: image of one pixel"
+    for conv, source, output in zip(chain.conv, chain.shapes, chain.shapes[1:], strict=False):
+        yield from (f"{kernel}: {what}" for what in _steps(conv, source, output))
+    if chain.is_integer:
+        yield from (f"{kernel}: {what}" for what in _numbers(case))
+    yield f"{kernel} in {plan.storage} of {plan.arch}" if plan.storage == "vtcm" else f"{kernel} in {plan.storage}"
+    yield f"{kernel}: h_split {'one' if plan.h_split == 1 else 'many'}"
+
+
+def _steps(conv: Conv2d, source: tuple[int, ...], output: tuple[int, ...]) -> Iterator[str]:
+    """Padding and strides."""
+    pad, (rows, columns) = conv.padding, conv.reach
+    for side, reach in {"top": rows, "left": columns, "bottom": rows, "right": columns}.items():
+        if reach < getattr(pad, side) <= 2 * reach:
+            yield f"{side} padding beyond the reach"
+    if pad.top > source[1] and pad.top > rows:
+        yield "padding beyond the image"
+    if output[1] > 8 and pad.top >= 7 * conv.stride[0] + rows:
+        yield "a first stripe of padding"
+    for stride, reach in zip(conv.stride, conv.reach, strict=True):
+        if stride > reach:
+            yield "a stride that skips"
+        if stride > 8:
+            yield "a stride that skips stripes"
+
+
+def _numbers(case: Case) -> Iterator[str]:
+    """Zero points, shifts and sums."""
+    chain = case.chain
+    for conv in chain.conv:
+        least, most = ZERO_POINTS[chain.dtype_of_filters]
+        for name, end in {"least": least, "next to least": least + 1, "next to most": most - 1, "most": most}.items():
+            if most and conv.filter_zero_point == end:
+                yield f"filter zero point {name}"
+        if conv.requantize and chain.dtype != "int16":
+            ends = dict(zip(ZERO_POINTS[chain.dtype], ("least", "most"), strict=True))
+            yield f"zero point {ends.get(conv.requantize.zero_point, 'inside')}"
+        if conv.requantize and conv.requantize.shift in (-31, 0):
+            yield f"shift {conv.requantize.shift}"
+        if conv.requantize and conv.requantize.shift == 30:
+            yield "shift 30"
+    fan_in = prod(chain.filter_shapes[0][1:])
+    if fan_in > 10_000:
+        yield f"long sums of {chain.dtypes}"
+
+
+STEPS = (
+    *(f"{side} padding beyond the reach" for side in ("top", "left", "bottom", "right")),
+    *("image of one pixel", "padding beyond the image", "a first stripe of padding", "a stride that skips"),
+    "a stride that skips stripes",
+)
+NUMBERS = (
+    *(f"filter zero point {end}" for end in ("least", "next to least", "next to most", "most")),
+    *("zero point least", "zero point most", "shift -31", "shift 0"),
+    *(f"long sums of {dtypes}" for dtypes in ("uint8", "uint8xint8", "int8", "int8xuint8")),
+)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_extreme_is_drawn_for_every_kernel_in_any_2000_cases(seed: int) -> None:
+    seen = Counter(what for index in range(2000) for what in set(extremes(random_case(seed, index))))
+    expected = {
+        *(f"{kernel}: {what}" for kernel in ("plain", "host", "hvx") for what in STEPS),
+        *(f"{kernel}: {what}" for kernel in ("plain", "hvx") for what in NUMBERS),
+        *(f"{kernel}: h_split {count}" for kernel in ("plain", "host", "hvx") for count in ("one", "many")),
+        *("plain in vtcm of v66", "hvx in vtcm of v68", "hvx in vtcm of v75", "hvx in global", "plain: shift 30"),
+    }
+    assert {what: seen[what] for what in expected if not seen[what]} == {}

@@ -1,0 +1,49 @@
+"""What a verdict compares: every kernel where it runs, on extremes too, and work with what is said to be needed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hexconv.analyze import work_usage
+from hexconv.lower import lower_case
+from hexconv.run import measure
+from hexconv.run.count import count
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.sweep.verdict import RUNS, beaten, judge
+
+BACK = Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
+CHAIN = Chain(
+    input=(1, 9, 9, 8), dtype="uint8", conv=(Conv2d(out_channels=8, kernel=(3, 3), padding=1, requantize=BACK),)
+)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("storage", ["global", "vtcm"])
+def test_hvx_is_judged_on_the_simulator(storage) -> None:
+    assert judge(Case("hvx", CHAIN, Plan(kernel="hvx", storage=storage))).reasons == ()
+
+
+def test_a_reference_that_differs_on_one_extreme_alone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in random tensors tells such a case from one that is right."""
+    right = measure.reference
+
+    def wrong_where_all_is_most(chain: Chain, image: np.ndarray, *rest: object) -> np.ndarray:
+        return right(chain, image, *rest) + (image.min() == 255)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(measure, "reference", wrong_where_all_is_most)
+    reasons = judge(Case("plain", CHAIN, Plan())).reasons
+    assert reasons
+    assert all("filled with most" in reason for reason in reasons)
+    assert len(reasons) < RUNS
+
+
+def test_work_below_what_is_needed_is_a_bound_that_is_beaten() -> None:
+    case = Case("plain", CHAIN, Plan())
+    work = work_usage(case, count(lower_case(case)))
+    assert list(beaten(work)) == []
+    [conv], [first, *others] = work.convs, work.traffic
+    less = replace(work, convs=(replace(conv, macs=conv.needed_macs - 1),))
+    assert list(beaten(less)) == [f"MACs of conv1: needed {conv.needed_macs}, counted {conv.needed_macs - 1}"]
+    less = replace(work, traffic=(replace(first, bytes=first.needed_bytes - 1), *others))
+    assert "needed" in next(beaten(less))
