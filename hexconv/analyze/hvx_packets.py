@@ -1,24 +1,23 @@
 """What the packets of HVX kernels are spent on, from the shapes and the plan alone: counts of parts, without a price.
 
-A machine's file prices each part in packets (`hexconv.search.machine`); a model is the sum. Parts of a chain:
+A machine's file prices each part in packets (`hexconv.search.machine`); the model is the sum. Parts of a run:
 
     multiply      packets in which the inner loop's multiplications, two each, and its loads, two each, find room
-    run           runs of words that tiles add up: a loop is started, filled and drained for each
-    tile          tiles: their place, their first sums, their loop
-    shift         vectors of four results that shifts narrow
-    multiplier    vectors of four results that a multiplier and shifts narrow
+    multiplier    vectors of results that are scaled by a multiplier that is no power of two
     sum           vectors of 32 sums that leave as they are
     half          vectors of results that are stored as halves, int16
     initial       vectors of sums that start from an offset or a correction
-    line          lines of the input that are copied
-    copy          vectors of the input that are copied
-    element       elements of the input that are copied one by one
+    element       elements, or words, of the input that are copied one by one
     filter        vectors of filters that are staged, in each plane of bytes
-    window        vectors that are summed for a filter's zero point
-    correction    windows that are summed one by one
+    offset        vectors of filters that are summed for the input's zero point
+    window        vectors that are summed for the filter's zero point
+    correction    windows that are summed from these, one by one or 32 at a time
     roll          vectors of caches that stripes move to the top, or that are cleared
     fringe        vectors of the output
-    stripe        stripes of each conv
+    stripe        stripes of every group of channels of a conv
+
+Shifts that narrow, whole vectors of the input and the loops around tiles find room in other packets: priced in a fit,
+they cost nothing.
 """
 
 from collections import defaultdict
@@ -70,8 +69,6 @@ def _add_tiles(parts: Parts, conv: HvxConv, blocks: int, pixels: int, tiles: int
         loads = pair * blocks + pixels
         packets = max(multiplied / 2, pair * blocks, loads / 2)
         parts["multiply"] += tiles * passes * runs * (words // pair) * packets
-        parts["run"] += tiles * passes * runs
-    parts["tile"] += tiles
     _add_results(parts, conv, blocks, pixels, tiles)
 
 
@@ -86,7 +83,7 @@ def _add_results(parts: Parts, conv: HvxConv, blocks: int, pixels: int, tiles: i
     wide = conv.index < len(conv.chain.conv) - 1 and blocks == MOST_BLOCKS
     vectors = tiles * (pixels if wide else blocks * ceil(pixels / NARROWED))
     is_power = how.multiplier & (how.multiplier - 1) == 0
-    parts["shift" if is_power else "multiplier"] += vectors
+    parts["multiplier"] += 0 if is_power else vectors
     parts["half"] += vectors if byte_planes(conv.chain.dtype) == 2 else 0
 
 
@@ -108,13 +105,8 @@ def _add_copies(parts: Parts, chain: Chain, plan: Plan) -> None:
     first, images, channels = hvx_convs(chain, plan)[0], chain.input[0], chain.input[3]
     line_bytes = chain.input[2] * channels * byte_planes(chain.dtype)
     if first.source.cache:
-        lines = images * first.rows_read
-        parts["line"] += lines
-        if channels == first.source.pixels_bytes[0]:
-            parts["copy"] += lines * (line_bytes // VECTOR_BYTES)
-            parts["element"] += lines * (line_bytes % VECTOR_BYTES // 4)
-        else:
-            parts["element"] += lines * line_bytes
+        whole = channels == first.source.pixels_bytes[0]
+        parts["element"] += images * first.rows_read * (line_bytes % VECTOR_BYTES // 4 if whole else line_bytes)
     for conv in hvx_convs(chain, plan):
         staged = sum(conv.groups) * conv.words * byte_planes(chain.dtype_of_filters)
         parts["filter"] += staged

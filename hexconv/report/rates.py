@@ -26,7 +26,7 @@ from hexconv.spec import Case
 from hexconv.spec.chain import Dtype
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
-FITTED, HELD = 40, 20
+FITTED, HELD = 40, 50
 """Drawn cases that prices are fitted to, and that they are held against."""
 
 NINE_OF_TEN = 0.9
