@@ -23,6 +23,7 @@ they are for the plain kernel.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, prod
 
 from hexconv.analyze.footprint import DTYPE_BYTES
@@ -55,13 +56,14 @@ SHORT = range(5, 129)  # words of a pixel whose tiles overlap
 
 
 @dataclass(frozen=True)
-class _Conv:
+class HvxConv:
     """One conv of a chain: how many rows it makes, and from what.
 
     Attributes:
         chain: that it is in.
         index: in the chain.
         source: what it reads.
+        rows_read: of its source that are made, or of the input, copied, in one image.
         rows: of its output that it makes, in one image.
         stripes: that make any.
     """
@@ -69,11 +71,13 @@ class _Conv:
     chain: Chain
     index: int
     source: Source
+    rows_read: int
     rows: int
     stripes: int
 
     @property
     def spec(self) -> Conv2d:
+        """As the chain states it."""
         return self.chain.conv[self.index]
 
     @property
@@ -83,6 +87,7 @@ class _Conv:
 
     @property
     def width(self) -> int:
+        """Of its output."""
         return self.chain.shapes[self.index + 1][2]
 
     @property
@@ -101,10 +106,12 @@ class _Conv:
 
     @property
     def sums_ahead(self) -> bool:
+        """Whether windows are summed before the tiles, for the filter's zero point."""
         return sums_windows_ahead(self.chain, self.index, self.source)
 
     @property
     def sums_in_tiles(self) -> bool:
+        """Whether tiles sum their windows themselves."""
         return filter_zero(self.chain, self.spec) != 0 and not self.sums_ahead
 
     @property
@@ -142,16 +149,8 @@ def hvx_work(chain: Chain, plan: Plan) -> Work:
     >>> work.traffic_bytes["input"] == 62 * 62 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
     (True, True)
     """
-    height, images = chain.shapes[-1][1], chain.input[0]
-    stripe_rows = plan.h_split * ROW_BLOCK
-    stripes = list(stripe_rows_of(chain, stripe_rows, Band(0, height)))
-    made = [[stripe.new[tensor] for stripe in stripes] for tensor in range(len(chain.shapes))]
-    held = [max(stripe.held[tensor] for stripe in stripes) for tensor in range(len(chain.conv))]
-    convs = [
-        _Conv(chain, index, source_of(chain, index, held[index]), sum(rows), sum(row > 0 for row in rows))
-        for index, rows in enumerate(made[1:])
-    ]
-    copied = sum(made[0]) * prod(chain.input[2:]) * DTYPE_BYTES[chain.dtype]
+    convs, images = hvx_convs(chain, plan), chain.input[0]
+    copied = convs[0].rows_read * prod(chain.input[2:]) * DTYPE_BYTES[chain.dtype]
     loaded = copied if convs[0].source.cache else _loaded_in_place(convs[0])
     filters = {f"filter{conv.index + 1}": _filter_bytes(conv) for conv in convs}
     written = prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(len(convs) - 1)]
@@ -159,20 +158,38 @@ def hvx_work(chain: Chain, plan: Plan) -> Work:
     return Work(traffic, {f"conv{conv.index + 1}": MACS * _instructions(conv, images) for conv in convs})
 
 
-def _loaded_in_place(conv: _Conv) -> int:
+def hvx_convs(chain: Chain, plan: Plan) -> list[HvxConv]:
+    """The convs of a chain as HVX kernels compute them."""
+    stripes = list(stripe_rows_of(chain, plan.h_split * ROW_BLOCK, Band(0, chain.shapes[-1][1])))
+    made = [[stripe.new[tensor] for stripe in stripes] for tensor in range(len(chain.shapes))]
+    held = [max(stripe.held[tensor] for stripe in stripes) for tensor in range(len(chain.conv))]
+    return [
+        HvxConv(
+            chain=chain,
+            index=index,
+            source=source_of(chain, index, held[index]),
+            rows_read=sum(read),
+            rows=sum(rows),
+            stripes=sum(row > 0 for row in rows),
+        )
+        for index, (read, rows) in enumerate(pairwise(made))
+    ]
+
+
+def _loaded_in_place(conv: HvxConv) -> int:
     """Bytes of one image that the first conv loads from the argument."""
     words = len(conv.groups) * conv.pixels * conv.words + len(conv.overlapping) * conv.unfinished * FIRST_WORDS
     return words * WORD_BYTES + conv.window_vectors * VECTOR_BYTES
 
 
-def _filter_bytes(conv: _Conv) -> int:
+def _filter_bytes(conv: HvxConv) -> int:
     """Vectors of 32 output and 4 input channels, for all taps."""
     blocks, channels = sum(conv.groups), conv.chain.shapes[conv.index][3]
     vectors = blocks * prod(conv.spec.kernel) * ceil(channels / WORD_BYTES)
     return vectors * VECTOR_BYTES * DTYPE_BYTES[conv.chain.dtype_of_filters]
 
 
-def _instructions(conv: _Conv, images: int) -> int:
+def _instructions(conv: HvxConv, images: int) -> int:
     """That multiply, in all images."""
     planes, of_filters = byte_planes(conv.chain.dtype), byte_planes(conv.chain.dtype_of_filters)
     in_tiles = sum(conv.groups) * planes * of_filters + (len(conv.groups) * planes if conv.sums_in_tiles else 0)

@@ -11,8 +11,8 @@ import numpy as np
 from hexconv.analyze import needed_macs
 from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Figures, Space, evaluate
+from hexconv.search.found import front
 from hexconv.search.machine import rates
-from hexconv.search.pareto import front
 from hexconv.search.space import combinations
 from hexconv.spec import Case, Plan, kernel_of, tensor_extents
 

@@ -1,51 +1,35 @@
-"""MACs and copied bytes per packet of the kernels on the simulator, as a file of `hexconv/search/machines`.
+"""The rates of the latency model, fitted to runs on the simulator, as a file of `hexconv/search/machines`.
 
-    python -m hexconv.report.rates schedules/hvx/*.toml > hexconv/search/machines/v67.toml
+    python -m hexconv.report.rates > hexconv/search/machines/v67.toml
 
-Plain kernels: by dtype, the two rates that fit the packets of 20 cases best (least squares of relative errors), from
-single convs that mostly copy (few output channels) to pairs that mostly multiply, each under several plans. HVX
-kernels: the median of the needed MACs per packet of the cases named.
+Plain kernels: by dtype, the two rates that fit the packets of 20 cases best (least squares of relative errors), and how
+far nine of ten of them are off. HVX kernels: the prices of their parts that fit drawn cases best, none below 0, and how
+far nine of ten cases of another draw are off.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from statistics import median
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
-from hexconv.analyze import needed_macs, planned_work
+from hexconv.analyze import planned_work
+from hexconv.analyze.hvx_packets import hvx_parts
 from hexconv.lower import lower_case
+from hexconv.report.rate_cases import hvx_cases, plain_cases
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.search.exact import Integers
+from hexconv.spec import Case
+from hexconv.spec.chain import Dtype
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
-LARGEST_L1 = 2**16 - 1  # of filters over int16, so that an int32 holds all sums
-LEAST = Plan(k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
-PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
+FITTED, HELD = 40, 50
+"""Drawn cases that prices are fitted to, and that they are held against."""
 
-
-def plain_cases(dtype: Dtype) -> Iterator[Case]:
-    """Cases of the plain kernels, from mostly copying to mostly multiplying."""
-    requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
-    filter_l1 = LARGEST_L1 if dtype == "int16" else None
-    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (Plan(), LEAST)):
-        conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
-        yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
-    for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
-        conv = Conv2d(out_channels=64, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
-        yield _case(Chain(input=(1, 20, 20, 64), dtype=dtype, conv=(conv, conv)), plan)
-
-
-def _case(chain: Chain, plan: Plan) -> Case:
-    """A case with no split larger than the chain has blocks."""
-    channels = -(-max(conv.out_channels for conv in chain.conv) // 32)
-    return Case("rates", chain, replace(plan, k_split=min(plan.k_split, channels)))
+NINE_OF_TEN = 0.9
 
 
 def packets(case: Case) -> int:
@@ -56,28 +40,63 @@ def packets(case: Case) -> int:
     return result.counts.packets
 
 
-def rates_of(cases: Sequence[Case]) -> tuple[float, float]:
-    """MACs and copied bytes per packet that fit the packets of some cases best."""
+def fitted(occurs: Sequence[Mapping[str, float]], counted: Sequence[int]) -> dict[str, float]:
+    """The prices of parts, none below 0, whose sums come nearest to what cases took, in relative terms.
+
+    >>> fitted([{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 1, "c": 1}], [8, 7, 6])
+    {'a': 2.0, 'b': 3.0, 'c': 4.0}
+    >>> fitted([{"a": 1, "b": 1}, {"a": 1, "b": 2}], [10, 9])
+    {'a': 9.45}
+    """
+    names = sorted({name for parts in occurs for name in parts})
+    while True:
+        shares = np.array([[parts.get(name, 0) for name in names] for parts in occurs]) / np.array(counted)[:, None]
+        prices = np.linalg.lstsq(shares, np.ones(len(counted)), rcond=None)[0]
+        if not len(prices) or prices.min() > 0:
+            return {name: float(f"{price:.3g}") for name, price in zip(names, prices, strict=True)}
+        names.pop(int(prices.argmin()))
+
+
+def error(modelled: Integers, counted: Sequence[int]) -> float:
+    """How far nine of ten cases are off, as a share of what they take."""
+    return float(np.quantile(np.abs(modelled / np.array(counted) - 1), NINE_OF_TEN))
+
+
+def plain_lines(dtype: Dtype) -> list[str]:
+    """The table of one dtype."""
+    cases = [*plain_cases(dtype)]
     works = [planned_work(case.chain, case.plan) for case in cases]
-    figures = np.array([[sum(work.macs.values()), sum(work.traffic_bytes.values())] for work in works], float)
-    counted = np.array([packets(case) for case in cases], float)
-    per_mac, per_byte = np.linalg.lstsq(figures / counted[:, None], np.ones(len(cases)), rcond=None)[0]
-    return 1 / per_mac, 1 / per_byte
+    occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
+    counted = [packets(case) for case in cases]
+    prices = fitted(occurs, counted)
+    modelled = np.array([sum(prices[name] * parts[name] for name in prices) for parts in occurs])
+    rates = {"macs_per_packet": 1 / prices["mac"], "copied_bytes_per_packet": 1 / prices["byte"]}
+    named = {**rates, "error": error(modelled, counted)}
+    return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in named.items())]
+
+
+def hvx_lines() -> list[str]:
+    """The tables of the HVX kernels."""
+    draws = [[*islice(hvx_cases(seed), count)] for seed, count in enumerate((FITTED, HELD))]
+    [known, others] = [[hvx_parts(case.chain, case.plan) for case in draw] for draw in draws]
+    [counted, held] = [[packets(case) for case in draw] for draw in draws]
+    prices = fitted(known, counted)
+    modelled = np.array([sum(prices.get(name, 0) * times for name, times in parts.items()) for parts in others])
+    lines = ["[hvx]", f"error = {error(modelled, held):.3g}", "[hvx.parts]"]
+    return [*lines, *(f"{name} = {price}" for name, price in prices.items())]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, and print the file."""
-    parser = argparse.ArgumentParser(prog="hexconv.report.rates", description="Rates of the latency model.")
-    parser.add_argument("hvx", nargs="+", type=Path, help="cases of the HVX kernels")
-    hvx = [Case.load(path) for path in parser.parse_args(arguments).hvx]
+    argparse.ArgumentParser(prog="hexconv.report.rates", description=__doc__).parse_args(arguments)
     isa = find_qemu().isa
     print("# Packets of the simulator: what a thread issues, no cycles. Written by hexconv.report.rates.")
-    how = f"plain kernels by least squares over 20 cases a dtype, hvx the median of {len(hvx)} cases"
+    print("# error: nine of ten runs differ from the model by no more than this share of what they take.")
+    how = f"plain kernels fitted to 20 cases a dtype, hvx to {FITTED} drawn cases and held against {HELD} others"
     print(f'source = "measured on the simulator as {isa}: {how}"')
-    print(f"hvx_macs_per_packet = {median(needed_macs(case.chain) / packets(case) for case in hvx):.1f}")
+    print(*hvx_lines(), sep="\n")
     for dtype in DTYPES:
-        macs, copied = rates_of([*plain_cases(dtype)])
-        print(f"[kernels.{dtype}]\nmacs_per_packet = {macs:.3g}\ncopied_bytes_per_packet = {copied:.3g}")
+        print(*plain_lines(dtype), sep="\n")
     return 0
 
 

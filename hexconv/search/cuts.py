@@ -12,15 +12,31 @@ What is summed is traffic, then MACs (for the latency: packets, then traffic), t
 take turns in VTCM: the largest piece counts; of all cuts that reach the least of these, the one with the least traffic.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hexconv.search.grid import Figures
-from hexconv.search.joints import Joint, joints
 from hexconv.search.margin import Margin, margin
 from hexconv.search.objective import COSTS
 from hexconv.search.pieces import Cut, Piece, Pieces
 from hexconv.search.question import Question
 from hexconv.spec import Chain
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Two neighbouring pieces that are not fused, and why.
+
+    Attributes:
+        before: the piece in front of the cut.
+        after: the piece behind it.
+        reason: in words, with figures.
+    """
+
+    before: str
+    after: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
         best=best,
         separate=asked.cut(*range(1, asked.count)),
         fused=asked.cut(),
-        joints=tuple(joints(summed, best)) if best else (),
+        joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),
         margin=margin(asked, best) if best and question.objective == "traffic" else None,
         pieces_searched=len(pairs),
@@ -105,3 +121,26 @@ def _least_largest(pieces: Pieces) -> int:
         ways = ((least[start], found) for start in least if (found := pieces.found(start, end)))
         least[end] = min(max(before, found.smallest.footprint_bytes) for before, found in ways)
     return least[pieces.count]
+
+
+def _joints(pieces: Pieces, cut: Cut) -> Iterator[Joint]:
+    """Why each two neighbours are not fused."""
+    for before, after in pairwise(cut.pieces):
+        yield Joint(before.name, after.name, _why_apart(pieces, before, after))
+
+
+def _why_apart(pieces: Pieces, before: Piece, after: Piece) -> str:
+    """What fusing two pieces would cost."""
+    found, limit = pieces.found(before.first - 1, after.last), pieces.question.vtcm_bytes
+    if found is None:
+        return "no schedule serves them as one chain"
+    if found.best is None:
+        least = found.smallest.footprint_bytes
+        return f"fused they need {least} bytes at least, {least - limit} above the limit of {limit}"
+    for name in COSTS[pieces.question.objective][:2]:
+        fused = getattr(found.best, name) or 0
+        apart = sum(getattr(piece.figures, name) or 0 for piece in (before, after))
+        if fused > apart:
+            words = name.replace("_", " ").replace("macs", "MACs")
+            return f"fused, the best that fits has {fused - apart:.0f} {words} more: {fused:.0f} instead of {apart:.0f}"
+    return "fused they cost as much"

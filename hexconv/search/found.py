@@ -6,11 +6,11 @@ import numpy as np
 
 from hexconv.search.exact import Integers
 from hexconv.search.grid import Figures, Grid
+from hexconv.search.machine import rates
 from hexconv.search.objective import COSTS, ranked
-from hexconv.search.pareto import front
 from hexconv.search.question import Question
 from hexconv.search.space import Scope
-from hexconv.spec import Chain
+from hexconv.spec import Chain, kernel_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Proof:
         fitting: of these.
         excluded: every plan but the answer, by what excludes it.
         lower_bound: of the traffic: what no plan of any kind goes below; None for other objectives.
+        model_error: of the packets: nine of ten runs differ from the model by no more than this share; None where there
+            is no model.
         better_plans: how many plans, fitting or not, are better in the objective.
         least_better: the smallest of these; None if there is none.
         over_bytes: how far that is above the limit.
@@ -48,6 +50,7 @@ class Proof:
     fitting: int
     excluded: tuple[Excluded, ...]
     lower_bound: int | None
+    model_error: float | None
     better_plans: int
     least_better: Figures | None
     over_bytes: int | None
@@ -102,6 +105,7 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
             fitting=len(fitting),
             excluded=_account(grid, order, question, equal) if best else (),
             lower_bound=lower_bound,
+            model_error=rates(question.plan.arch).error(kernel_of(chain, question.plan), chain.dtype),
             better_plans=len(better),
             least_better=least,
             over_bytes=least.footprint_bytes - question.vtcm_bytes if least else None,
@@ -139,3 +143,19 @@ def _account(grid: Grid, order: Integers, question: Question, equal: int) -> tup
         Excluded(f"fits, as good, {second} or {third} above the answer's", as_good - equal),
         Excluded("fits, equal in all figures, declared later", equal - 1),
     )
+
+
+def front(grid: Grid) -> tuple[Figures, ...]:
+    """The plans to which none is better in footprint or traffic and as good in the other, fitting or not.
+
+    The smallest stands first; of equals the one with the fewest MACs counts.
+    """
+    return tuple(grid.figures(int(number)) for number in _lowest(grid))
+
+
+def _lowest(grid: Grid) -> Integers:
+    """The numbers of the plans on the front."""
+    by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
+    traffic = grid.traffic_bytes[by_footprint]
+    least_before = np.minimum.accumulate(traffic)[:-1]
+    return by_footprint[np.concatenate([[True], traffic[1:] < least_before]).astype(bool)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.analyze.needed import needed_macs
+from hexconv.analyze.hvx_packets import hvx_parts
 from hexconv.analyze.predicted import planned_work, shared_allocations
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search.exact import Integers, integer_type
@@ -102,7 +102,7 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 
 
 def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Other kernels: of the knobs only `h_split` has an effect; hvx has a rate of needed MACs, all else included."""
+    """Other kernels: of the knobs only `h_split` has an effect."""
     plans = [space.plan(number) for number in range(space.size)]
     sizes = [[granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan)] for plan in plans]
     works = [planned_work(chain, plan) for plan in plans]
@@ -112,7 +112,7 @@ def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
         _sums(sizes),
         _sums([work.traffic_bytes.values() for work in works]),
         _sums([work.macs.values() for work in works]),
-        np.full(space.size, needed_macs(chain) / rates.hvx_macs_per_packet if is_hvx else 0.0),
+        np.array([rates.hvx.packets(hvx_parts(chain, plan)) if is_hvx else 0.0 for plan in plans]),
     )
 
 

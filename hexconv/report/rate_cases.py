@@ -1,0 +1,107 @@
+"""The cases that rates are fitted to and held against."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log2, prod
+
+from hexconv.analyze import needed_macs
+from hexconv.compute.limits import check_supported
+from hexconv.errors import HexconvError
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE, ZERO_POINTS, Dtype
+
+LARGEST_L1 = 60000  # of filters over int16: an int32 holds all sums
+MOST_MACS = 300_000_000  # of a drawn case: some seconds on the simulator
+LEAST = Plan(k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
+PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
+DTYPES: tuple[tuple[Dtype, Dtype], ...] = (
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "int8"),
+    ("int8", "int8"),
+    ("int16", "int8"),
+    ("int16", "int16"),
+)
+
+
+def plain_cases(dtype: Dtype) -> Iterator[Case]:
+    """20 cases of the plain kernels, from mostly copying to mostly multiplying."""
+    requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
+    filter_l1 = LARGEST_L1 if dtype == "int16" else None
+    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (Plan(), LEAST)):
+        conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
+        yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
+    for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
+        conv = Conv2d(out_channels=64, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
+        yield _case(Chain(input=(1, 20, 20, 64), dtype=dtype, conv=(conv, conv)), plan)
+
+
+def _case(chain: Chain, plan: Plan) -> Case:
+    """A case with no split larger than the chain has blocks."""
+    channels = -(-max(conv.out_channels for conv in chain.conv) // 32)
+    return Case("rates", chain, replace(plan, k_split=min(plan.k_split, channels)))
+
+
+def hvx_cases(seed: int) -> Iterator[Case]:
+    """Cases of the HVX kernels without end: few and many channels, every dtype, padding, strides and zero points."""
+    draw = random.Random(seed)
+    while True:
+        try:
+            case = _hvx_case(draw)
+            check_supported(case.chain)
+        except HexconvError:
+            continue
+        if kernel_of(case.chain, case.plan) == "hvx" and needed_macs(case.chain) <= MOST_MACS:
+            yield case
+
+
+def _hvx_case(draw: random.Random) -> Case:
+    """Any chain of one to three convs."""
+    dtype, filter_dtype = draw.choice(DTYPES)
+    count, channels = draw.choice((1, 1, 2, 2, 3)), draw.choice((1, 3, 4, 8, 16, 32, 32, 64, 100, 128, 256))
+    rows, columns, convs, source = draw.randint(6, 36), draw.randint(6, 36), [], channels
+    for index in range(count):
+        convs.append(_conv(draw, dtype, filter_dtype, source, is_last=index == count - 1))
+        source = convs[-1].out_channels
+    chain = Chain(
+        input=(draw.choice((1, 1, 1, 2)), rows, columns, channels),
+        dtype=dtype,
+        filter_dtype=filter_dtype,
+        zero_point=draw.choice((0, 0, 0, 5)) if dtype != "int16" else 0,
+        conv=tuple(convs),
+    )
+    return Case("drawn", chain, Plan(kernel="hvx", h_split=draw.randint(1, tensor_extents(chain)[-1].row_blocks)))
+
+
+def _conv(draw: random.Random, dtype: Dtype, filter_dtype: Dtype, channels: int, is_last: bool) -> Conv2d:
+    """Any conv."""
+    kernel = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (1, 3), (5, 1), (5, 5)])
+    same = (kernel[0] // 2, kernel[1] // 2) * draw.choice((0, 1))
+    out_channels = draw.choice((3, 8, 16, 32, 40, 64, 64, 96, 128, 128, 160, 256))
+    bits = max(1, int(log2(channels * prod(kernel))) + 4)
+    multiplier, shift = draw.choice([(1 << 30, 1 - bits), (0x5A7B3C1D, -bits), (1 << 28, min(0, 3 - bits))])
+    requantize = Requantize(
+        multiplier=multiplier,
+        shift=shift,
+        zero_point=_zero_point(draw, dtype),
+        rounding=draw.choice(("away", "up")),
+    )
+    return Conv2d(
+        out_channels=out_channels,
+        kernel=kernel,
+        stride=draw.choice([(1, 1)] * 3 + [(2, 2)]),
+        dilation=draw.choice([(1, 1)] * 4 + [(2, 2)]),
+        padding=Padding(**dict(zip(("top", "left", "bottom", "right"), same * 2, strict=False))),
+        bias=draw.random() < 0.4,
+        filter_zero_point=_zero_point(draw, filter_dtype),
+        requantize=None if is_last and draw.random() < 0.15 else requantize,
+        filter_l1=LARGEST_L1 if dtype == "int16" else None,
+    )
+
+
+def _zero_point(draw: random.Random, dtype: Dtype) -> int:
+    """0 twice out of three times."""
+    return draw.randint(*ZERO_POINTS.get(dtype, (0, 0))) if draw.random() < 1 / 3 else 0

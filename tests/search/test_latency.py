@@ -1,0 +1,56 @@
+"""The model of latency for HVX kernels against runs on the simulator, where one rate for all was up to 8 times off."""
+
+import random
+from itertools import islice
+
+import pytest
+
+from hexconv.analyze import needed_macs
+from hexconv.lower import lower_case
+from hexconv.report.rate_cases import hvx_cases
+from hexconv.run.measure import measure
+from hexconv.search import Question, Space, best_plan, evaluate
+from hexconv.search.machine import known_machines, rates
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+
+MOST_OFF = 1.5
+"""Of any case; nine of ten are within the error that the machine's file states."""
+
+NARROW = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-4))
+FEW_CHANNELS = Case("few", Chain(input=(1, 16, 16, 3), dtype="uint8", conv=(NARROW, NARROW)), Plan(kernel="hvx"))
+SMALL = [case for case in islice(hvx_cases(seed=2), 40) if needed_macs(case.chain) < 10_000_000]
+CASES = {"few-channels": FEW_CHANNELS} | {
+    f"drawn-{n}": case for n, case in enumerate(random.Random(0).sample(SMALL, 3))
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("name", CASES)
+def test_the_model_of_hvx_kernels_is_near_a_run(name: str) -> None:
+    case = CASES[name]
+    result = measure(case, lower_case(case), "hexagon")
+    assert result.check.passed
+    assert result.counts
+    space = Space((case.plan,), Space.of(case.chain, case.plan).h_splits, Space.of(case.chain, case.plan).k_splits)
+    [modelled] = evaluate(case.chain, space, rates("v68")).latency_packets[[case.plan.h_split - 1]]
+    assert 1 / MOST_OFF < modelled / result.counts.packets < MOST_OFF
+
+
+@pytest.mark.parametrize("arch", known_machines())
+def test_every_model_states_its_error(arch: str) -> None:
+    known = rates(arch)
+    errors = [known.hvx.error, *(known.error("plain", dtype) for dtype in known.kernels)]
+    assert all(error is not None and 0 < error < 1 / 3 for error in errors)
+    assert known.error("host", "float32") is None
+
+
+def test_plans_of_hvx_kernels_have_latencies_of_their_own() -> None:
+    chain = Chain(input=(1, 64, 20, 32), dtype="uint8", conv=(NARROW, NARROW))
+    plan = Plan(kernel="hvx")
+    grid = evaluate(chain, Space.of(chain, plan), rates("v68"))
+    assert len(set(grid.latency_packets)) > 1
+    found = best_plan(chain, Question(1 << 22, "latency", plan))
+    assert found.best
+    assert found.best.latency_packets == min(grid.latency_packets)
+    assert found.proof.lower_bound is None
+    assert found.proof.model_error == rates("v68").hvx.error
