@@ -114,6 +114,7 @@ def cases(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES, storage: tuple[str,
         halo=halo,
         filters=draw(st.sampled_from(("per_tile", "resident"))),
         buffering=draw(st.sampled_from(("single", "double"))),
+        kernel="plain",
         storage=draw(st.sampled_from(storage)),
     )
     return Case("drawn", chain, plan)

@@ -1,5 +1,6 @@
 """`hexconv best`: the best plan that fits, and the proof; for chains, and for whole networks."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from hexconv.cli.cases import load_cases, print_json, write_text
+from hexconv.cli.cases import load_cases, print_json, say_fallback, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.show import show
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
@@ -28,8 +29,9 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.search import Objective, Planned, PlannedNetwork, Question, Verified, folder_cases, plan_all, verify
-from hexconv.spec import Case
-from hexconv.spec.plan import Kernel
+from hexconv.spec import Case, Target
+from hexconv.spec.kernel import kernel_words
+from hexconv.spec.knobs import Kernel
 
 Seconds = Annotated[float, Parameter(validator=Number(gt=0))]
 
@@ -39,6 +41,7 @@ def best(
     vtcm: str | None = None,
     objective: Objective = "traffic",
     kernel: Kernel | None = None,
+    target: Target = "hexagon",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     plot: Path | None = None,
     verified: Annotated[bool, Parameter(name="--verify")] = False,
@@ -58,14 +61,18 @@ def best(
             has no VTCM: what the filters and the caches of one thread may take.
         objective: what is to be least.
         kernel: instead of the cases' own.
+        target: where the answers are to run, which says what kernels chains get that ask for none.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
         verified: lower, count and run the answers, on this machine and on the simulator.
         seconds: the time that a verifying run on the simulator has.
         json: print JSON instead.
     """
-    cases, known = _chains(chains)
-    network = _network(cases, vtcm, objective, kernel, known)
+    cases, known = _chains(chains, target)
+    limit = _limit(cases, vtcm)
+    question = Question(limit, objective, target=target, threads=os.cpu_count() or 1)
+    network = plan_all(cases, question, known, kernel)
+    _say_fallbacks(network)
     if plot:
         _plot(network, plot)
     written = _write(network, output) if output else []
@@ -83,24 +90,31 @@ def _is_folder(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_dir()
 
 
-def _chains(paths: Sequence[Path]) -> tuple[list[Case], Manifest | None]:
+def _chains(paths: Sequence[Path], target: Target) -> tuple[list[Case], Manifest | None]:
     """The chains of case files, or of a folder."""
     if _is_folder(paths):
         return folder_cases(paths[0])
     if folders := [path for path in paths if path.is_dir()]:
         raise InputError(str(folders[0]), "a folder among other paths", "case files, or one folder")
-    return load_cases(paths), None
+    return load_cases(paths, target), None
 
 
-def _network(
-    cases: list[Case], vtcm: str | None, objective: Objective, kernel: Kernel | None, known: Manifest | None
-) -> PlannedNetwork:
-    """All chains, planned; without a limit, one architecture's VTCM is it."""
-    arches = {case.plan.arch for case in cases}
-    if vtcm is None and len(arches) > 1:
-        raise InputError("--vtcm", f"nothing for cases of {' and '.join(sorted(arches))}", "an amount of memory: 4MiB")
-    limit = memory_bytes(vtcm, "--vtcm") if vtcm is not None else capacity_bytes(arches.pop())
-    return plan_all(cases, Question(limit, objective), known, kernel)
+def _limit(cases: list[Case], vtcm: str | None) -> int:
+    """What the caches may take; without a limit, one architecture's VTCM is it."""
+    if vtcm is not None:
+        return memory_bytes(vtcm, "--vtcm")
+    arches = {(case.plan.arch, case.plan.vtcm_bytes): case.plan for case in cases}
+    if len(arches) > 1:
+        names = " and ".join(sorted({arch if size is None else f"{arch} of {size} bytes" for arch, size in arches}))
+        raise InputError("--vtcm", f"nothing for cases of {names}", "an amount of memory: 4MiB")
+    (plan,) = arches.values()
+    return capacity_of(plan)
+
+
+def _say_fallbacks(network: PlannedNetwork) -> None:
+    """Tell, in a line each, which chains get another kernel than was asked for."""
+    for planned in network.planned:
+        say_fallback(planned.name, planned.kernels)
 
 
 def _plot(network: PlannedNetwork, path: Path) -> None:
@@ -142,6 +156,7 @@ def _print(network: PlannedNetwork, checks: Sequence[Verified], written: Iterabl
 
 def _print_chain(planned: Planned) -> None:
     """One chain: the answer as a case file, the account of all other plans, the front, the cuts."""
+    print(f"{planned.name}: kernel {kernel_words(planned.kernels)}")
     show(answer_table(planned))
     _lines(proof_lines(planned.found, planned.question))
     if planned.shortfall:

@@ -12,8 +12,9 @@ from hexconv.cli.cases import print_json
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.model import Imported, Manifest, import_model, write_network
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Target, choose_kernels
 from hexconv.spec.fields import LARGEST_SIZE
+from hexconv.spec.kernel import kernel_words
 
 
 def import_(
@@ -21,6 +22,7 @@ def import_(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
+    target: Target = "hexagon",
     weights: bool = False,
     json: bool = False,
 ) -> int:
@@ -32,15 +34,18 @@ def import_(
         model: the .onnx file.
         output: folder for the case files and `network.toml`.
         shape: sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
+        target: where the chains are to run, for what is shown of their kernels: the case files state no plan.
         weights: also write each chain's filters and biases, `CASE.npz`.
         json: print JSON instead of tables.
     """
     imported = import_model(model, dict(_stated(text) for text in shape or []))
     files = write_network(imported, output, weights)
     if json:
-        print_json({**asdict(imported.network), "files": [str(file) for file in files]})
+        kernels = {case.name: choose_kernels(case.chain, case.plan, target) for case in imported.cases}
+        written = {"kernels": kernels, "files": [str(file) for file in files]}
+        print_json({**asdict(imported.network), **written})
     else:
-        _print(imported)
+        _print(imported, target)
     return 0 if imported.cases else 1
 
 
@@ -53,11 +58,11 @@ def _stated(text: str) -> tuple[str, list[int]]:
     return name, numbers
 
 
-def _print(imported: Imported) -> None:
+def _print(imported: Imported, target: Target) -> None:
     """Chains, then what is in none, then the sum."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported))
+        show(_chain_table(imported, target))
     if network.not_taken:
         show(_not_taken_table(network))
     for note in network.notes:
@@ -66,11 +71,13 @@ def _print(imported: Imported) -> None:
     print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
-def _chain_table(imported: Imported) -> Table:
-    table = Table("case", "convs", "NHWC along the chain", "dtype", "ended by", "reason")
+def _chain_table(imported: Imported, target: Target) -> Table:
+    table = Table("case", "convs", "NHWC along the chain", "dtype", f"kernel on {target}", "ended by", "reason")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
         shapes = _shapes(case.chain)
-        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, entry.ended_by, _plain(entry.reason))
+        kernel = kernel_words(choose_kernels(case.chain, case.plan, target))
+        ended = (entry.ended_by, _plain(entry.reason))
+        table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, kernel, *ended)
     return table
 
 

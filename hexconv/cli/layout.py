@@ -151,7 +151,7 @@ def compare(
         csv: the table to write.
         json: print JSON instead of a table.
     """
-    rows = [row for case in load_cases(cases) for row in usage(case, chip)]
+    rows = [row for case in load_cases(cases, "hexagon") for row in usage(case, chip)]
     _save(csv, as_csv(rows))
     if json:
         print_json(rows)

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from hexconv.cli.cases import load_cases, print_json, write_bytes, write_text
+from hexconv.cli.cases import load_cases, print_json, say_fallbacks, write_bytes, write_text
 from hexconv.errors import InputError
+from hexconv.spec import Target
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
@@ -14,6 +15,7 @@ FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 
 def report(
     *cases: Path,
+    target: Target = "hexagon",
     tables: Path = Path("reports"),
     sweep: Many = (),
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("reports/index.html"),
@@ -27,6 +29,7 @@ def report(
 
     Args:
         cases: case files (TOML); without any, those of ./schedules and ./schedules/hvx.
+        target: where they are to run, which says what kernels they get.
         tables: folder of simulator.csv, hvx.csv and bench.csv; those that are missing are left out.
         sweep: tables that `hexconv sweep` wrote; what was measured of other splits goes beside the closed forms.
         output: the page.
@@ -39,7 +42,9 @@ def report(
     from hexconv.report.sweeps import read_sweeps
     from hexconv.report.tables import read_rates
 
-    page = Page.of(load_cases(cases or _all_cases()), read_rates(tables), read_sweeps(sweep))
+    loaded = load_cases(cases or _all_cases(), target)
+    say_fallbacks(loaded)
+    page = Page.of(loaded, read_rates(tables), read_sweeps(sweep))
     write_text(output, page.html())
     written = [output]
     if plots:

@@ -9,11 +9,11 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.analyze import Fit, vtcm_fit
-from hexconv.cli.cases import load_cases, print_json, write_text
+from hexconv.cli.cases import load_cases, print_json, say_fallbacks, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
-from hexconv.report import run_csv, run_row
+from hexconv.report import kernel_table, run_csv, run_row
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
@@ -21,6 +21,8 @@ from hexconv.run.simulator.needs import DEFAULT_SECONDS
 from hexconv.spec import Case, Target
 
 Row = dict[str, Any]
+HIDDEN = ("error", "vtcm", "kernels")
+"""What the table of runs leaves to standard error and to the table of kernels."""
 
 
 def run(
@@ -52,6 +54,7 @@ def run(
         json: print JSON instead of a table.
     """
     loaded = load_cases(cases, target)
+    say_fallbacks(loaded)
     if save and len(loaded) > 1:
         raise InputError("--save", f"{len(loaded)} cases", "one case at a time, since one file holds one run")
     if save and seeds > 1:
@@ -71,6 +74,7 @@ def run(
     if json:
         print_json(rows)
     else:
+        show(kernel_table(loaded))
         show(_table(rows))
     if any("error" in row for row in rows):
         return 2
@@ -80,8 +84,9 @@ def run(
 def _rows(case: Case, runners: dict[int, Runner], save: Path | None) -> Iterator[Row]:
     """One case's results by seed; a case that gives no answer says why and leaves the others alone."""
     refused: Row = {"case": case.name, "target": next(iter(runners.values())).target, "passed": False}
+    refused["kernels"] = [asdict(choice) for choice in case.kernels]
     try:
-        fit = vtcm_fit(case.chain, case.plan) if case.plan.storage == "vtcm" else None
+        fit = vtcm_fit(case.chain, case.settled) if case.settled.storage == "vtcm" else None
         if fit and not fit.fits:
             print(f"hexconv: {case.name}: {fit}", file=sys.stderr)
             yield {**refused, "vtcm": _as_result(fit)}
@@ -102,7 +107,7 @@ def _as_result(fit: Fit) -> Row:
 
 def _table(rows: list[Row]) -> Table:
     """Results to read; what went wrong is told apart."""
-    headings = list(dict.fromkeys(name for row in rows for name in row if name not in ("error", "vtcm")))
+    headings = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
     table = Table(*headings)
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in headings))

@@ -26,15 +26,16 @@ from hexconv.spec.chain import INTEGER_RANGE, Dtype
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 LARGEST_L1 = 2**16 - 1  # of filters over int16, so that an int32 holds all sums
-LEAST = Plan(k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
-PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
+PLAIN = Plan(kernel="plain")
+LEAST = replace(PLAIN, k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
+PLANS = (PLAIN, replace(PLAIN, order="h_outer"), replace(PLAIN, filters="resident"), LEAST)
 
 
 def plain_cases(dtype: Dtype) -> Iterator[Case]:
     """Cases of the plain kernels, from mostly copying to mostly multiplying."""
     requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
     filter_l1 = LARGEST_L1 if dtype == "int16" else None
-    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (Plan(), LEAST)):
+    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (PLAIN, LEAST)):
         conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
         yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
     for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
@@ -58,7 +59,7 @@ def packets(case: Case) -> int:
 
 def rates_of(cases: Sequence[Case]) -> tuple[float, float]:
     """MACs and copied bytes per packet that fit the packets of some cases best."""
-    works = [planned_work(case.chain, case.plan) for case in cases]
+    works = [planned_work(case.chain, case.settled) for case in cases]
     figures = np.array([[sum(work.macs.values()), sum(work.traffic_bytes.values())] for work in works], float)
     counted = np.array([packets(case) for case in cases], float)
     per_mac, per_byte = np.linalg.lstsq(figures / counted[:, None], np.ones(len(cases)), rcond=None)[0]

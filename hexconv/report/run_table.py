@@ -8,7 +8,8 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.run.measure import Run
-from hexconv.spec import Case
+from hexconv.spec import Case, KernelChoice
+from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = (
     "case",
@@ -20,6 +21,9 @@ COLUMNS = (
     "needed_macs",  # of the logical outputs, each once
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
     "vtcm_bytes",  # the most in use at a time
+    "kernel_asked",  # in the plan; none where it states none
+    "kernel_used",
+    "kernel_why",
 )
 
 
@@ -31,9 +35,11 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     >>> case = Case("small", Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan())
     >>> row = run_row(case, Run("small", "llvm", Check(True, 0.0, 0.0, True), 0.5, None, None))
     >>> list(row)
-    ['case', 'target', 'passed', 'max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds']
+    ['case', 'target', 'passed', 'max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds', 'kernels']
     """
-    row = {"case": result.case, "target": result.target, **asdict(result.check), "seconds": result.seconds}
+    kernels = [asdict(choice) for choice in result.kernels]
+    verdict = {"case": result.case, "target": result.target, **asdict(result.check)}
+    row = {**verdict, "seconds": result.seconds, "kernels": kernels}
     if result.counts is None:
         return row
     needed = needed_macs(case.chain)
@@ -44,6 +50,7 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
-    frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in rows]
+    frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

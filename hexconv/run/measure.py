@@ -17,10 +17,8 @@ from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
-from hexconv.spec import Case, Chain, Target, kernel_of
-
-HOMES = {"hvx": "hexagon", "host": "llvm"}
-"""Where a kernel runs that doesn't run everywhere."""
+from hexconv.spec import Case, Chain, KernelChoice, Target
+from hexconv.spec.kernel import HOMES
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,7 @@ class Run:
         seconds: wall time of the kernel.
         counts: of the simulator.
         vtcm_bytes: the most VTCM that was in use, of the simulator.
+        kernels: of every conv, asked for and used.
     """
 
     case: str
@@ -42,6 +41,7 @@ class Run:
     seconds: float
     counts: Counts | None
     vtcm_bytes: int | None
+    kernels: tuple[KernelChoice, ...] = ()
 
 
 def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
@@ -53,7 +53,10 @@ def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copi
         seconds: the time that a run on the simulator has.
         copies: when asynchronous copies are performed.
     """
-    return Host(copies) if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds, copies=copies)
+    if target == "llvm":
+        return Host(copies)
+    plan = case.settled
+    return Simulator(arch=plan.arch, vtcm_bytes=plan.vtcm_bytes, seconds=seconds, copies=copies)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
@@ -95,17 +98,18 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
-    return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
+    return Run(case.name, runner.target, verdict, measurement.seconds, *counted, case.kernels)
 
 
 def _check_target(case: Case, target: str) -> None:
     """The plain kernel runs anywhere; the others use what one machine has."""
-    kernel = kernel_of(case.chain, case.plan)
-    if (home := HOMES.get(kernel, target)) != target:
-        raise Unsupported(
-            f"its plan has kernel = {kernel}, which is for --target {home}, not for {target}; run it there, or with "
-            'kernel = "plain"'
-        )
+    homes = {choice.used: HOMES[choice.used] for choice in case.kernels if choice.used in HOMES}
+    for used, home in homes.items():
+        if home != target:
+            raise Unsupported(
+                f"it was lowered with the kernel {used}, which is for --target {home}, not for {target}; load it with "
+                f'target="{target}", or with kernel = "plain"'
+            )
 
 
 def _check_memory(chain: Chain) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
+from hexconv.errors import InputError
 from hexconv.search import large
 from hexconv.search.found import Found, choose
 from hexconv.search.grid import evaluate
@@ -23,9 +24,12 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """Search every plan of a chain.
 
     Raises:
-        InputError: the kernel has no figures for the objective.
+        InputError: the kernel has no figures for the objective, or this is no question.
         Unsupported: no plan can serve the chain.
     """
+    if not isinstance(question, Question):
+        raise InputError("best_plan: question", repr(question), f"a Question, such as Question(vtcm_bytes={1 << 20})")
+    question = question.settled(chain)
     question.check(chain)
     check_supported(chain)
     machine = rates(question.plan.arch)

@@ -26,7 +26,7 @@ WORDS = {
 }
 """Knobs of the search that are words, and what each may be: a knob is added to the search here."""
 
-FIXED = ("kernel", "threads", "simd", "storage", "arch")
+FIXED = ("kernel", "threads", "simd", "storage", "arch", "vtcm_bytes")
 """Knobs of a plan that a search leaves as they are."""
 
 

@@ -8,9 +8,8 @@ from hexconv.lower import Lowered, lower_case
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.run.count import count
 from hexconv.run.host import Host
-from hexconv.run.measure import run_case
+from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
-from hexconv.run.simulator.runner import Simulator
 from hexconv.search.planned import Winner
 from hexconv.spec import Case
 
@@ -86,7 +85,7 @@ def verify(winner: Winner, seconds: float) -> Verified:
         traffic_agrees=traffic == figures.traffic_bytes,
         macs=macs,
         macs_agree=macs == figures.macs,
-        runs=(_run(case, lowered, Host()), _run(case, lowered, Simulator(arch=case.plan.arch, seconds=seconds))),
+        runs=(_run(case, lowered, Host()), _run(case, lowered, runner_of(case, "hexagon", seconds))),
     )
 
 

@@ -1,15 +1,18 @@
 """A case as TOML text: the fields that differ from their defaults, in the order of the dataclasses."""
 
+from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
+
+import tomli_w
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.plan import Plan
 
 
-def to_toml(chain: Chain, plan: Plan) -> str:
-    """The text of a case file.
+def to_toml(chain: Chain, plan: Plan, documented: Iterable[tuple[str, int]] = ()) -> str:
+    """The text of a case file; a plan that states nothing is left out.
 
     >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
     [chain]
@@ -23,7 +26,11 @@ def to_toml(chain: Chain, plan: Plan) -> str:
     lines = ["[chain]", *_lines(chain)]
     for conv in chain.conv:
         lines += ["[[chain.conv]]", *_lines(conv)]
-    return "\n".join([*lines, "[plan]", *_lines(plan), ""])
+    if plan != Plan():
+        lines += ["[plan]", *_lines(plan)]
+    if figures := dict(documented):
+        lines += tomli_w.dumps({"documented": figures}).splitlines()
+    return "\n".join([*lines, ""])
 
 
 def _lines(table: Chain | Conv2d | Plan) -> list[str]:

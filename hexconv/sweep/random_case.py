@@ -135,6 +135,7 @@ def _plan(random: Random, chain: Chain) -> Plan:
         halo=halo,
         filters="resident" if random.integers(2) else "per_tile",
         buffering="double" if random.integers(2) else "single",
+        kernel="plain",
         storage="vtcm" if random.integers(4) == 0 else "global",
     )
 

@@ -51,10 +51,10 @@ def judge(case: Case, seed: int = 0) -> Verdict:
 
 def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     """Where the closed form and TVM say different things of a cache or an allocation."""
-    predicted = {(cache.name, cache.shape, cache.dtype) for cache in predicted_caches(case.chain, case.plan)}
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in predicted_caches(case.chain, case.settled)}
     allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
     yield from _only_in("caches", predicted, allocated)
-    shared = {(memory.holds, memory.bytes) for memory in predicted_allocations(case.chain, case.plan)}
+    shared = {(memory.holds, memory.bytes) for memory in predicted_allocations(case.chain, case.settled)}
     merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
     yield from _only_in("allocations", shared, merged)
 
@@ -74,12 +74,12 @@ def miscounts(work: WorkUsage) -> Iterator[str]:
 
 def _hosts(case: Case, seed: int) -> tuple[Host, ...]:
     """This machine; where copies are asynchronous, with each moment at which they may happen."""
-    return (Host(),) if case.plan.buffering == "single" else tuple(Host(Copies(moment, seed)) for moment in MOMENTS)
+    return (Host(),) if case.settled.buffering == "single" else tuple(Host(Copies(moment, seed)) for moment in MOMENTS)
 
 
 def _run(case: Case, lowered: Lowered, host: Host, seed: int) -> Iterator[str]:
     """What is wrong with a run of a case."""
-    copies = f", with {host.copies.moment} copies" if case.plan.buffering == "double" else ""
+    copies = f", with {host.copies.moment} copies" if case.settled.buffering == "double" else ""
     try:
         yield from (f"{error}{copies}" for error in errors_of(run_case(case, lowered, host, seed).check))
     except RunFailed as failure:

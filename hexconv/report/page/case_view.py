@@ -16,7 +16,8 @@ from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, 
 from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
 from hexconv.report.units import in_bytes
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case
+from hexconv.spec.kernel import kernel_columns, kernel_words
 
 UNKNOWN = "—"
 
@@ -62,8 +63,7 @@ def case_view(case: Case, rate: Rate | None, measured: BySplits) -> CaseView:
         measured: what a sweep has of its plan under other splits.
     """
     lowered, cost = lower_case(case), own_cost(case)
-    agrees = cache_usage(case, lowered).agrees
-    agreement = "as the closed form predicts" if agrees else "NOT as the closed form predicts"
+    agreement = cache_usage(case, lowered).verdict
     tir = annotated_tir(case, lowered, agreement)
     return CaseView(
         name=case.name,
@@ -89,11 +89,11 @@ def _plots(case: Case, measured: BySplits) -> Iterator[Plot]:
 
 def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
     """The cells of the overview."""
-    fit = vtcm_fit(case.chain, case.plan)
+    fit = vtcm_fit(case.chain, case.settled)
     share = cost.footprint_bytes / fit.capacity_bytes
     needed = sum(needed_work(case.chain).traffic_bytes.values())
     return (
-        kernel_of(case.chain, case.plan),
+        kernel_columns(case.kernels)["kernel_used"],
         in_bytes(cost.footprint_bytes),
         f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
         f"{cost.traffic_bytes / needed:.2f}",
@@ -106,6 +106,7 @@ def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str,
     """What and how much."""
     needed = needed_work(case.chain)
     yield "Plan", plan_words(case)
+    yield "Kernel", kernel_words(case.kernels)
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)
     least = sum(needed.traffic_bytes.values())

@@ -27,7 +27,7 @@ def chain_words(chain: Chain) -> str:
 
 def plan_words(case: Case) -> str:
     """A plan in a line, knobs at their defaults left out but for the splits."""
-    plan = case.plan
+    plan = case.settled
     words = [f"k_split = {plan.k_split}", f"h_split = {plan.h_split}"]
     defaults = type(plan)()
     for knob in (name for name in plan.__dataclass_fields__ if name not in ("k_split", "h_split")):
@@ -38,7 +38,7 @@ def plan_words(case: Case) -> str:
 
 def fit_words(case: Case) -> str:
     """Demand against capacity; where it is too much, what would fit."""
-    fit = vtcm_fit(case.chain, case.plan)
+    fit = vtcm_fit(case.chain, case.settled)
     if fit.fits:
         return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"
     levers = " or ".join(map(str, fit.levers)) or "no split and no architecture"
