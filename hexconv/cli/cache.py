@@ -32,8 +32,8 @@ def cache(*cases: Path, target: Target = "hexagon", csv: Path | None = None, jso
     if json:
         print_json([_row(usage, work, _arena(case)) for case, (usage, work) in zip(loaded, judged, strict=True)])
     else:
-        show(kernel_table(loaded))
         show(cache_table([usage for usage, _ in judged]))
+        show(kernel_table(loaded))
         if arenas := [(case.name, arena) for case in loaded if (arena := _arena(case))]:
             show(arena_table(arenas))
         show(work_table(judged))

@@ -41,7 +41,7 @@ def import_(
     imported = import_model(model, dict(_stated(text) for text in shape or []))
     files = write_network(imported, output, weights)
     if json:
-        kernels = {case.name: choose_kernels(case.chain, case.plan, target) for case in imported.cases}
+        kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
         written = {"kernels": kernels, "files": [str(file) for file in files]}
         print_json({**asdict(imported.network), **written})
     else:
@@ -75,7 +75,7 @@ def _chain_table(imported: Imported, target: Target) -> Table:
     table = Table("case", "convs", "NHWC along the chain", "dtype", f"kernel on {target}", "ended by", "reason")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
         shapes = _shapes(case.chain)
-        kernel = kernel_words(choose_kernels(case.chain, case.plan, target))
+        kernel = kernel_words(choose_kernels(case.chain, None, target))
         ended = (entry.ended_by, _plain(entry.reason))
         table.add_row(case.name, str(len(entry.convs)), shapes, case.chain.dtypes, kernel, *ended)
     return table

@@ -74,8 +74,8 @@ def run(
     if json:
         print_json(rows)
     else:
-        show(kernel_table(loaded))
         show(_table(rows))
+        show(kernel_table(loaded))
     if any("error" in row for row in rows):
         return 2
     return 0 if all(row["passed"] for row in rows) else 1

@@ -37,9 +37,10 @@ class Question:
         return replace(self, plan=plan if plan.kernel == "host" else replace(plan, storage=self.plan.storage))
 
     @property
-    def _anywhere(self) -> Plan:
-        """The plan without a place for its caches, which a search decides, and which no kernel is chosen for."""
-        return replace(self.plan, storage="global")
+    def _anywhere(self) -> Plan | None:
+        """The plan without a place for its caches, which a search decides; None where it then states nothing."""
+        plan = replace(self.plan, storage="global")
+        return None if plan == Plan() else plan
 
     def check(self, chain: Chain) -> None:
         """Refuse an objective that the kernel has no figures for.

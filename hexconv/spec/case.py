@@ -42,7 +42,8 @@ class Case:
     Attributes:
         name: of the case.
         chain: what is computed.
-        plan: how, as it is stated.
+        plan: how, as far as it is stated.
+        states_plan: whether anything is: an empty plan in a case file states nothing, one of all defaults does.
         documented: names of caches, each with the elements that some document gives to the allocation that it lies in.
         target: where it is to run, as in `choose_kernels`.
         threads: hardware threads of the machine that it is to run on, as in `settled`.
@@ -58,9 +59,12 @@ class Case:
     documented: tuple[tuple[str, int], ...] = ()
     target: Target | None = None
     threads: int = 1
+    states_plan: bool = True
 
     def __post_init__(self) -> None:
         """Refuse splits that can't be."""
+        if self.plan != Plan():
+            object.__setattr__(self, "states_plan", True)
         outputs = tensor_extents(self.chain)[1:]
         most_k = max(output.channel_blocks for output in outputs)
         most_h = max(output.row_blocks for output in outputs)
@@ -75,12 +79,12 @@ class Case:
     @cached_property
     def kernels(self) -> tuple[KernelChoice, ...]:
         """The kernel of every conv: asked for, used, and why."""
-        return choose_kernels(self.chain, self.plan, self.target)
+        return choose_kernels(self.chain, self.plan if self.states_plan else None, self.target)
 
     @cached_property
     def settled(self) -> Plan:
         """The plan that is lowered and run: it names the kernel that is used, and has the knobs that act on it."""
-        return settled(self.chain, self.plan, self.target, self.threads)
+        return settled(self.chain, self.plan if self.states_plan else None, self.target, self.threads)
 
     @classmethod
     def load(cls, path: Path | str, target: Target | None = None, threads: int = 1) -> "Case":
@@ -109,7 +113,8 @@ class Case:
         """Read a case from a TOML table; the rest is as in `parse`."""
         try:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
-            return cls(name, file.chain, file.plan, tuple(file.documented.items()), target, threads)
+            documented = tuple(file.documented.items())
+            return cls(name, file.chain, file.plan, documented, target, threads, bool(table.get("plan")))
         except ValidationError as error:
             raise first_complaint(error).within(where) from None
         except InputError as error:
@@ -117,7 +122,7 @@ class Case:
 
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""
-        return to_toml(self.chain, self.plan, self.documented)
+        return to_toml(self.chain, self.plan if self.states_plan else None, self.documented)
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:

@@ -44,12 +44,12 @@ class KernelChoice:
         return self.asked not in (None, self.used)
 
 
-def choose_kernels(chain: Chain, plan: Plan, target: Target | None = None) -> tuple[KernelChoice, ...]:
+def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None) -> tuple[KernelChoice, ...]:
     """The choice for every conv of a chain.
 
     Args:
         chain: what is computed.
-        plan: as it is stated.
+        plan: as it is stated; None where none is.
         target: where it is to run. Where that isn't said, the kernel that a plan names is taken wherever it runs, and a
             plan that names none gets what it gets on hexagon.
 
@@ -57,47 +57,50 @@ def choose_kernels(chain: Chain, plan: Plan, target: Target | None = None) -> tu
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
     >>> choose_kernels(chain, Plan(kernel="hvx"))[0].why
     'hvx serves uint8, int8 and int16 chains, this one is float32'
-    >>> [choose_kernels(chain, Plan(), target)[0].used for target in ("llvm", "hexagon")]
+    >>> [choose_kernels(chain, None, target)[0].used for target in ("llvm", "hexagon")]
     ['host', 'plain']
+    >>> choose_kernels(chain, Plan(), "llvm")[0].why
+    'host serves cases that state no plan, unless they ask for it'
     """
+    asked = plan.kernel if plan else None
     passed_over: list[str] = []
-    for kernel in _candidates(plan, target):
+    for kernel in _candidates(asked, target):
         why_not = _why_not(chain, plan, kernel, target)
         if not why_not:
-            why = _why(plan, kernel, passed_over, target)
-            return (KernelChoice(plan.kernel, kernel, why),) * len(chain.conv)
+            why = _why(asked, kernel, passed_over, target)
+            return (KernelChoice(asked, kernel, why),) * len(chain.conv)
         passed_over.append(why_not)
     raise AssertionError("the plain kernel serves all")
 
 
-def _candidates(plan: Plan, target: Target | None) -> Iterator[Kernel]:
+def _candidates(asked: Kernel | None, target: Target | None) -> Iterator[Kernel]:
     """Kernels, the best first: the one that is asked for, then by speed."""
-    if plan.kernel:
-        yield plan.kernel
+    if asked:
+        yield asked
     for kernel in FASTEST_FIRST[target or "hexagon"]:
-        if kernel != plan.kernel:
+        if kernel != asked:
             yield kernel
 
 
-def _why_not(chain: Chain, plan: Plan, kernel: Kernel, target: Target | None) -> str:
+def _why_not(chain: Chain, plan: Plan | None, kernel: Kernel, target: Target | None) -> str:
     """Why a kernel can't serve a chain there, under the plan; empty if it can."""
     if target and (home := HOMES.get(kernel, target)) != target:
         return f"{kernel} runs on --target {home} alone, this is {target}"
     if why_not := refusal(chain, kernel):
         return why_not
-    return "" if kernel == plan.kernel else _disobeys(plan, kernel)
+    return _disobeys(plan, kernel) if plan and plan.kernel != kernel else ""
 
 
 def _disobeys(plan: Plan, kernel: Kernel) -> str:
     """Why a kernel that isn't asked for doesn't obey a plan; empty if it does."""
-    if kernel == "host" and plan != Plan():
+    if kernel == "host":
         return "host serves cases that state no plan, unless they ask for it"
     meant = (knob for knob in plan.stated if not plan.kernel or acts(knob, "plain"))
     return next((why_without_effect(knob, kernel) for knob in meant if not acts(knob, kernel)), "")
 
 
-def _why(plan: Plan, kernel: Kernel, passed_over: list[str], target: Target | None) -> str:
-    if kernel == plan.kernel:
+def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: Target | None) -> str:
+    if kernel == asked:
         return "as asked"
     return "; ".join(passed_over) or f"the fastest that serves it on {target or 'hexagon'}"
 
@@ -136,7 +139,7 @@ def _together(values: Sequence[str]) -> str:
     return ", ".join(f"conv{number} {value}" for number, value in enumerate(values, 1))
 
 
-def kernel_of(chain: Chain, plan: Plan, target: Target | None = None) -> Kernel:
+def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> Kernel:
     """The kernel that computes a chain; `target` is as in `choose_kernels`.
 
     >>> from hexconv.spec.conv import Conv2d
@@ -147,18 +150,18 @@ def kernel_of(chain: Chain, plan: Plan, target: Target | None = None) -> Kernel:
     return choose_kernels(chain, plan, target)[0].used
 
 
-def settled(chain: Chain, plan: Plan, target: Target | None = None, threads: int = 1) -> Plan:
+def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threads: int = 1) -> Plan:
     """The plan with the kernel that computes the chain, and the knobs that act on it.
 
     Args:
         chain: what is computed.
-        plan: as it is stated.
+        plan: as it is stated; None where none is.
         target: as in `choose_kernels`.
         threads: hardware threads of the machine, which a host kernel has to itself where no plan was stated.
     """
     kernel = kernel_of(chain, plan, target)
-    if kernel == "host" and plan == Plan():
-        return Plan(kernel=kernel, threads=min(threads, MOST_THREADS))
+    if plan is None:
+        return Plan(kernel=kernel, threads=min(threads, MOST_THREADS) if kernel == "host" else 1)
     kept = {knob: value for knob, value in plan.stated.items() if acts(knob, kernel)}
     return Plan(kernel=kernel, **kept)  # pyright: ignore[reportArgumentType]
 

@@ -11,8 +11,13 @@ from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.plan import Plan
 
 
-def to_toml(chain: Chain, plan: Plan, documented: Iterable[tuple[str, int]] = ()) -> str:
-    """The text of a case file; a plan that states nothing is left out.
+def to_toml(chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = ()) -> str:
+    """The text of a case file.
+
+    Args:
+        chain: what is computed.
+        plan: how; None where no plan is stated. One of all defaults states a split, since an empty one states nothing.
+        documented: names of caches with their elements.
 
     >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
     [chain]
@@ -26,8 +31,8 @@ def to_toml(chain: Chain, plan: Plan, documented: Iterable[tuple[str, int]] = ()
     lines = ["[chain]", *_lines(chain)]
     for conv in chain.conv:
         lines += ["[[chain.conv]]", *_lines(conv)]
-    if plan != Plan():
-        lines += ["[plan]", *_lines(plan)]
+    if plan:
+        lines += ["[plan]", *(_lines(plan) or [f"k_split = {plan.k_split}"])]
     if figures := dict(documented):
         lines += tomli_w.dumps({"documented": figures}).splitlines()
     return "\n".join([*lines, ""])

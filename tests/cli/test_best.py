@@ -138,7 +138,9 @@ def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsy
 
 
 def test_a_network_is_written_and_verified(network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = as_json(capsys, network / "second.toml", "--verify", "--seconds", "60", "-o", tmp_path / "out")
+    result = as_json(
+        capsys, network / "second.toml", "--kernel", "plain", "--verify", "--seconds", "60", "-o", tmp_path / "out"
+    )
     [checked] = result["verified"]
     assert checked["holds"]
     assert checked["caches_agree"]
@@ -152,7 +154,7 @@ def test_a_missing_simulator_is_told_and_is_no_failure(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    [checked] = as_json(capsys, network / "second.toml", "--verify")["verified"]
+    [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify")["verified"]
     host, simulator = checked["runs"]
     assert host["passed"]
     assert simulator["passed"] is None
@@ -165,7 +167,7 @@ def test_a_figure_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     monkeypatch.setattr("hexconv.search.work.DTYPE_BYTES", {"int8": 2, "int32": 4})
-    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["traffic_agrees"]
     assert checked["macs_agree"]
@@ -176,7 +178,7 @@ def test_a_footprint_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     monkeypatch.setattr("hexconv.search.sizes.DTYPE_BYTES", {"int8": 2, "int32": 4})
-    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["footprint_agrees"]
     assert checked["traffic_agrees"]

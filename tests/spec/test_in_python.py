@@ -43,4 +43,4 @@ def test_it_is_one_line(name: str) -> None:
 def test_a_path_may_be_text(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text(Case("small", CHAIN, Plan(h_split=1)).to_toml())
-    assert Case.load(str(path)) == Case.load(path) == Case("small", CHAIN)
+    assert Case.load(str(path)) == Case.load(path) == Case("small", CHAIN, Plan())

@@ -1,6 +1,7 @@
 """Which kernel a case gets: one rule, stated here a second time, for every wish, plan, chain and target."""
 
 import json
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, choose_kernels, settled
-from hexconv.spec.knobs import KERNELS, acts
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, Target, choose_kernels, settled
+from hexconv.spec.knobs import KERNELS, Kernel, acts
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 
@@ -20,6 +21,7 @@ CHAINS = {
     dtype: Chain(input=(1, 16, 16, 64), dtype=dtype, conv=(Conv2d(out_channels=64, requantize=scale),))
     for dtype, scale in (("uint8", SCALE), ("int8", SCALE), ("int16", SCALE), ("float32", None), ("float16", None))
 }
+TARGETS: tuple[Target, ...] = ("llvm", "hexagon")
 STATED = {
     "k_split": 2,
     "h_split": 2,
@@ -39,54 +41,61 @@ OBEYED_BY_HOST = {"h_split", "threads", "simd"}
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Any wish with any of the knobs that go with it."""
+    """Any wish with any of the knobs that go with it, or none."""
     kernel = draw(st.sampled_from((None, *KERNELS)))
     obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
     stated = draw(st.sets(st.sampled_from(sorted(obeyed)), max_size=2))
     return Plan(kernel=kernel, **{knob: STATED[knob] for knob in stated})
 
 
-def expected(chain: Chain, plan: Plan, target: str) -> str:
+def expected(chain: Chain, plan: Plan | None, target: str) -> str:
     """The contract, in other words than the code has."""
     fast = "hvx" if target == "hexagon" else "host"
     serves = chain.is_integer if fast == "hvx" else chain.dtype == "float32"
-    if not serves or plan.kernel == "plain":
-        return "plain"
-    if plan.kernel == fast:
+    if plan and plan.kernel == fast and serves:
         return fast
+    if not serves or (plan and plan.kernel == "plain"):
+        return "plain"
     if fast == "host":
-        return "host" if plan == Plan() else "plain"
-    meant = plan.stated.keys() & OBEYED_BY_PLAIN
+        return "plain" if plan else "host"
+    meant = plan.stated.keys() & OBEYED_BY_PLAIN if plan else set()
     return "hvx" if meant <= OBEYED_BY_HVX else "plain"
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(CHAINS)), plans(), st.sampled_from(("llvm", "hexagon")))
-def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan, target: str) -> None:
+@given(st.sampled_from(sorted(CHAINS)), st.none() | plans(), st.sampled_from(TARGETS))
+def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, target: Target) -> None:
     chain = CHAINS[dtype]
     for choice in choose_kernels(chain, plan, target):
         assert choice.used == expected(chain, plan, target)
-        assert choice.asked == plan.kernel
+        assert choice.asked == (plan.kernel if plan else None)
         assert choice.why
-        assert (choice.why == "as asked") == (choice.used == plan.kernel)
+        assert (choice.why == "as asked") == (choice.used == choice.asked)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(CHAINS)), plans(), st.sampled_from(("llvm", "hexagon", None)), st.integers(1, 1000))
-def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan, target: str | None, threads: int) -> None:
+@given(
+    st.sampled_from(sorted(CHAINS)),
+    st.none() | plans(),
+    st.sampled_from(("llvm", "hexagon", None)),
+    st.integers(1, 999),
+)
+def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Target | None, threads: int) -> None:
     """Its kernel serves, all of its knobs act, those that act are kept, and to settle it again changes nothing."""
     chain = CHAINS[dtype]
     found = settled(chain, plan, target, threads)
     assert found.kernel == choose_kernels(chain, plan, target)[0].used
-    assert all(acts(knob, found.kernel) for knob in found.stated)
-    kept = {knob: value for knob, value in plan.stated.items() if acts(knob, found.kernel)}
+    assert found.kernel
+    stated = plan.stated if plan else {}
+    kept = {knob: value for knob, value in stated.items() if acts(knob, found.kernel)}
     assert found.stated.items() >= kept.items()
+    assert all(acts(knob, found.kernel) for knob in found.stated)
     assert settled(chain, found, target, threads) == found
-    assert found.threads == (min(threads, 256) if (found.kernel, plan) == ("host", Plan()) else kept.get("threads", 1))
+    assert found.threads == (min(threads, 256) if (found.kernel, plan) == ("host", None) else kept.get("threads", 1))
 
 
 @pytest.mark.parametrize(("kernel", "knob"), tuple(product((None, *KERNELS), STATED)))
-def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: str | None, knob: str) -> None:
+def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob: str) -> None:
     obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
     if knob in obeyed:
         assert Plan(kernel=kernel, **{knob: STATED[knob]}).stated == {knob: STATED[knob]}
@@ -110,6 +119,10 @@ def test_an_empty_plan_is_no_plan() -> None:
     assert empty == none
     assert "[plan]" not in empty.to_toml()
     assert Case.parse(none.to_toml(), "case") == none
+    stated = Case.parse(f"{chain}[plan]\nh_split = 1\n", "case")
+    assert Case.parse(stated.to_toml(), "case") == stated != none
+    on_this_machine = [settled(case.chain, case.plan if case.states_plan else None, "llvm") for case in (stated, none)]
+    assert [plan.kernel for plan in on_this_machine] == ["plain", "host"]
 
 
 @pytest.mark.parametrize("path", sorted(SCHEDULES.glob("*.toml")), ids=lambda path: path.stem)
@@ -126,6 +139,7 @@ FLOAT = "[chain]\ninput = [1, 9, 9, 4]\n[[chain.conv]]\nout_channels = 4\n"
 FILES = {
     "an integer chain without a plan": INTEGER.replace("SHIFT", "-4"),
     "a float chain without a plan": FLOAT,
+    "a float chain with a plan of defaults": FLOAT + "[plan]\nk_split = 1\nh_split = 1\n",
     "a wish for hvx that it can't serve": INTEGER.replace("SHIFT", "2") + "[plan]\nkernel = 'hvx'\n",
     "a wish for hvx": INTEGER.replace("SHIFT", "-4") + "[plan]\nkernel = 'hvx'\n",
     "a plan that hvx obeys": INTEGER.replace("SHIFT", "-4") + "[plan]\nh_split = 2\n",
@@ -136,15 +150,17 @@ FILES = {
 @pytest.mark.parametrize("target", ["llvm", "hexagon"])
 @pytest.mark.parametrize("name", FILES)
 def test_every_command_shows_the_same_kernels(
-    name: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, target: Target, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In its JSON; and what it falls back to, in one line on standard error."""
+    """In its JSON; and what it falls back to, in one line on standard error. A search makes a plan, and obeys none."""
     path = tmp_path / "asked.toml"
     path.write_text(FILES[name])
     case = Case.load(path, target)
-    kernels = [{"asked": choice.asked, "used": choice.used, "why": choice.why} for choice in case.kernels]
+    wish = Plan(kernel=case.plan.kernel) if case.plan.kernel else None
+    planned = choose_kernels(case.chain, wish, target)
     commands = [["cache"], ["tir", "-o", str(tmp_path)], ["best", "--vtcm", "1MiB"]]
     for command, *options in [*commands, *([["run"]] if target == "llvm" else [])]:
+        kernels = [asdict(choice) for choice in (planned if command == "best" else case.kernels)]
         assert exit_code([command, str(path), *options, "--target", target, "--json"]) == 0
         out, err = capsys.readouterr()
         rows = json.loads(out)
