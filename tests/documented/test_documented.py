@@ -95,6 +95,8 @@ def test_the_committed_listing_is_what_the_case_lowers_to(case: Case) -> None:
 
 NEST = [
     "for ko_outer, ho_outer in T.grid(2, 4):",
+    "# NOTE: compute over all output channels of conv2d #1 before computing conv2d #2",
+    "# NOTE: compute enough height of conv2d #1 before computing conv2d #2",
     "for ko_outer_1, ho_outer_1 in T.grid(2, 2):",
     "# input cache read",
     "for ho in range(3):",
@@ -119,6 +121,23 @@ def test_the_3x3_loop_nest_is_the_documents() -> None:
     stripped = iter(line.strip() for line in lines)
     for expected in NEST:
         assert expected in stripped, f"missing, or out of order: {expected}"
+
+
+def test_the_listing_has_the_documents_notes_and_layouts(case: Case) -> None:
+    """One row step needs no note on its height; every argument is labelled."""
+    lines = [line.strip() for line in (SCHEDULES / f"{case.name}.tir").read_text().splitlines()]
+    over = "conv2d #1 before computing conv2d #2"
+    notes = [f"# NOTE: compute over all output channels of {over}"]
+    if case.name == "split-3x3":
+        notes.append(f"# NOTE: compute enough height of {over}")
+    assert [line for line in lines if line.startswith("# NOTE")] == notes
+    labelled = [line.partition(": T.Buffer")[0::2] for line in lines if "),  # " in line]
+    assert [(name, rest.partition("# ")[2]) for name, rest in labelled] == [
+        ("input", "NHWC"),
+        ("filter1", "OIHW8i32o4i"),
+        ("filter2", "OIHW8i32o4i"),
+        ("output", "NHWC8h8w32c"),
+    ]
 
 
 def test_the_loop_nest_is_the_documents(case: Case) -> None:
