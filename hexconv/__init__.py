@@ -3,7 +3,7 @@
 The whole tool in six steps; `hexconv/docs/api.md` has them with shapes, units and errors:
 
     module   = chain_module(case.chain)                  # compute
-    schedule = stripe(module, case.chain, case.plan)     # schedule
+    schedule = stripe(module, case.chain, case.settled)    # schedule
     lowered  = hexconv.lower.lower(schedule)             # lower; or all three: lower_case(case)
     sizes    = cache_usage(case, lowered)                # analyze
     measured = measure(case, lowered, "llvm")            # run

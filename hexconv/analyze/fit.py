@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from hexconv.analyze.predicted import shared_allocations
-from hexconv.lower.vtcm import capacities_bytes, capacity_bytes, granules_bytes
+from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Chain, Plan
 
 MOST_TRIED = 64
@@ -80,9 +80,9 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     """Compare what a plan's caches take with the VTCM of its architecture.
 
     Raises:
-        InputError: TVM has no tag for the architecture.
+        InputError: nobody says how much VTCM the architecture has.
     """
-    capacity = capacity_bytes(plan.arch)
+    capacity = capacity_of(plan)
     terms = vtcm_terms(chain, plan)
     demand = sum(term.vtcm_bytes for term in terms)
     levers = tuple(_levers(chain, plan, demand, capacity)) if demand > capacity else ()

@@ -1,14 +1,19 @@
-"""Two opinions on every cache, side by side: the closed form and TVM's allocation."""
+"""Two opinions on every cache, side by side: the closed form and TVM's allocation; and a third, where a case states it.
+
+A documented figure names a cache, and gives the elements of the allocation that this cache lies in. So do the source
+documents: their input cache is as large as what holds input and output cache in turn. Caches that share an allocation
+may all have a figure; each is judged against the same elements.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.documented import documented_elements
 from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.analyze.sharing import PredictedAllocation
+from hexconv.errors import InputError
 from hexconv.lower import Allocation, Cache, Lowered
-from hexconv.spec import Case
+from hexconv.spec import Case, KernelChoice
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class AllocationUsage:
         elements: that TVM allocated.
         bytes: that TVM allocated.
         predicted_elements: of the closed form; 0 where it has no such allocation.
-        documented_elements: of the source documents, where they have this case.
+        documented_elements: that the case states for one of its caches; where it states a false one, that.
     """
 
     name: str
@@ -66,26 +71,54 @@ class Usage:
         caches: after compaction.
         allocations: after merging.
         peak_bytes: of all allocations together.
-        agrees: whether closed form and TVM say the same of every cache and of every allocation.
+        forms_agree: whether closed form and TVM say the same of every cache and of every allocation.
+        kernels: of every conv, asked for and used.
     """
 
     case: str
     caches: tuple[CacheUsage, ...]
     allocations: tuple[AllocationUsage, ...]
     peak_bytes: int
-    agrees: bool
+    forms_agree: bool
+    kernels: tuple[KernelChoice, ...]
+
+    @property
+    def documented_agrees(self) -> bool:
+        """Whether every documented figure is what TVM allocated."""
+        return all(memory.documented_elements in (None, memory.elements) for memory in self.allocations)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all opinions are the same."""
+        return self.forms_agree and self.documented_agrees
+
+    @property
+    def verdict(self) -> str:
+        """How the allocations compare, in words that follow `TVM allocates`."""
+        words = "as the closed form predicts" if self.forms_agree else "NOT as the closed form predicts"
+        if all(memory.documented_elements is None for memory in self.allocations):
+            return words
+        return f"{words}, and {'' if self.documented_agrees else 'NOT '}as documented"
 
 
 def cache_usage(case: Case, lowered: Lowered) -> Usage:
-    """Compare the closed form of a case with what TVM allocated for it."""
-    predicted = {cache.name: cache for cache in cache_footprints(case.chain, case.plan)}
-    shared = {memory.holds: memory for memory in shared_allocations(case.chain, case.plan)}
+    """Compare the closed form of a case with what TVM allocated for it, and with what the case documents.
+
+    Raises:
+        InputError: the case documents a cache that it doesn't have.
+    """
+    for name, _ in case.documented:
+        if name not in (names := [cache.name for cache in lowered.caches]):
+            raise InputError.no_such(f"{case.name}: documented", name, names)
+    predicted = {cache.name: cache for cache in cache_footprints(case.chain, case.settled)}
+    shared = {memory.holds: memory for memory in shared_allocations(case.chain, case.settled)}
     return Usage(
         case=case.name,
         caches=tuple(_cache(cache, predicted[cache.name]) for cache in lowered.caches),
-        allocations=tuple(_allocation(case, memory, predicted, shared) for memory in lowered.allocations),
+        allocations=tuple(_allocation(memory, shared, _documented(case, memory)) for memory in lowered.allocations),
         peak_bytes=sum(memory.bytes for memory in lowered.allocations),
-        agrees=_same_caches(lowered.caches, predicted) and _same_memory(lowered.allocations, shared),
+        forms_agree=_same_caches(lowered.caches, predicted) and _same_memory(lowered.allocations, shared),
+        kernels=case.kernels,
     )
 
 
@@ -95,15 +128,17 @@ def _cache(cache: Cache, predicted: PredictedCache) -> CacheUsage:
     return CacheUsage(*known, cache.elements, cache.bytes, predicted.elements)
 
 
+def _documented(case: Case, memory: Allocation) -> int | None:
+    """What the case states for an allocation: a false figure before a true one."""
+    figures = [elements for name, elements in case.documented if name in memory.holds]
+    return next((elements for elements in figures if elements != memory.elements), figures[0] if figures else None)
+
+
 def _allocation(
-    case: Case,
-    memory: Allocation,
-    predicted: dict[str, PredictedCache],
-    shared: dict[tuple[str, ...], PredictedAllocation],
+    memory: Allocation, shared: dict[tuple[str, ...], PredictedAllocation], documented: int | None
 ) -> AllocationUsage:
     """One allocation, both ways, and as documented."""
     mine = shared.get(memory.holds)
-    documented = documented_elements(case.chain, case.plan).get(predicted[memory.name].role)
     known = (memory.name, memory.holds, memory.elements, memory.bytes)
     return AllocationUsage(*known, mine.elements if mine else 0, documented)
 

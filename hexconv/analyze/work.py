@@ -86,8 +86,8 @@ class WorkUsage:
 
 def work_usage(case: Case, counts: Counts) -> WorkUsage:
     """Compare the closed form of a case with what was counted in its lowered module."""
-    planned, needed = planned_work(case.chain, case.plan), needed_work(case.chain)
-    in_flight = copies_in_flight(case.chain, case.plan)
+    planned, needed = planned_work(case.chain, case.settled), needed_work(case.chain)
+    in_flight = copies_in_flight(case.chain, case.settled)
     traffic = tuple(
         TrafficUsage(
             name=name,

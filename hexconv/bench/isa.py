@@ -106,7 +106,7 @@ def forms() -> list[Row]:
 
 def chains() -> list[Row]:
     """By dtype: two pointwise convs of 64 channels over 24x24, everything staged once."""
-    plain = Plan(order="h_outer", halo="roll", filters="resident")
+    plain = Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")
     return [_of_chain(chain, plan) for chain in map(_chain, KINDS) for plan in (plain, Plan(kernel="hvx"))]
 
 
@@ -123,7 +123,7 @@ def _chain(kind: tuple[Dtype, Dtype | None]) -> Chain:
 
 def _of_chain(chain: Chain, plan: Plan) -> Row:
     named: Row = {"dtype": chain.dtype, "filters": chain.dtype_of_filters, "kernel": plan.kernel}
-    if reason := refusal(chain, plan.kernel):
+    if reason := refusal(chain, plan.kernel or "plain"):
         return {**named, "why_not": reason}
     case = Case("isa", chain, plan)
     result = run_case(case, lower_case(case), Simulator())

@@ -41,7 +41,7 @@ class Description:
 def description(case: Case) -> Description:
     """Shapes, dtypes, quantisation and plan as the case file states them, and what the closed forms say of the plan."""
     chain, needed = case.chain, needed_work(case.chain)
-    planned = planned_work(chain, case.plan)
+    planned = planned_work(chain, case.settled)
     shapes = " -> ".join("x".join(map(str, shape)) for shape in chain.shapes)
     traffic, macs = (sum(work.values()) for work in (planned.traffic_bytes, planned.macs))
     facts = [

@@ -6,8 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
+from hexconv.spec.kernel import Target
+from hexconv.spec.knobs import Kernel
 from hexconv.spec.objective import Objective
-from hexconv.spec.plan import Kernel
 
 
 def best(
@@ -15,6 +16,7 @@ def best(
     vtcm: str | None = None,
     objective: Objective = "traffic",
     kernel: Kernel | None = None,
+    target: Target = "hexagon",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     plot: Path | None = None,
     verified: Annotated[bool, Parameter(name="--verify")] = False,
@@ -37,6 +39,7 @@ def best(
             kernel has no VTCM: what the filters and the caches of one thread may take.
         objective: what is to be least.
         kernel: instead of the cases' own.
+        target: where the answers are to run, which says what kernels chains get that ask for none.
         output: folder for the case files of the answers.
         plot: draw the front of footprint against traffic there (.svg, for one chain).
         verified: lower, count and run the answers, on this machine and on the simulator, wherever their kernel runs.
@@ -49,4 +52,4 @@ def best(
 
     check_file("--plot", plot, ".svg")
     check_folder("--output", output)
-    return best_chains(chains, Asked(vtcm, objective, kernel, output, plot, verified, seconds, wide), json)
+    return best_chains(chains, Asked(vtcm, objective, kernel, target, output, plot, verified, seconds, wide), json)

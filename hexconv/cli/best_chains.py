@@ -1,15 +1,16 @@
 """What `hexconv best` does: chains planned, their answers written, drawn and verified."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hexconv.cli.cases import MANIFEST, Batch, print_json, write_text
+from hexconv.cli.cases import MANIFEST, Batch, print_json, say_fallback, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.cli.show import show
 from hexconv.errors import InputError
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
@@ -25,8 +26,9 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.search import Planned, PlannedNetwork, Question, Verified, plan_all, verify
+from hexconv.spec.kernel import Target, kernel_words
+from hexconv.spec.knobs import Kernel
 from hexconv.spec.objective import Objective
-from hexconv.spec.plan import Kernel
 
 SPARE = ("MACs", "packets (model)", "saved")
 """What tables of plans do without in 80 columns."""
@@ -41,6 +43,7 @@ class Asked:
         vtcm: the limit; None for all that an architecture has.
         objective: what is to be least.
         kernel: instead of the cases' own.
+        target: where the answers are to run.
         output: folder for the answers.
         plot: file for the front.
         verified: whether to lower, count and run the answers.
@@ -51,6 +54,7 @@ class Asked:
     vtcm: str | None
     objective: Objective
     kernel: Kernel | None
+    target: Target
     output: Path | None
     plot: Path | None
     verified: bool
@@ -60,11 +64,13 @@ class Asked:
 
 def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     """Plan chains; returns 0 if all fit and hold, 1 if one doesn't, 2 if one can't be used."""
-    batch, known = _chains(paths)
+    batch, known = _chains(paths, asked.target)
     if not batch.sources:
         return batch.code(False)
     with waiting("planning"):
         network = _network(batch, asked, known)
+    for planned in network.planned:
+        say_fallback(planned.name, planned.kernels)
     if asked.plot:
         _plot(network, asked.plot)
     written = _write(network, asked.output) if asked.output else []
@@ -96,21 +102,31 @@ def _is_folder(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_dir()
 
 
-def _chains(paths: Sequence[Path]) -> tuple[Batch, Manifest | None]:
+def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | None]:
     """The chains of case files; of a folder with a manifest those that it names, in its order."""
     if _is_folder(paths) and (paths[0] / MANIFEST).exists():
         known = Manifest.load(paths[0])
-        return Batch.of([paths[0] / f"{chain.case}.toml" for chain in known.chain]), known
-    return Batch.of(paths), None
+        return Batch.of([paths[0] / f"{chain.case}.toml" for chain in known.chain], target), known
+    return Batch.of(paths, target), None
 
 
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """All chains, planned; without a limit, one architecture's VTCM is it."""
-    arches = {case.plan.arch for case in batch.cases}
-    if asked.vtcm is None and len(arches) > 1:
-        raise InputError("--vtcm", f"nothing for cases of {' and '.join(sorted(arches))}", "an amount of memory: 4MiB")
-    limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity_bytes(arches.pop())
-    return plan_all(batch.cases, Question(limit, asked.objective), known, asked.kernel)
+    limit = _limit(batch, asked.vtcm)
+    question = Question(limit, asked.objective, target=asked.target, threads=os.cpu_count() or 1)
+    return plan_all(batch.cases, question, known, asked.kernel)
+
+
+def _limit(batch: Batch, vtcm: str | None) -> int:
+    """What the caches may take; where nothing is said, one architecture's VTCM."""
+    if vtcm is not None:
+        return memory_bytes(vtcm, "--vtcm")
+    arches = {(case.plan.arch, case.plan.vtcm_bytes): case.plan for case in batch.cases}
+    if len(arches) > 1:
+        names = " and ".join(sorted({arch if size is None else f"{arch} of {size} bytes" for arch, size in arches}))
+        raise InputError("--vtcm", f"nothing for cases of {names}", "an amount of memory: 4MiB")
+    (plan,) = arches.values()
+    return capacity_of(plan)
 
 
 def _plot(network: PlannedNetwork, path: Path) -> None:
@@ -154,6 +170,7 @@ def _print(
 
 def _print_chain(planned: Planned, is_wide: bool) -> None:
     """One chain: the answer as a case file, the account of all other plans, the front, the cuts."""
+    print(f"{planned.name}: kernel {kernel_words(planned.kernels)}")
     show(answer_table(planned), is_wide, SPARE)
     _lines(proof_lines(planned.found, planned.question))
     if planned.shortfall:

@@ -11,12 +11,13 @@ from hexconv.cli.show import show
 from hexconv.lower import lower_case
 from hexconv.report import arena_table, cache_csv, cache_table, work_table
 from hexconv.run.count import count
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case, Target
+from hexconv.spec.kernel import kernel_words
 
 
-def cache_cases(paths: Sequence[Path], csv: Path | None, is_wide: bool, json: bool) -> int:
+def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide: bool, json: bool) -> int:
     """Judge cases, and show them; returns 0 if all agree, 1 if one doesn't, 2 if one could not be judged."""
-    batch = Batch.of(paths, "hexagon")
+    batch = Batch.of(paths, target)
     done = list(batch.each("counting", _judge))
     if csv and done:
         write_text(csv, cache_csv([judged for _, judged in done]))
@@ -25,7 +26,7 @@ def cache_cases(paths: Sequence[Path], csv: Path | None, is_wide: bool, json: bo
     elif not json:
         for place, (case, (usage, work)) in enumerate(done):
             print(end="\n" if place else "")
-            _show(usage, work, _arena(case), is_wide)
+            _show(case, usage, work, is_wide)
     return batch.code(all(usage.agrees and work.agrees for _, (usage, work) in done))
 
 
@@ -37,19 +38,22 @@ def _judge(case: Case) -> tuple[Usage, WorkUsage]:
 
 def _arena(case: Case) -> Arena | None:
     """All caches of a plain kernel at offsets; those of the others are all live at once."""
-    return plan_arena(case.chain, case.plan) if kernel_of(case.chain, case.plan) == "plain" else None
+    return plan_arena(case.chain, case.settled) if case.settled.kernel == "plain" else None
 
 
 def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:
     """One case in the words of the contract."""
     placed = asdict(arena) if arena else None
-    return {**asdict(usage), **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}
+    sizes = asdict(usage)
+    del sizes["forms_agree"]
+    return {**sizes, **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}
 
 
-def _show(usage: Usage, work: WorkUsage, arena: Arena | None, is_wide: bool) -> None:
+def _show(case: Case, usage: Usage, work: WorkUsage, is_wide: bool) -> None:
     """One case to read: its caches, where they lie, what is moved and computed."""
     show(cache_table(usage), is_wide, ("shape or caches held", "kind"))
-    if arena:
+    print(f"kernel {kernel_words(case.kernels)}")
+    if arena := _arena(case):
         print()
         show(arena_table(usage.case, arena), is_wide, ("to byte",))
     print()

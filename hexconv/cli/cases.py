@@ -1,6 +1,7 @@
 """Case files on a command line, and what every command does with them."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from typing import Any, TypeVar
 
 from hexconv.cli.progress import counted
 from hexconv.errors import HexconvError, InputError, Interrupted, NotWritten, fault, one_line
-from hexconv.spec import Case, Target
+from hexconv.spec import Case, KernelChoice, Target
+from hexconv.spec.kernel import kernel_words
 
 MANIFEST = "network.toml"
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
@@ -30,12 +32,12 @@ class Batch:
     refused: int = 0
 
     @classmethod
-    def of(cls, paths: Sequence[Path], target: Target | None = None) -> "Batch":
+    def of(cls, paths: Sequence[Path], target: Target) -> "Batch":
         """Read all case files before anything is done with one.
 
         Args:
             paths: of files; of folders, for all of their case files; or patterns, such as `schedules/*.toml`.
-            target: where files that state no plan get the fastest kernel that serves them.
+            target: where they are to run, which says what kernels they get.
 
         Raises:
             InputError: nothing was named, or of one file alone: it can't be used.
@@ -43,7 +45,7 @@ class Batch:
         batch, names = cls([]), dict[str, Path]()
         files = case_files(paths, batch)
         if len(files) == 1 and not batch.refused:
-            batch.sources = [(files[0], Case.load(files[0], target))]
+            batch.sources = [(files[0], _loaded(files[0], target))]
             return batch
         for path in files:
             with batch.telling():
@@ -52,7 +54,7 @@ class Batch:
                     raise InputError(
                         str(path), f"a second file of this name, after {other}", "files of different names"
                     )
-                batch.sources.append((path, Case.load(path, target)))
+                batch.sources.append((path, _loaded(path, target)))
         return batch
 
     @property
@@ -111,6 +113,13 @@ class Batch:
         return 2 if self.refused else int(not holds)
 
 
+def _loaded(path: Path, target: Target) -> Case:
+    """A case for this machine; if its chain gets another kernel than was asked for, a line says so."""
+    case = Case.load(path, target, os.cpu_count() or 1)
+    say_fallback(case.name, case.kernels)
+    return case
+
+
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
     """The files that paths, folders and patterns name, each once.
 
@@ -142,6 +151,12 @@ def _files_of(path: Path) -> Iterable[Path]:
             raise InputError(str(path), "a pattern that no file matches", "a pattern such as 'schedules/*.toml'")
         return [file for match in matching for file in _files_of(match)]
     return [path]
+
+
+def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
+    """Tell in a line if a chain gets another kernel than was asked for."""
+    if any(choice.is_fallback for choice in kernels):
+        print(f"hexconv: {one_line(name)}: kernel {kernel_words(kernels)}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

@@ -14,7 +14,7 @@ from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
 from hexconv.errors import InputError, one_line
 from hexconv.model import Imported, import_model, write_network
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Target, choose_kernels
 from hexconv.spec.fields import LARGEST_SIZE
 
 SHOWN_NAMES = 3
@@ -25,6 +25,7 @@ def import_(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
+    target: Target = "hexagon",
     weights: bool = False,
     wide: bool = False,
     json: bool = False,
@@ -37,6 +38,7 @@ def import_(
         model: the .onnx file.
         output: folder for the case files and `network.toml`.
         shape: sizes of an input that the model leaves open, `NAME=1,3,224,224`; may be given many times.
+        target: where the chains are to run, for what is shown of their kernels: the case files state no plan.
         weights: also write each chain's filters and biases, `CASE.npz`.
         wide: show all columns of tables, however wide they become.
         json: print JSON instead of tables.
@@ -46,9 +48,11 @@ def import_(
         imported = import_model(model, dict(_stated(text) for text in shape or []))
         files = write_network(imported, output, weights)
     if json:
-        print_json({**asdict(imported.network), "files": [str(file) for file in files]})
+        kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
+        written = {"kernels": kernels, "files": [str(file) for file in files]}
+        print_json({**asdict(imported.network), **written})
     else:
-        _print(imported, wide)
+        _print(imported, target, wide)
     return 0 if imported.cases else 1
 
 
@@ -61,11 +65,11 @@ def _stated(text: str) -> tuple[str, list[int]]:
     return name, numbers
 
 
-def _print(imported: Imported, is_wide: bool) -> None:
+def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     """Chains, where each ends and why, then what is in none, then the sum."""
     network = imported.network
     if network.chain:
-        show(_chain_table(imported), is_wide, ("dtype",))
+        show(_chain_table(imported, target), is_wide, ("dtype",))
     ends: dict[str, list[str]] = {}
     for case, entry in zip(imported.cases, network.chain, strict=True):
         ends.setdefault(f"ends at {entry.ended_by}: {entry.reason}", []).append(case.name)
@@ -82,10 +86,12 @@ def _print(imported: Imported, is_wide: bool) -> None:
     print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
 
 
-def _chain_table(imported: Imported) -> Table:
-    table = Table("case", "convs", "NHWC along the chain", "dtype")
+def _chain_table(imported: Imported, target: Target) -> Table:
+    table = Table("case", "convs", "kernel", "NHWC along the chain", "dtype")
     for case, entry in zip(imported.cases, imported.network.chain, strict=True):
-        table.add_row(case.name, str(len(entry.convs)), _shapes(case.chain), case.chain.dtypes)
+        kernels = dict.fromkeys(choice.used for choice in choose_kernels(case.chain, None, target))
+        convs = str(len(entry.convs))
+        table.add_row(case.name, convs, ", ".join(kernels), _shapes(case.chain), case.chain.dtypes)
     return table
 
 

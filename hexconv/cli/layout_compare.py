@@ -12,7 +12,7 @@ from hexconv.cli.show import show
 
 def compare_layouts(paths: Sequence[Path], chip: str, csv: Path, is_wide: bool, json: bool) -> int:
     """Write the table, and show it; returns 0, or 2 if a case could not be used."""
-    batch = Batch.of(paths)
+    batch = Batch.of(paths, "hexagon")
     rows = [row for _, rows in batch.each("laying out", lambda case: usage(case, chip)) for row in rows]
     if rows:
         write_text(csv, as_csv(rows))

@@ -9,6 +9,7 @@ from hexconv.cli.cases import Batch, print_json, write_bytes, write_text
 from hexconv.cli.options import check_file, check_folder
 from hexconv.cli.progress import counted, waiting
 from hexconv.errors import InputError
+from hexconv.spec import Target
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
@@ -17,6 +18,7 @@ PAGE = Path("reports/index.html")
 
 def report(
     *cases: Path,
+    target: Target = "hexagon",
     tables: Path = Path("reports"),
     sweep: Many = (),
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = PAGE,
@@ -32,6 +34,7 @@ def report(
     Args:
         cases: case files (TOML), folders of them, or patterns; without any, the folders `schedules` and
             `schedules/hvx` of the folder that you are in.
+        target: where they are to run, which says what kernels they get.
         tables: folder of simulator.csv, hvx.csv and bench.csv; those that are missing are left out.
         sweep: tables that `hexconv sweep` wrote; what was measured of other splits goes beside the closed forms.
         output: the page.
@@ -47,7 +50,7 @@ def report(
     if output != PAGE:
         check_file("--output", output)
     check_folder("--plots", plots)
-    batch = Batch.of(cases or _all_cases())
+    batch = Batch.of(cases or _all_cases(), target)
     if not batch.sources:
         return batch.code(False)
     with waiting("drawing"):

@@ -54,11 +54,8 @@ def run(
         wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
-    from hexconv.cli.run_cases import (
-        Asked,
-        Given,
-        run_cases,
-    )  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.run_cases import Asked, Given, run_cases
 
     check_file("--save", save, ".npz")
     check_file("--csv", csv)

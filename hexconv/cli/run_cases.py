@@ -22,7 +22,7 @@ from hexconv.spec import Case, Target
 
 Row = dict[str, Any]
 
-FIRST = ("passed", "case", "target")
+FIRST = ("passed", "case", "target", "kernel")
 SPARE = (
     "instructions",
     "hvx_instructions",
@@ -115,13 +115,14 @@ def run_cases(paths: Sequence[Path], asked: Asked, csv: Path | None, is_wide: bo
 
 def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
     """One case's results by seed; a case that gives no answer says why and leaves the others alone."""
-    refused: Row = {"case": case.name, "target": asked.target, "passed": False}
+    kernels = [asdict(choice) for choice in case.kernels]
+    refused: Row = {"case": case.name, "target": asked.target, "passed": False, "kernels": kernels}
     rows: list[Row] = []
     with batch.telling(case.name, lambda reason: rows.append({**refused, "error": reason})):
         tensors = given(case.chain, *asked.given.files(path))
         fills = fills_of(case.chain, asked.given.fill) if asked.given.fill else None
         case = replace(case, chain=bounded(case.chain, tensors.weights))
-        fit = vtcm_fit(case.chain, case.plan) if case.plan.storage == "vtcm" else None
+        fit = vtcm_fit(case.chain, case.settled) if case.settled.storage == "vtcm" else None
         if fit and not fit.fits:
             batch.tell(f"{case.name}: {fit}")
             return [{**refused, "vtcm": _as_result(fit)}]
@@ -141,12 +142,18 @@ def _as_result(fit: Fit) -> Row:
 
 def _table(rows: list[Row]) -> Table:
     """Results to read, the verdict first; what went wrong is told apart."""
-    hidden = ["error", "vtcm"] + (["input"] if all(row.get("input", DRAWN) == DRAWN for row in rows) else [])
+    hidden = ["error", "vtcm", "kernels"] + (["input"] if all(row.get("input", DRAWN) == DRAWN for row in rows) else [])
     told = dict.fromkeys(name for row in rows for name in row if name not in hidden)
     table = Table(*(headings := list(dict.fromkeys([*FIRST, *told]))))
     for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in headings))
+        told = {**row, "kernel": _kernel_word(row)}
+        table.add_row(*(_cell(told.get(name)) for name in headings))
     return table
+
+
+def _kernel_word(row: Row) -> str:
+    """The kernel that computed a case; where its convs had several, all of them."""
+    return ", ".join(dict.fromkeys(choice["used"] for choice in row["kernels"]))
 
 
 def _cell(value: object) -> str:

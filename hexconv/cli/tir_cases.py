@@ -1,23 +1,25 @@
 """What `hexconv tir` does: every case lowered, annotated and written."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hexconv.analyze import cache_usage
 from hexconv.cli.cases import Batch, print_json, write_text
 from hexconv.lower import annotated_tir, lower_case
-from hexconv.spec import Case
+from hexconv.spec import Case, Target
+from hexconv.spec.kernel import kernel_words
 
 
-def tir_cases(paths: Sequence[Path], output: Path | None, json: bool) -> int:
+def tir_cases(paths: Sequence[Path], target: Target, output: Path | None, json: bool) -> int:
     """Write the TIR of cases; returns 0 if all are as the closed form predicts, 1 if not, 2 if one was refused."""
-    batch, written = Batch.of(paths, "hexagon"), []
+    batch, written = Batch.of(paths, target), []
     folders = {case.name: output or path.parent for path, case in batch.sources}
-    for _, entry in batch.each("lowering", lambda case: _written(case, folders[case.name])):
+    for case, entry in batch.each("lowering", lambda case: _written(case, folders[case.name])):
         written.append(entry)
         if not json:
-            print(entry["file"])
+            print(f"{entry['file']} (kernel {kernel_words(case.kernels)})")
     if json and written:
         print_json(written)
     return batch.code(all(entry["agrees"] for entry in written))
@@ -26,8 +28,7 @@ def tir_cases(paths: Sequence[Path], output: Path | None, json: bool) -> int:
 def _written(case: Case, folder: Path) -> dict[str, Any]:
     """One case, lowered and written."""
     lowered = lower_case(case)
-    agrees = cache_usage(case, lowered).agrees
-    agreement = "as the closed form predicts" if agrees else "NOT as the closed form predicts"
-    target = folder / f"{case.name}.tir"
-    write_text(target, annotated_tir(case, lowered, agreement))
-    return {"case": case.name, "file": str(target), "agrees": agrees}
+    usage, listing = cache_usage(case, lowered), folder / f"{case.name}.tir"
+    write_text(listing, annotated_tir(case, lowered, usage.verdict))
+    kernels = [asdict(choice) for choice in case.kernels]
+    return {"case": case.name, "file": str(listing), "kernels": kernels, "agrees": usage.agrees}

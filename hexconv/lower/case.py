@@ -5,21 +5,21 @@ from hexconv.compute.limits import check_supported
 from hexconv.lower.function import lower_function
 from hexconv.lower.lowered import Lowered, lower
 from hexconv.schedule import host, hvx, stripe
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case
 
 
 def lower_case(case: Case) -> Lowered:
     """Compute -> schedule -> lower.
 
-    A plan that asks for another kernel than the plain one gets it where it serves the chain (`kernel_of`).
+    The kernel is the one that the case gets (`hexconv.spec.kernel`).
 
     Raises:
         Unsupported: what TVM or the scheme can't do, by name.
     """
     check_supported(case.chain)
-    if (kernel := kernel_of(case.chain, case.plan)) != "plain":
-        strategies = {"hvx": hvx.chain_function, "host": host.chain_function}
-        return lower_function(strategies[kernel](case.chain, case.plan))
-    module = chain_module(case.chain)
-    schedule = stripe(module, case.chain, case.plan)
-    return lower(schedule)
+    chain, plan = case.chain, case.settled
+    if plan.kernel == "hvx":
+        return lower_function(hvx.chain_function(chain, plan))
+    if plan.kernel == "host":
+        return lower_function(host.chain_function(chain, plan))
+    return lower(stripe(chain_module(chain), chain, plan))

@@ -1,26 +1,31 @@
 """A lowered module as annotated TVMScript: what is what, in comments, and nothing but TVMScript otherwise.
 
 TVM prints the module whose loops still carry their part of the chain as an annotation. Each such line becomes a comment
-with the name of the part above the plain loop, and loops directly inside of each other become one `T.grid`. The text
+with the name of the part above the plain loop, and loops directly inside of each other become one `T.grid`; what loops
+are there for is said above these. Every argument stands on a line of its own, under the name of its layout. The text
 parses back (`tvm.script.from_source`) to a module structurally equal to `Lowered.module`.
 """
 
+import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import tvm
 
+from hexconv.compute.stored import ACTIVATION_TAG, filter_layout
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
-from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec import Case, Plan, refusal
+from hexconv.schedule.steps import LOOP_NAME, NOTE, PART
+from hexconv.spec import Case, Chain
+from hexconv.spec.kernel import kernel_words
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
 VIEW = re.compile(r"^(\w+?)(?:_\d+)? = (?:T\.decl_buffer\(.*data=(\w+)\.data.*\)|(\w+)\.view\(.*\))$")
 RETYPED = re.compile(r'^(\w+) = (\w+)\.view\("(\w+)"\)$')
 QUEUED = re.compile(r"^T\.(dma_\w+)\((\d+)(.*)\)$")
+NOTE_SIGN = "# NOTE: "
 INDENT = 4
 
 
@@ -40,7 +45,7 @@ def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
         lowered: its module.
         agreement: a line on how the allocations compare with the closed form.
     """
-    return "\n".join([*_header(case, lowered, agreement), *_body(lowered)]) + "\n"
+    return "\n".join([*_header(case, lowered, agreement), *_body(case.chain, lowered)]) + "\n"
 
 
 def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
@@ -49,9 +54,9 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
-    if case.plan.kernel != "plain":
-        why = refusal(case.chain, case.plan.kernel)
-        yield f"# kernel: plain, for the whole chain, since {why}" if why else _kernel(case.plan)
+    yield f"# kernel: {kernel_words(case.kernels)}"
+    if case.settled.threads > 1:
+        yield "# of caches that are allocated in a band, each of its threads has its own"
     yield "# caches (compacted):"
     yield from _table(
         [("cache", "scope", "dtype", "shape", "elements", "bytes")]
@@ -66,12 +71,6 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield f"# peak {sum(a.bytes for a in lowered.allocations)} bytes; {agreement}"
 
 
-def _kernel(plan: Plan) -> str:
-    """A kernel that serves a chain serves all of it."""
-    each = "; of caches that are allocated in a band, each of its threads has its own" if plan.threads > 1 else ""
-    return f"# kernel: {plan.kernel}, for the whole chain{each}"
-
-
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Rows as aligned comment lines."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -79,23 +78,59 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "#   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _body(lowered: Lowered) -> Iterator[str]:
+def _body(chain: Chain, lowered: Lowered) -> Iterator[str]:
     """The script, commented."""
     memories = {memory.name: memory for memory in lowered.allocations}
     convs = sum(argument.name.startswith("filter") for argument in lowered.module["main"].params)
     script = lowered.labelled.script().splitlines()
     lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
-    for line in _with_grids(list(_with_comments(lines, memories, convs))):
+    commented = _notes_outside(list(_with_comments(_with_layouts(lines, chain), memories, convs)))
+    for line in _with_grids(commented):
         yield " " * INDENT * line.depth + line.text if line.text else ""
 
 
-def _with_comments(lines: Sequence[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:
+def _with_layouts(lines: Sequence[Line], chain: Chain) -> Iterator[Line]:
+    """The signature with a line for every argument, which says how it is laid out.
+
+    before:  def main(input: T.Buffer((1, 8, 8, 4), "int8"), output: T.Buffer((1, 1, 1, 1, 8, 8, 32), "int8")):
+    after:   def main(
+                 input: T.Buffer((1, 8, 8, 4), "int8"),  # NHWC
+                 output: T.Buffer((1, 1, 1, 1, 8, 8, 32), "int8"),  # NHWC8h8w32c
+             ):
+    """
+    layouts = _layouts(chain)
+    for line in lines:
+        if not line.text.startswith("def main("):
+            yield line
+            continue
+        function = ast.parse(f"{line.text} ...").body[0]
+        assert isinstance(function, ast.FunctionDef)
+        yield Line(line.depth, "def main(")
+        for argument in function.args.args:
+            stated = ast.get_source_segment(line.text, argument)
+            yield Line(line.depth + 1, f"{stated},  # {layouts[argument.arg]}")
+        yield Line(line.depth, "):")
+
+
+def _layouts(chain: Chain) -> dict[str, str]:
+    """The layout of every argument by its name."""
+    filters = {
+        f"filter{number}": filter_layout(conv, source[3]).name
+        for number, (conv, source) in enumerate(zip(chain.conv, chain.shapes[:-1], strict=True), 1)
+    }
+    biases = {f"bias{number}": "O" for number in range(1, len(chain.conv) + 1)}
+    return {"input": "NHWC", **filters, **biases, "output": ACTIVATION_TAG}
+
+
+def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:
     """Each part of the chain and each allocation under a comment; annotations taken out."""
     for line in lines:
         if queued := QUEUED.match(line.text):
             yield from _queued(queued, line.depth, convs)
             continue
         if (loop := LOOP.match(line.text)) and loop[4]:
+            if note := re.search(rf'"{NOTE}": "([^"]*)"', loop[5]):
+                yield Line(line.depth, f"{NOTE_SIGN}{note[1]}")
             if part := re.search(rf'"{PART}": "([^"]*)"', loop[5]):
                 yield Line(line.depth, f"# {part[1]}")
             assert LOOP_NAME in loop[5], "only this project annotates loops"
@@ -148,6 +183,24 @@ def _spelled_out(view: re.Match[str], memories: dict[str, Allocation]) -> str:
     elements = memory.bytes // tvm.DataType(dtype).itemsize
     scope = "" if memory.scope == "global" else f', scope="{memory.scope}"'
     return f'{name} = T.decl_buffer(({elements},), "{dtype}", data={home}.data{scope})'
+
+
+def _notes_outside(lines: Sequence[Line]) -> list[Line]:
+    """Notes between two loops that are directly inside of each other stand above both: these become one T.grid.
+
+    before:  for ko_outer_1 in range(2):             after:  # NOTE: compute enough height ...
+                 # NOTE: compute enough height ...           for ko_outer_1 in range(2):
+                 for ho_outer_1 in range(2):                     for ho_outer_1 in range(2):
+    """
+    placed: list[Line] = []
+    for index, line in enumerate(lines):
+        outer = placed[-1] if placed else Line(0, "")
+        directly_inside = LOOP.match(outer.text) and outer.depth == line.depth - 1
+        if line.text.startswith(NOTE_SIGN) and directly_inside and _is_alone(lines, index + 1):
+            placed.insert(-1, Line(outer.depth, line.text))
+        else:
+            placed.append(line)
+    return placed
 
 
 def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from tvm.ir import Call
 from tvm.target import list_tags
 
 from hexconv.errors import InputError
+from hexconv.spec import Plan
 
 SCOPE = "global.vtcm"
 GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB
@@ -36,16 +37,26 @@ def capacities_bytes() -> dict[str, int]:
     return dict(sorted(capacities.items(), key=lambda item: int(item[0].removeprefix("v"))))
 
 
-def capacity_bytes(arch: str) -> int:
-    """VTCM of one architecture, in bytes.
+def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
+    """VTCM of one architecture, in bytes: what is stated, else what its tag says.
 
     Raises:
-        InputError: TVM has no tag for that architecture.
+        InputError: TVM has no tag for that architecture, and nothing is stated.
     """
     known = capacities_bytes()
-    if arch not in known:
-        raise InputError("plan.arch", arch, "one of " + ", ".join(known))
-    return known[arch]
+    if stated_bytes is None and arch not in known:
+        allowed = f"the bytes of VTCM of {arch}, which TVM doesn't know; it does those of {', '.join(known)}"
+        raise InputError("plan.vtcm_bytes", "nothing", allowed)
+    return known[arch] if stated_bytes is None else stated_bytes
+
+
+def capacity_of(plan: Plan) -> int:
+    """VTCM that a plan may fill, in bytes.
+
+    Raises:
+        InputError: TVM has no tag for its architecture, and the plan doesn't say either.
+    """
+    return capacity_bytes(plan.arch, plan.vtcm_bytes)
 
 
 def granules_bytes(buffer_bytes: int) -> int:

@@ -17,7 +17,7 @@ from hexconv.model.manifest import ChainEntry, Manifest
 from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
 from hexconv.model.units import convs_inside, convs_of
-from hexconv.spec import Case, Plan
+from hexconv.spec import Case
 from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
@@ -30,7 +30,7 @@ class Imported:
 
     Attributes:
         network: the manifest.
-        cases: of its chains, in the same order, each with the default plan.
+        cases: of its chains, in the same order, none with a plan.
         runs: these chains as parts of the graph.
         graph: of the model.
     """
@@ -89,7 +89,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
         chain=tuple(_entry(name, run) for name, run in zip(names, runs, strict=True)),
         not_taken=(*convs.not_taken, *convs_inside(model)),
     )
-    cases = tuple(Case(name, run.chain, Plan()) for name, run in zip(names, runs, strict=True))
+    cases = tuple(Case(name, run.chain, states_plan=False) for name, run in zip(names, runs, strict=True))
     return Imported(network, cases, runs, graph)
 
 

@@ -5,6 +5,7 @@ from hexconv.report.best_rows import network_row
 from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, front_table, proof_lines, shortfall_lines
 from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.front_plot import write_front_plot
+from hexconv.report.kernel_table import kernel_table
 from hexconv.report.network_table import network_lines, network_table
 from hexconv.report.run_table import run_csv, run_row
 from hexconv.report.verified_table import verified_table
@@ -18,6 +19,7 @@ __all__ = [
     "cuts_lines",
     "cuts_table",
     "front_table",
+    "kernel_table",
     "network_lines",
     "network_row",
     "network_table",

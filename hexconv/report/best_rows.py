@@ -29,6 +29,7 @@ def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
         "case": planned.name,
         "vtcm_bytes": planned.question.vtcm_bytes,
         "objective": planned.question.objective,
+        "kernels": [asdict(choice) for choice in planned.kernels],
         "fits": planned.found.best is not None,
         **_found(planned.found),
         "toml": planned.fused.case.to_toml() if planned.fused else None,

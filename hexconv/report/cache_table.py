@@ -7,6 +7,7 @@ import pandas as pd
 from rich.table import Table
 
 from hexconv.analyze import Usage, WorkUsage
+from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = (
     "case",
@@ -28,6 +29,9 @@ COLUMNS = (
     "copies_in_flight",  # under way at once, the most of each tensor added up
     "macs",  # done in the whole case
     "needed_macs",
+    "kernel_asked",  # in the plan; none where it states none
+    "kernel_used",
+    "kernel_why",
 )
 COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
 
@@ -48,6 +52,7 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
         "macs": work.macs,
         "needed_macs": work.needed_macs,
         "agrees": usage.agrees and work.agrees,
+        **kernel_columns(usage.kernels),
     }
 
 
@@ -61,7 +66,8 @@ def cache_table(usage: Usage) -> Table:
         table.add_column(heading, justify="right")
     for row in _rows(usage):
         counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
-        same = "yes" if row["predicted_elements"] == row["elements"] else "NO"
+        figures = (row["predicted_elements"], row["elements"], row["documented_elements"])
+        same = "yes" if len({figure for figure in figures if figure is not None}) == 1 else "NO"
         cells = (same, row["kind"], row["name"], row["shape"] or row["holds"])
         table.add_row(*cells, *("" if count is None else str(count) for count in counts))
     return table

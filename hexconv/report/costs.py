@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexconv.analyze import needed_macs
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.search import Figures, Space, evaluate
 from hexconv.search.found import front
 from hexconv.search.machine import rates
 from hexconv.search.space import combinations
-from hexconv.spec import Case, Plan, kernel_of, tensor_extents
+from hexconv.spec import Case, Plan, tensor_extents
 
 MOST_SPLITS = 8
 """Up to so many blocks every split has its place in a heat map."""
@@ -50,27 +50,27 @@ def own_cost(case: Case) -> PlanCost:
     >>> cost.footprint_bytes, cost.fits, cost.recompute
     (540672, True, 2.5)
     """
-    return next(cost for cost in split_costs(case) if cost.plan == case.plan)
+    return next(cost for cost in split_costs(case) if cost.plan == case.settled)
 
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
     """A case's plan under other splits, `k_split` varying fastest; `h_split` alone where the kernel isn't plain."""
-    grid = evaluate(case.chain, _space(case, (case.plan,), MOST_SPLITS), rates(case.plan.arch))
+    grid = evaluate(case.chain, _space(case, (case.settled,), MOST_SPLITS), rates(case.settled.arch))
     return _costs(case, (grid.figures(number) for number in range(grid.space.size)))
 
 
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
     """All plans of a case's chain; and those that no other beats in both footprint and traffic."""
-    is_plain = kernel_of(case.chain, case.plan) == "plain"
-    words = combinations(case.plan) if is_plain else (case.plan,)  # of which other kernels have none
-    grid = evaluate(case.chain, _space(case, words, MOST_IN_FRONT), rates(case.plan.arch))
+    is_plain = case.settled.kernel == "plain"
+    words = combinations(case.settled) if is_plain else (case.settled,)  # of which other kernels have none
+    grid = evaluate(case.chain, _space(case, words, MOST_IN_FRONT), rates(case.settled.arch))
     every = [grid.figures(number) for number in range(grid.space.size)]
     return _costs(case, every), _costs(case, front(grid))
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
     """Some plans, against what the chain needs and what there is."""
-    needed, capacity = needed_macs(case.chain), capacity_bytes(case.plan.arch)
+    needed, capacity = needed_macs(case.chain), capacity_of(case.settled)
     return tuple(
         PlanCost(
             plan=figures.plan,
@@ -86,10 +86,10 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
 def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
     """Plans with these words, over the splits of a case."""
     outputs = tensor_extents(case.chain)[1:]
-    h_splits = splits(max(output.row_blocks for output in outputs), case.plan.h_split, most)
-    k_splits = splits(max(output.channel_blocks for output in outputs), case.plan.k_split, most)
-    if kernel_of(case.chain, case.plan) != "plain":
-        k_splits = (case.plan.k_split,)
+    h_splits = splits(max(output.row_blocks for output in outputs), case.settled.h_split, most)
+    k_splits = splits(max(output.channel_blocks for output in outputs), case.settled.k_split, most)
+    if case.settled.kernel != "plain":
+        k_splits = (case.settled.k_split,)
     return Space(words, np.array(h_splits), np.array(k_splits))
 
 

@@ -18,6 +18,7 @@ from hexconv.report.costs import own_cost
 from hexconv.report.listing import Block, module_of
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.knobs import Kernel
 
 PAGE = Path(str(files("hexconv"))) / "docs" / "knobs.md"
 CONV = Conv2d(out_channels=64, kernel=(3, 3))
@@ -25,7 +26,8 @@ FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
 AVX2 = Plan(kernel="host", simd="avx2")
-BASES = {"halo": Plan(order="h_outer"), "kernel": Plan(simd="avx2"), "threads": AVX2, "simd": AVX2}
+PLAIN = Plan(kernel="plain")
+BASES = {"halo": replace(PLAIN, order="h_outer"), "threads": AVX2, "simd": AVX2}
 """What else a plan says where a knob is turned that has an effect only there, or that would follow this machine."""
 
 OF_THIS_MACHINE = "auto"
@@ -60,17 +62,21 @@ def _told() -> dict[str, str]:
 
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
     """Plans before and after."""
-    before = BASES.get(knob, Plan())
+    before = BASES.get(knob, PLAIN)
     for value in _values(knob):
-        yield before, replace(before, **{knob: value})
+        after = replace(before, **{knob: value})
+        yield before, AVX2 if after.kernel == "host" and before == PLAIN else after
 
 
 def _values(knob: str) -> tuple[Any, ...]:
     """Every other word that means the same on every machine; 2 for a number; nothing for what has no loops to show."""
+    if knob == "arch":
+        return ()
     (field,) = (field for field in fields(Plan) if field.name == knob)
-    if get_origin(field.type) is Literal:
-        usual = getattr(BASES.get(knob, Plan()), knob)
-        return tuple(word for word in get_args(field.type) if word not in (usual, OF_THIS_MACHINE))
+    kind = Kernel if knob == "kernel" else field.type
+    if get_origin(kind) is Literal:
+        usual = getattr(BASES.get(knob, PLAIN), knob)
+        return tuple(word for word in get_args(kind) if word not in (usual, OF_THIS_MACHINE))
     return (2,) if isinstance(getattr(Plan(), knob), int) else ()
 
 
@@ -105,9 +111,8 @@ def _changes(before: str, after: str) -> list[str]:
 
 def _stated(knob: str, plan: Plan) -> str:
     """The knob as a case file has it, behind those that it needs."""
-    base, usual = BASES.get(knob, Plan()), Plan()
-    needed = [field.name for field in fields(Plan) if getattr(base, field.name) != getattr(usual, field.name)]
-    knobs = dict.fromkeys((*needed, knob))
+    needed = ("kernel",) if plan.kernel == "host" else ()
+    knobs = dict.fromkeys((*needed, *BASES.get(knob, Plan()).stated, *plan.stated, knob))
     values = ((name, getattr(plan, name)) for name in knobs)
     return ", ".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values)
 

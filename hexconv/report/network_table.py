@@ -7,6 +7,7 @@ from rich.table import Table
 from hexconv.report.best_table import cuts_lines
 from hexconv.search.network import PlannedNetwork
 from hexconv.search.planned import Planned
+from hexconv.spec.kernel import kernel_columns
 
 NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
 
@@ -15,16 +16,17 @@ def network_table(network: PlannedNetwork) -> Table:
     """Every chain and all together; traffic and footprint in bytes."""
     table = Table(title="chains, each in its best pieces; traffic in bytes")
     table.add_column("chain")
+    table.add_column("kernel")
     for heading in NUMBERS:
         table.add_column(heading, justify="right")
     table.add_column("pieces are")
     for planned in network.planned:
-        table.add_row(planned.name, *_row(planned))
+        table.add_row(planned.name, kernel_columns(planned.kernels)["kernel_used"], *_row(planned))
     table.add_section()
     total = network.total
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
-    table.add_row("all", *map(_cell, counts), "")
+    table.add_row("all", "", *map(_cell, counts), "")
     return table
 
 

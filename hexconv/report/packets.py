@@ -21,7 +21,7 @@ from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, Chain, kernel_of
+from hexconv.spec import Case, Chain
 
 LIMIT = 256  # two vrmpy of 128 MACs in every packet, for bytes
 
@@ -34,7 +34,7 @@ def row(case: Case) -> dict[str, object]:
     return {
         "case": case.name,
         "chain": case.chain.slug,
-        "kernel": kernel_of(case.chain, case.plan),
+        "kernel": case.settled.kernel,
         "passed": result.check.passed,
         "macs": macs,
         "packets": packets,

@@ -8,13 +8,14 @@ from math import log2, prod
 from hexconv.analyze import needed_macs
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE, ZERO_POINTS, Dtype
 
 LARGEST_L1 = 60000  # of filters over int16: an int32 holds all sums
 MOST_MACS = 300_000_000  # of a drawn case: some seconds on the simulator
-LEAST = Plan(k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
-PLANS = (Plan(), Plan(order="h_outer"), Plan(filters="resident"), LEAST)
+PLAIN = Plan(kernel="plain")
+LEAST = replace(PLAIN, k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
+PLANS = (PLAIN, replace(PLAIN, order="h_outer"), replace(PLAIN, filters="resident"), LEAST)
 DTYPES: tuple[tuple[Dtype, Dtype], ...] = (
     ("uint8", "uint8"),
     ("uint8", "uint8"),
@@ -31,7 +32,7 @@ def plain_cases(dtype: Dtype) -> Iterator[Case]:
     """20 cases of the plain kernels, from mostly copying to mostly multiplying."""
     requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
     filter_l1 = LARGEST_L1 if dtype == "int16" else None
-    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (Plan(), LEAST)):
+    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (PLAIN, LEAST)):
         conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
         yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
     for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
@@ -54,7 +55,7 @@ def hvx_cases(seed: int) -> Iterator[Case]:
             check_supported(case.chain)
         except HexconvError:
             continue
-        if kernel_of(case.chain, case.plan) == "hvx" and needed_macs(case.chain) <= MOST_MACS:
+        if case.settled.kernel == "hvx" and needed_macs(case.chain) <= MOST_MACS:
             yield case
 
 

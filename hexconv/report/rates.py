@@ -65,7 +65,7 @@ def error(modelled: Integers, counted: Sequence[int]) -> float:
 def plain_lines(dtype: Dtype) -> list[str]:
     """The table of one dtype."""
     cases = [*plain_cases(dtype)]
-    works = [planned_work(case.chain, case.plan) for case in cases]
+    works = [planned_work(case.chain, case.settled) for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
     counted = [packets(case) for case in cases]
     prices = fitted(occurs, counted)
@@ -78,7 +78,7 @@ def plain_lines(dtype: Dtype) -> list[str]:
 def hvx_lines() -> list[str]:
     """The tables of the HVX kernels."""
     draws = [[*islice(hvx_cases(seed), count)] for seed, count in enumerate((FITTED, HELD))]
-    [known, others] = [[hvx_parts(case.chain, case.plan) for case in draw] for draw in draws]
+    [known, others] = [[hvx_parts(case.chain, case.settled) for case in draw] for draw in draws]
     [counted, held] = [[packets(case) for case in draw] for draw in draws]
     prices = fitted(known, counted)
     modelled = np.array([sum(prices.get(name, 0) * times for name, times in parts.items()) for parts in others])

@@ -8,7 +8,8 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.run.measure import Run
-from hexconv.spec import Case
+from hexconv.spec import Case, KernelChoice
+from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = (
     "case",
@@ -22,6 +23,9 @@ COLUMNS = (
     "needed_macs",  # of the outputs that are read, each once
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
     "vtcm_bytes",  # the most in use at a time
+    "kernel_asked",  # in the plan; none where it states none
+    "kernel_used",
+    "kernel_why",
 )
 
 
@@ -35,11 +39,12 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     >>> list(row)[:6]
     ['case', 'target', 'fill', 'weights', 'input', 'passed']
     >>> list(row)[6:]
-    ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds']
+    ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds', 'kernels']
     """
+    kernels = [asdict(choice) for choice in result.kernels]
     asked = {"case": result.case, "target": result.target, "fill": result.fill}
     asked |= {"weights": result.weights, "input": result.input}
-    row = {**asked, **asdict(result.check), "seconds": result.seconds}
+    row = {**asked, **asdict(result.check), "seconds": result.seconds, "kernels": kernels}
     if result.counts is None:
         return row
     needed = needed_macs(case.chain)
@@ -50,6 +55,7 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
-    frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in rows]
+    frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

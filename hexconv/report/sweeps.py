@@ -62,8 +62,12 @@ def _read(path: Path) -> list[Row]:
 
 
 def measured_splits(case: Case, sweeps: Sequence[Row]) -> BySplits:
-    """The rows of a case's chain whose plan differs in nothing but the splits; several targets make one entry."""
-    knobs = {knob: value for knob, value in asdict(case.plan).items() if knob not in SPLITS}
+    """The rows of a case's chain whose plan differs in nothing but the splits; several targets make one entry.
+
+    The kernel is the one that was used, whatever was asked for.
+    """
+    knobs = {knob: value for knob, value in asdict(case.settled).items() if knob not in (*SPLITS, "vtcm_bytes")}
+    knobs = {("kernel_used" if knob == "kernel" else knob): value for knob, value in knobs.items()}
     figures: dict[tuple[int, int], dict[str, Any]] = {}
     for row in sweeps:
         if row["chain"] == case.chain.slug and all(row.get(knob, value) == value for knob, value in knobs.items()):

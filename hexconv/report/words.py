@@ -53,7 +53,7 @@ def plan_name(plan: Plan) -> str:
 
 def fit_words(case: Case) -> str:
     """Demand against capacity; where it is too much, what would fit."""
-    fit = vtcm_fit(case.chain, case.plan)
+    fit = vtcm_fit(case.chain, case.settled)
     if fit.fits:
         return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"
     levers = " or ".join(map(str, fit.levers)) or "no split and no architecture"

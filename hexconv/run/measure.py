@@ -20,12 +20,11 @@ from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
-from hexconv.spec import Case, Chain, Target, kernel_of
+from hexconv.spec import Case, Chain, KernelChoice, Target
+from hexconv.spec.kernel import HOMES
 
 MOST_MACS = 10**12
 """A quarter of an hour of numpy; VGG-16 as a whole takes 1.5 * 10^10."""
-HOMES: dict[str, Target] = {"hvx": "hexagon", "host": "llvm"}
-"""Where a kernel runs that doesn't run everywhere."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ class Run:
         vtcm_bytes: the most VTCM that was in use, of the simulator.
         weights: the file that filters and biases came from, or `random`.
         input: the file that the input came from, or `random`.
+        kernels: of every conv, asked for and used.
     """
 
     case: str
@@ -53,6 +53,7 @@ class Run:
     vtcm_bytes: int | None
     weights: str = DRAWN
     input: str = DRAWN
+    kernels: tuple[KernelChoice, ...] = ()
 
 
 def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
@@ -64,7 +65,10 @@ def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copi
         seconds: the time that a run on the simulator has.
         copies: when asynchronous copies are performed.
     """
-    return Host(copies) if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds, copies=copies)
+    if target == "llvm":
+        return Host(copies)
+    plan = case.settled
+    return Simulator(arch=plan.arch, vtcm_bytes=plan.vtcm_bytes, seconds=seconds, copies=copies)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
@@ -121,7 +125,8 @@ def run_case(
         _keep(save, _logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
-    return Run(case.name, runner.target, given.fill(fills), verdict, measurement.seconds, *counted, *sources)
+    told = (case.name, runner.target, given.fill(fills))
+    return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels)
 
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
@@ -135,12 +140,13 @@ def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
 
 def _check_target(case: Case, target: str) -> None:
     """The plain kernel runs anywhere; the others use what one machine has."""
-    kernel = kernel_of(case.chain, case.plan)
-    if (home := HOMES.get(kernel, target)) != target:
-        raise Unsupported(
-            f"its plan has kernel = {kernel}, which is for --target {home}, not for {target}; run it there, or with "
-            'kernel = "plain"'
-        )
+    homes = {choice.used: HOMES[choice.used] for choice in case.kernels if choice.used in HOMES}
+    for used, home in homes.items():
+        if home != target:
+            raise Unsupported(
+                f"it was lowered with the kernel {used}, which is for --target {home}, not for {target}; load it with "
+                f'target="{target}", or with kernel = "plain"'
+            )
 
 
 def _check_macs(chain: Chain) -> None:

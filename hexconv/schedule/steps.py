@@ -153,6 +153,12 @@ def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
     sch.annotate(first, PART, part)
 
 
+def note(sch: Schedule, loop: LoopRV, text: str) -> None:
+    """Say what a loop is there for; loops of one iteration vanish, and with them the need to say it."""
+    if not _is_unit(sch, loop):
+        sch.annotate(loop, NOTE, text)
+
+
 def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
     """The same loop, running `extent` times under its name; a part of the chain that began inside begins with it."""
     begins: dict[str, str] = {}
@@ -171,6 +177,7 @@ def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
 
 LOOP_NAME = "hexconv.loop"
 PART = "hexconv.part"
+NOTE = "hexconv.note"
 EXPLICIT_READS = "explicit_read_region"
 
 

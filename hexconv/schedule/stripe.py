@@ -150,6 +150,9 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan) -> Plac
     loops = steps.fuse_producer(sch, conv.result, at)
     slabs = steps.extent(sch, loops[1])
     tiles = steps.tile(sch, loops, plan)
+    before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
+    steps.note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
+    steps.note(sch, tiles.ho_outer, f"compute enough height of {before}")
     outer = len(sch.get_loops(conv.result)) - len(loops) - 2
     body = sch.get_loops(conv.result)[outer + 3 :]
     steps.name_part(sch, body, copies.convolution(conv.number))

@@ -28,6 +28,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """
     if not isinstance(question, Question):
         raise InputError("best_plan: question", repr(question), "Question(vtcm_bytes), from hexconv")
+    question = question.settled(chain)
     question.check(chain)
     check_supported(chain)
     started = time.perf_counter()

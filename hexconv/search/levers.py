@@ -9,7 +9,8 @@ from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found
 from hexconv.search.question import Question
-from hexconv.spec import Chain, kernel_of
+from hexconv.spec import Chain, Plan
+from hexconv.spec.knobs import Kernel
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,14 @@ class Shortfall:
 
 
 def shortfall(chain: Chain, question: Question, found: Found, cuts: Cuts) -> Shortfall:
-    """Why nothing fits. Every knob of the search has been turned; what is left is what the search holds fixed."""
+    """Why nothing fits. Every knob of the search has been turned; what is left is what the search holds fixed.
+
+    Args:
+        chain: that is planned.
+        question: about this chain: its plan names the kernel that is used.
+        found: of the whole chain.
+        cuts: of the chain in pieces.
+    """
     least = found.smallest
     return Shortfall(
         demand_bytes=least.footprint_bytes,
@@ -60,13 +68,15 @@ def _cut(cuts: Cuts) -> Iterator[Change]:
 
 def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
     """The other kernel, where it serves the chain and takes less."""
-    used = kernel_of(chain, question.plan)
-    other = replace(question, objective="footprint", plan=replace(question.plan, kernel=_OTHER[used]))
-    if kernel_of(chain, other.plan) != used and (fits := best_plan(chain, other).best):
-        yield Change(f'kernel = "{_OTHER[used]}"', fits.footprint_bytes)
+    plan = question.plan
+    kernel = _OTHER[plan.kernel or "plain"]
+    other = Plan(kernel=kernel, storage=plan.storage, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
+    asked = replace(question, objective="footprint", plan=other)
+    if asked.settled(chain).plan.kernel == kernel and (fits := best_plan(chain, asked).best):
+        yield Change(f'kernel = "{kernel}"', fits.footprint_bytes)
 
 
-_OTHER = {"plain": "hvx", "hvx": "plain", "host": "plain"}
+_OTHER: dict[Kernel, Kernel] = {"plain": "hvx", "hvx": "plain", "host": "plain"}
 
 
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:

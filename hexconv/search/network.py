@@ -15,7 +15,8 @@ from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned, plan_chain
 from hexconv.search.question import Question
 from hexconv.spec import Case, Plan
-from hexconv.spec.plan import Kernel
+from hexconv.spec.knobs import Kernel
+from hexconv.spec.plan import WITHOUT_TAG
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,20 @@ def plan_all(
     planned, refused = [], []
     for case in cases:
         try:
-            planned.append(plan_chain(case, replace(question, plan=_fixed(case.plan, kernel or case.plan.kernel))))
+            plan = _fixed(case.plan, kernel or case.plan.kernel, question.vtcm_bytes)
+            planned.append(plan_chain(case, replace(question, plan=plan)))
         except Unsupported as reason:
             refused.append(Refused(case.name, str(reason)))
     return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)
 
 
-def _fixed(plan: Plan, kernel: Kernel) -> Plan:
-    """What a search leaves of a case's plan; caches lie in VTCM, but for those of the host kernel."""
-    storage = "global" if kernel == "host" else "vtcm"
-    return Plan(kernel=kernel, threads=plan.threads, simd=plan.simd, storage=storage, arch=plan.arch)
+def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int) -> Plan:
+    """What a search leaves of a case's plan; caches lie in VTCM, but for those of the host kernel.
+
+    Where nobody knows how much VTCM an architecture has, it is what was asked about.
+    """
+    if kernel == "host":
+        own = plan if plan.kernel == "host" else Plan()
+        return Plan(kernel=kernel, threads=own.threads, simd=own.simd)
+    stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
+    return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated)

@@ -9,7 +9,7 @@ from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.pieces import Cut
 from hexconv.search.question import Question, placed
-from hexconv.spec import Case, Chain
+from hexconv.spec import Case, Chain, KernelChoice
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Planned:
     shortfall: Shortfall | None
 
     @property
+    def kernels(self) -> tuple[KernelChoice, ...]:
+        """What every conv of the whole chain gets; pieces of it are chains of their own."""
+        return self.question.kernels(self.chain)
+
+    @property
     def fused(self) -> Winner | None:
         """The whole chain under its best plan."""
         return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
@@ -65,7 +70,8 @@ class Planned:
         return before.traffic_bytes - after.traffic_bytes if before and after else None
 
     def _winner(self, name: str, chain: Chain, figures: Figures) -> Winner:
-        return Winner(Case(name, chain, placed(figures.plan, figures.footprint_bytes)), figures)
+        plan, target = placed(figures.plan, figures.footprint_bytes), self.question.target
+        return Winner(Case(name, chain, plan, target=target), figures)
 
 
 def plan_chain(case: Case, question: Question) -> Planned:
@@ -80,5 +86,5 @@ def plan_chain(case: Case, question: Question) -> Planned:
         Unsupported: no plan can serve the chain.
     """
     found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
-    missing = None if found.best else shortfall(case.chain, question, found, cuts)
+    missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
     return Planned(case.name, case.chain, question, found, cuts, missing)

@@ -28,7 +28,7 @@ WORDS = {
 }
 """Knobs of the search that are words, and what each may be: a knob is added to the search here."""
 
-FIXED = ("kernel", "threads", "simd", "storage", "arch")
+FIXED = ("kernel", "threads", "simd", "storage", "arch", "vtcm_bytes")
 """Knobs of a plan that a search leaves as they are."""
 
 MOST_PLANS = {"plain": 1 << 24, "hvx": 1 << 17, "host": 1 << 17}

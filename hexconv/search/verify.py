@@ -8,10 +8,11 @@ from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.run.count import count
-from hexconv.run.measure import HOMES, run_case, runner_of
+from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.search.planned import Winner
-from hexconv.spec import Case, Target, kernel_of
+from hexconv.spec import Case, Target
+from hexconv.spec.kernel import HOMES
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def verify(winner: Winner, seconds: float) -> Verified:
 
 def _targets(case: Case) -> tuple[Target, ...]:
     """Where the kernel of a case runs."""
-    home = HOMES.get(kernel_of(case.chain, case.plan))
+    home = HOMES.get(case.kernels[0].used)
     return (home,) if home else get_args(Target)
 
 

@@ -4,7 +4,7 @@ from hexconv.spec.case import Case
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.extents import Extents, tensor_extents
-from hexconv.spec.kernel import Target, fastest_plan, kernel_of, refusal
+from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, kernel_of, refusal, settled
 from hexconv.spec.plan import Plan
 from hexconv.spec.requantize import Requantize
 
@@ -13,12 +13,14 @@ __all__ = [
     "Chain",
     "Conv2d",
     "Extents",
+    "KernelChoice",
     "Padding",
     "Plan",
     "Requantize",
     "Target",
-    "fastest_plan",
+    "choose_kernels",
     "kernel_of",
     "refusal",
+    "settled",
     "tensor_extents",
 ]

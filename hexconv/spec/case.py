@@ -1,10 +1,11 @@
 """A case: a chain with a plan, read from and written to TOML."""
 
 import json
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
@@ -12,26 +13,40 @@ from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
-from hexconv.spec.kernel import Target, fastest_plan
+from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
-from hexconv.spec.wrong import first_complaint
+from hexconv.spec.wrong import first_complaint, in_one_line
 
 MOST_STEPS = 2**19
 """A million rows, three each of which meet a slab, make about as many."""
 
+MOST_ELEMENTS = 2**40
+Elements = Annotated[int, Field(ge=1, le=MOST_ELEMENTS)]
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CaseFile:
-    """The tables of a case file; without a plan the case gets one that is fit for where it runs."""
+    """The tables of a case file. No plan, and an empty one, state nothing: everything is then chosen."""
 
     chain: Chain
-    plan: Plan | None = None
+    plan: Plan = Plan()
+    documented: dict[str, Elements] = Field(default_factory=dict)
 
 
+@in_one_line("case")
 @dataclass(frozen=True, config=STRICT)
 class Case:
     """A chain with a plan, under the name of its file.
+
+    Attributes:
+        name: of the case.
+        chain: what is computed.
+        plan: how, as far as it is stated.
+        states_plan: whether anything is: an empty plan in a case file states nothing, one of all defaults does.
+        documented: names of caches, each with the elements that some document gives to the allocation that it lies in.
+        target: where it is to run, as in `choose_kernels`.
+        threads: hardware threads of the machine that it is to run on, as in `settled`.
 
     Raises:
         InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
@@ -40,10 +55,16 @@ class Case:
 
     name: str
     chain: Chain
-    plan: Plan
+    plan: Plan = Plan()
+    documented: tuple[tuple[str, int], ...] = ()
+    target: Target | None = None
+    threads: int = 1
+    states_plan: bool = True
 
     def __post_init__(self) -> None:
         """Refuse splits that can't be."""
+        if self.plan != Plan():
+            object.__setattr__(self, "states_plan", True)
         outputs = tensor_extents(self.chain)[1:]
         most_k = max(output.channel_blocks for output in outputs)
         most_h = max(output.row_blocks for output in outputs)
@@ -55,31 +76,45 @@ class Case:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
         _check_steps(self.chain, self.plan)
 
+    @cached_property
+    def kernels(self) -> tuple[KernelChoice, ...]:
+        """The kernel of every conv: asked for, used, and why."""
+        return choose_kernels(self.chain, self.plan if self.states_plan else None, self.target)
+
+    @cached_property
+    def settled(self) -> Plan:
+        """The plan that is lowered and run: it names the kernel that is used, and has the knobs that act on it."""
+        return settled(self.chain, self.plan if self.states_plan else None, self.target, self.threads)
+
     @classmethod
-    def load(cls, path: Path, target: Target | None = None) -> "Case":
+    def load(cls, path: Path | str, target: Target | None = None, threads: int = 1) -> "Case":
         """Read one case file.
 
         Args:
             path: of the file.
-            target: where a file that states no plan gets the fastest kernel that serves it (`fastest_plan`); without a
-                target it gets the plan of all defaults.
+            target: where it is to run; without one, a case whose plan names no kernel gets what it gets on hexagon.
+            threads: hardware threads of the machine that it is to run on.
 
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.
         """
-        return cls.parse(read_text(path), name=path.stem, where=str(path), target=target)
+        path = Path(path)
+        return cls.parse(read_text(path), path.stem, str(path), target, threads)
 
     @classmethod
-    def parse(cls, text: str, name: str, where: str = "case", target: Target | None = None) -> "Case":
-        """Read a case from TOML text; `where` names its source in errors, `target` is as in `load`."""
-        return cls.of(parse_table(text, where), name, where, target)
+    def parse(cls, text: str, name: str, where: str = "case", target: Target | None = None, threads: int = 1) -> "Case":
+        """Read a case from TOML text; `where` names its source in errors, the rest is as in `load`."""
+        return cls.of(parse_table(text, where), name, where, target, threads)
 
     @classmethod
-    def of(cls, table: dict[str, Any], name: str, where: str = "case", target: Target | None = None) -> "Case":
-        """Read a case from a TOML table; `target` is as in `load`."""
+    def of(
+        cls, table: dict[str, Any], name: str, where: str = "case", target: Target | None = None, threads: int = 1
+    ) -> "Case":
+        """Read a case from a TOML table; the rest is as in `parse`."""
         try:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
-            return cls(name, file.chain, file.plan or fastest_plan(file.chain, target))
+            documented = tuple(file.documented.items())
+            return cls(name, file.chain, file.plan, documented, target, threads, bool(table.get("plan")))
         except ValidationError as error:
             raise first_complaint(error).within(where) from None
         except InputError as error:
@@ -87,7 +122,7 @@ class Case:
 
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""
-        return to_toml(self.chain, self.plan)
+        return to_toml(self.chain, self.plan if self.states_plan else None, self.documented)
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:

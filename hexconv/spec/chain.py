@@ -10,6 +10,7 @@ from hexconv.errors import InputError
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
+from hexconv.spec.wrong import in_one_line
 
 Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
@@ -26,6 +27,7 @@ MOST_TAPS = 2**24
 """Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
 
 
+@in_one_line("chain")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Chain:
     """conv2d -> conv2d -> ..., one input, one filter per conv.

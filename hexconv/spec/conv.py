@@ -7,10 +7,12 @@ from pydantic.dataclasses import dataclass
 
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
 from hexconv.spec.requantize import Requantize, ZeroPoint
+from hexconv.spec.wrong import in_one_line
 
 Activation = Literal["none", "relu", "relu6"]
 
 
+@in_one_line("chain.conv.padding")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Padding:
     """Rows and columns of zeros (of the zero point, in an integer chain) around a conv's input, per side."""
@@ -34,6 +36,7 @@ def _padding(value: object, info: ValidationInfo) -> object:
     raise ValueError("one number, or four: [top, left, bottom, right]")
 
 
+@in_one_line("chain.conv")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Conv2d:
     """A conv2d over NHWC with an OIHW filter.

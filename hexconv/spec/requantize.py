@@ -6,12 +6,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.fields import STRICT
+from hexconv.spec.wrong import in_one_line
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Rounding = Literal["away", "up"]
 ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
 
 
+@in_one_line("chain.conv.requantize")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Requantize:
     """`output = saturate(zero_point + rounding_shift(high_half(accumulator, multiplier), shift))`.

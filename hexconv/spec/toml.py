@@ -1,15 +1,23 @@
 """A case as TOML text: the fields that differ from their defaults, in the order of the dataclasses."""
 
+from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
+
+import tomli_w
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.plan import Plan
 
 
-def to_toml(chain: Chain, plan: Plan) -> str:
+def to_toml(chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = ()) -> str:
     """The text of a case file.
+
+    Args:
+        chain: what is computed.
+        plan: how; None where no plan is stated. One of all defaults states a split, since an empty one states nothing.
+        documented: names of caches with their elements.
 
     >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
     [chain]
@@ -23,7 +31,11 @@ def to_toml(chain: Chain, plan: Plan) -> str:
     lines = ["[chain]", *_lines(chain)]
     for conv in chain.conv:
         lines += ["[[chain.conv]]", *_lines(conv)]
-    return "\n".join([*lines, "[plan]", *_lines(plan), ""])
+    if plan:
+        lines += ["[plan]", *(_lines(plan) or [f"k_split = {plan.k_split}"])]
+    if figures := dict(documented):
+        lines += tomli_w.dumps({"documented": figures}).splitlines()
+    return "\n".join([*lines, ""])
 
 
 def _lines(table: Chain | Conv2d | Plan) -> list[str]:

@@ -1,7 +1,9 @@
 """A validation error as one line: the field's path in the file, what was given, what is allowed."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -9,8 +11,9 @@ from pydantic_core import ErrorDetails
 from hexconv.errors import InputError, did_you_mean
 
 LONGEST_SHOWN = 60
+Checked = TypeVar("Checked", bound=type)
 KNOWN_KEYS = {
-    "": ("chain", "plan"),
+    "": ("chain", "plan", "documented"),
     "chain": ("input", "dtype", "filter_dtype", "zero_point", "conv"),
     "chain.conv": (
         "out_channels",
@@ -39,21 +42,51 @@ KNOWN_KEYS = {
         "simd",
         "storage",
         "arch",
+        "vtcm_bytes",
     ),
 }
 
 
-def first_complaint(error: ValidationError) -> InputError:
-    """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first."""
+def first_complaint(error: ValidationError, table: str = "") -> InputError:
+    """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first.
+
+    Args:
+        error: what pydantic says.
+        table: the table that was validated, where it is only one of a file.
+    """
     details = error.errors()
     detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
-    path = _path(detail["loc"])
+    location = (*table.split("."), *detail["loc"]) if table else detail["loc"]
+    path = _path(location)
     if detail["type"] == "unexpected_keyword_argument":
-        table = ".".join(part for part in detail["loc"][:-1] if isinstance(part, str))
-        return _unknown_key(path, detail["loc"][-1], KNOWN_KEYS.get(table, ()))
+        inside = ".".join(part for part in location[:-1] if isinstance(part, str))
+        return _unknown_key(path, location[-1], KNOWN_KEYS.get(inside, ()))
     if detail["type"] in ("missing", "missing_argument"):
         return InputError(path, "nothing", "a value; this key is required")
     return InputError(path, _shown(detail["input"]), _allowed(detail))
+
+
+def in_one_line(table: str) -> Callable[[Checked], Checked]:
+    """Let a validated dataclass that is made in Python complain as a case file does: one `InputError`, one line.
+
+    Args:
+        table: where its fields stand in a case file, `chain`.
+    """
+
+    def wrap(kind: Checked) -> Checked:
+        make = kind.__init__
+
+        @wraps(make)
+        def made(*args: Any, **fields: Any) -> None:
+            try:
+                make(*args, **fields)
+            except ValidationError as error:
+                raise first_complaint(error, table) from None
+
+        kind.__init__ = made
+        return kind
+
+    return wrap
 
 
 def check_keys(table: Mapping[str, object], path: str, known: Sequence[str]) -> None:

@@ -20,10 +20,9 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import lower_case
 from hexconv.run.count import count
-from hexconv.run.host import Host
-from hexconv.run.measure import Run, run_case
-from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, kernel_of
+from hexconv.run.measure import Run, run_case, runner_of
+from hexconv.spec import Case
+from hexconv.spec.kernel import kernel_columns
 from hexconv.sweep.provenance import provenance
 from hexconv.sweep.verdict import errors_of, miscounts
 
@@ -39,12 +38,12 @@ def measure(task: Task) -> Row:
     """
     if task["code"] != provenance():  # a machine that joined a cluster late, or source that was edited meanwhile
         return {"missing": f"{platform.node()} has other code than what started the sweep; the same command goes on"}
-    case = Case.parse(task["toml"], task["case"])
-    row: Row = {"kernel_used": kernel_of(case.chain, case.plan)}
+    case = Case.parse(task["toml"], task["case"], target="llvm" if task["target"] == "llvm" else "hexagon")
+    row: Row = {**kernel_columns(case.kernels)}
     try:
         row |= _predicted(case)
         if row.get("fits") is False:
-            return {**row, "status": "infeasible", "reason": str(vtcm_fit(case.chain, case.plan))}
+            return {**row, "status": "infeasible", "reason": str(vtcm_fit(case.chain, case.settled))}
         measured, differences = _measured(case, task)
     except (Unsupported, InputError) as refusal:
         return {**row, "status": "refused", "reason": str(refusal)}
@@ -59,7 +58,7 @@ def measure(task: Task) -> Row:
 
 def _predicted(case: Case) -> Row:
     """What the closed forms say."""
-    chain, plan = case.chain, case.plan
+    chain, plan = case.chain, case.settled
     check_supported(chain)
     needed = needed_work(chain)
     row: Row = {
@@ -86,7 +85,7 @@ def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
         work = work_usage(case, count(lowered))
         counted = {"traffic_bytes": work.traffic_bytes, "macs": work.macs, "agrees": usage.agrees and work.agrees}
         return {**row, **counted}, [*_other_sizes(usage), *miscounts(work)]
-    runner = Host() if task["target"] == "llvm" else Simulator(arch=case.plan.arch, seconds=task["seconds"])
+    runner = runner_of(case, task["target"], task["seconds"])
     run = run_case(case, lowered, runner, task["seed"])
     return {**row, **_ran(run, needed_macs(case.chain))}, [*_other_sizes(usage), *errors_of(run.check)]
 

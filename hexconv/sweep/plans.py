@@ -42,6 +42,7 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
         halo=halo,
         filters=draw.one_of("per_tile", "resident"),
         buffering=draw.one_of("single", "double"),
+        kernel=kernel,
         storage=storage,
         arch=arch,
     )

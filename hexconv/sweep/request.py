@@ -12,13 +12,14 @@ from hexconv.errors import InputError
 from hexconv.run.simulator.cache import content_key
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from hexconv.sweep.axes import Table
+from hexconv.sweep.columns import plan_columns
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.provenance import provenance
 
 Row = dict[str, Any]
 Part = TypeVar("Part")
 
-PLAN_DEFAULTS = asdict(Plan())
+PLAN_DEFAULTS = plan_columns(Plan())
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _requests(table: Table, targets: tuple[str, ...], seed: int) -> Iterator[Req
     chain, plan = _valid(Chain, table["chain"]), _valid(Plan, table["plan"])
     digest = content_key(toml or json.dumps(table, default=str, sort_keys=True))
     slugs = [part.slug if part else f"invalid-{digest[:8]}" for part in (chain, plan)]
-    known = {**_of_chain(chain, table["chain"]), **PLAN_DEFAULTS, **(asdict(plan) if plan else table["plan"])}
+    known = {**_of_chain(chain, table["chain"]), **PLAN_DEFAULTS, **plan_columns(plan or table["plan"])}
     for target in targets:
         key = content_key(digest, target, str(seed), provenance())
         yield Request(key, "-".join(dict.fromkeys(slugs)), digest, target, seed, known, toml, refusal)

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,12 @@ import pandas as pd
 
 from hexconv.errors import InputError
 from hexconv.spec import Plan
+from hexconv.sweep.columns import plan_columns
 
 WHAT = ("case", "target", "status", "reason")
 CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "convs")
-PLAN = tuple(asdict(Plan()))
+PLAN = tuple(plan_columns(Plan()))
+KERNELS = ("kernel_asked", "kernel_used", "kernel_why")
 SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")
 WORK = (
     "predicted_traffic_bytes",
@@ -28,10 +29,10 @@ RUN = ("passed", "max_abs_error", "max_rel_error", "fringe_is_zero")
 COUNTS = ("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes")
 SECONDS = ("seconds", "elapsed_seconds")  # of the kernel; of all that was done for the row
 
-COLUMNS = (*WHAT, *CHAIN, *PLAN, "kernel_used", *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
+COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
 WHOLE = (
     "zero_point",
-    *(knob for knob, value in asdict(Plan()).items() if isinstance(value, int)),
+    *(knob for knob, value in plan_columns(Plan()).items() if isinstance(value, int)),
     *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
 )
 FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")

@@ -16,7 +16,7 @@ from hexconv.run.host import Host
 from hexconv.run.measure import run_case
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case
 
 RUNS = 1 + len(CORNERS) + 1
 """Of a case: on random tensors, on input and filters at their ends, and on a mix of fills."""
@@ -61,10 +61,10 @@ def judge(case: Case, seed: int = 0) -> Verdict:
 
 def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     """Where the closed form and TVM say different things of a cache or an allocation."""
-    predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.plan)}
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.settled)}
     allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
     yield from _only_in("caches", predicted, allocated)
-    shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.plan)}
+    shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.settled)}
     merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
     yield from _only_in("allocations", shared, merged)
 
@@ -105,10 +105,10 @@ def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
 
     Nowhere where a plan for the simulator does not fit its VTCM.
     """
-    if kernel_of(case.chain, case.plan) == "hvx":
-        fits = case.plan.storage == "global" or vtcm_fit(case.chain, case.plan).fits
-        return (Simulator(arch=case.plan.arch),) if fits else ()
-    if case.plan.buffering == "single":
+    if case.settled.kernel == "hvx":
+        fits = case.settled.storage == "global" or vtcm_fit(case.chain, case.settled).fits
+        return (Simulator(arch=case.settled.arch),) if fits else ()
+    if case.settled.buffering == "single":
         return (Host(calls=1),)
     return tuple(Host(Copies(moment, seed), calls=1) for moment in MOMENTS)
 
@@ -116,7 +116,7 @@ def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
 def _run(case: Case, lowered: Lowered, runner: Runner, seed: int, fills: Fills) -> Iterator[str]:
     """What is wrong with a run of a case, and which run it is."""
     which = f", filled with {fills_text(fills)}"
-    if isinstance(runner, Host) and case.plan.buffering == "double":
+    if isinstance(runner, Host) and case.settled.buffering == "double":
         which += f", with {runner.copies.moment} copies"
     try:
         result = run_case(case, lowered, runner, seed, fills=fills)

@@ -22,7 +22,7 @@ def executed_macs(case: Case) -> int:
     >>> executed_macs(Case("split", chain, Plan(k_split=2, h_split=2))) / one_conv
     3.0
     """
-    chain, plan = case.chain, case.plan
+    chain, plan = case.chain, case.settled
     extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
     block_rows = [*slabs[1:-1], extents[-1].row_blocks]
     total, times = 0, extents[-1].batch

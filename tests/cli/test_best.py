@@ -142,7 +142,9 @@ def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsy
 
 
 def test_a_network_is_written_and_verified(network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = as_json(capsys, network / "second.toml", "--verify", "--seconds", "60", "-o", tmp_path / "out")
+    result = as_json(
+        capsys, network / "second.toml", "--kernel", "plain", "--verify", "--seconds", "60", "-o", tmp_path / "out"
+    )
     [checked] = result["verified"]
     assert checked["holds"]
     assert checked["caches_agree"]
@@ -156,7 +158,7 @@ def test_a_missing_simulator_is_told_and_half_a_proof_is_none(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert exit_code(["best", str(network / "second.toml"), "--verify", "--json"]) == 2
+    assert exit_code(["best", str(network / "second.toml"), "--kernel", "plain", "--verify", "--json"]) == 2
     said = capsys.readouterr()
     assert "second: not verified on hexagon: not run: " in said.err
     [checked] = json.loads(said.out)["verified"]
@@ -172,7 +174,7 @@ def test_a_figure_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     monkeypatch.setattr("hexconv.search.work.DTYPE_BYTES", {"int8": 2, "int32": 4})
-    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["traffic_agrees"]
     assert checked["macs_agree"]
@@ -183,7 +185,7 @@ def test_a_footprint_that_does_not_hold_is_told(
 ) -> None:
     best_plan.cache_clear()
     monkeypatch.setattr("hexconv.search.sizes.DTYPE_BYTES", {"int8": 2, "int32": 4})
-    [checked] = as_json(capsys, network / "second.toml", "--verify", code=1)["verified"]
+    [checked] = as_json(capsys, network / "second.toml", "--kernel", "plain", "--verify", code=1)["verified"]
     best_plan.cache_clear()
     assert not checked["footprint_agrees"]
     assert checked["traffic_agrees"]

@@ -48,9 +48,10 @@ def test_capacities_are_those_of_tvm() -> None:
     assert capacity_bytes("v68") == 4 * 1024 * 1024
 
 
-def test_an_unknown_architecture_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(InputError, match=r"plan.arch: got v67, allowed: one of v65, v66, v68"):
+def test_where_tvm_does_not_say_how_much_there_is_somebody_has_to() -> None:
+    with pytest.raises(InputError, match=r"plan\.vtcm_bytes: got nothing, allowed: .*those of v65, v66, v68"):
         capacity_bytes("v67")
+    assert capacity_bytes("v67", 77) == 77
 
 
 @given(st.integers(1, 2**32))

@@ -1,26 +1,23 @@
 """What other plans cost: the same as each says of itself, and the front as the definition has it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
-from hexconv.analyze.documented import documented_elements
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
 from hexconv.report.page.case_view import case_view
-from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
+from hexconv.spec import Case, Plan, kernel_of
 from tests.strategies import cases
 
-CONV = Conv2d(out_channels=128, kernel=(3, 3))
-DOCUMENTED = Chain(input=(1, 64, 64, 128), conv=(CONV, CONV))
+SCHEDULES = Path(__file__).parents[2] / "schedules"
 
 
 def test_the_documented_plan_costs_what_the_document_says() -> None:
-    plan = Plan(k_split=2, h_split=2)
-    assert own_cost(Case("split-3x3", DOCUMENTED, plan)).footprint_bytes == 4 * sum(
-        documented_elements(DOCUMENTED, plan).values()
-    )
+    case = Case.load(SCHEDULES / "split-3x3.toml")
+    assert own_cost(case).footprint_bytes == 4 * sum(dict(case.documented).values())
 
 
 @settings(max_examples=15, deadline=None)
@@ -63,7 +60,8 @@ def test_other_kernels_cost_what_they_say_under_every_h_split(kernel: str) -> No
     from hexconv.report.knobs import FLOAT, INTEGER
 
     chain = INTEGER if kernel == "hvx" else FLOAT
-    case = Case("other", chain, Plan(kernel=kernel, h_split=2, threads=2 if kernel == "host" else 1, simd="avx2"))
+    own = {"threads": 2, "simd": "avx2"} if kernel == "host" else {}
+    case = Case("other", chain, Plan(kernel=kernel, h_split=2, **own))
     assert kernel_of(case.chain, case.plan) == kernel
     costs, front = chain_costs(case)
     for cost in (own_cost(case), *split_costs(case), *costs):

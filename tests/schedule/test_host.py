@@ -216,7 +216,7 @@ def test_what_the_host_kernel_does_not_serve_gets_the_plain_one_and_the_listing_
     case = Case("plain", chain, Plan(kernel="host"))
     assert kernel_of(chain, case.plan) == "plain"
     header = annotated_tir(case, lower_case(case), "")
-    assert f"# kernel: plain, for the whole chain, since {refusal(chain, 'host')}" in header
+    assert f"# kernel: plain, host asked: {refusal(chain, 'host')}" in header
 
 
 def test_the_host_kernel_stays_on_the_host_and_out_of_vtcm() -> None:

@@ -136,4 +136,4 @@ def test_what_hvx_does_not_serve_gets_the_plain_kernel_and_the_listing_says_why(
     case = Case("plain", chain, Plan(kernel="hvx"))
     assert kernel_of(chain, case.plan) == "plain"
     header = annotated_tir(case, lower_case(case), "")
-    assert f"# kernel: plain, for the whole chain, since {refusal(chain, 'hvx')}" in header
+    assert f"# kernel: plain, hvx asked: {refusal(chain, 'hvx')}" in header

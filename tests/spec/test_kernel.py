@@ -1,52 +1,173 @@
-"""Which kernel a case gets that names none."""
+"""Which kernel a case gets: one rule, stated here a second time, for every wish, plan, chain and target."""
 
+import json
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hexconv.spec import Case, Plan, Target
+from hexconv.cli.app import exit_code
+from hexconv.errors import InputError
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, Target, choose_kernels, settled
+from hexconv.spec.knobs import KERNELS, Kernel, acts
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 
+SCALE = Requantize(multiplier=1 << 20, shift=-4)
+CHAINS = {
+    dtype: Chain(input=(1, 16, 16, 64), dtype=dtype, conv=(Conv2d(out_channels=64, requantize=scale),))
+    for dtype, scale in (("uint8", SCALE), ("int8", SCALE), ("int16", SCALE), ("float32", None), ("float16", None))
+}
+TARGETS: tuple[Target, ...] = ("llvm", "hexagon")
+STATED = {
+    "k_split": 2,
+    "h_split": 2,
+    "order": "h_outer",
+    "filters": "resident",
+    "buffering": "double",
+    "threads": 2,
+    "simd": "avx2",
+    "storage": "vtcm",
+    "arch": "v66",
+    "vtcm_bytes": 1 << 20,
+}
+OBEYED_BY_HVX = {"h_split", "storage", "arch", "vtcm_bytes"}
+OBEYED_BY_PLAIN = STATED.keys() - {"threads", "simd"}
+OBEYED_BY_HOST = {"h_split", "threads", "simd"}
 
-def case(dtype: str, plan: str = "", shift: int = -4, target: Target | None = None) -> Case:
-    requantize = f"requantize = {{ multiplier = 1048576, shift = {shift} }}" if "int" in dtype else ""
-    requantize += "\nfilter_l1 = 65535" if dtype == "int16" else ""
-    text = f'[chain]\ninput = [1, 8, 8, 4]\ndtype = "{dtype}"\n[[chain.conv]]\nout_channels = 4\n{requantize}\n{plan}'
-    return Case.parse(text, "case", target=target)
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """Any wish with any of the knobs that go with it, or none."""
+    kernel = draw(st.sampled_from((None, *KERNELS)))
+    obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
+    stated = draw(st.sets(st.sampled_from(sorted(obeyed)), max_size=2))
+    return Plan(kernel=kernel, **{knob: STATED[knob] for knob in stated})
 
 
-@pytest.mark.parametrize(
-    ("dtype", "on_hexagon", "on_this_machine"),
-    [
-        ("uint8", "hvx", "plain"),
-        ("int8", "hvx", "plain"),
-        ("int16", "hvx", "plain"),
-        ("float32", "plain", "host"),
-        ("float16", "plain", "plain"),
-    ],
+def expected(chain: Chain, plan: Plan | None, target: str) -> str:
+    """The contract, in other words than the code has."""
+    fast = "hvx" if target == "hexagon" else "host"
+    serves = chain.is_integer if fast == "hvx" else chain.dtype == "float32"
+    if plan and plan.kernel == fast and serves:
+        return fast
+    if not serves or (plan and plan.kernel == "plain"):
+        return "plain"
+    if fast == "host":
+        return "plain" if plan else "host"
+    meant = plan.stated.keys() & OBEYED_BY_PLAIN if plan else set()
+    return "hvx" if meant <= OBEYED_BY_HVX else "plain"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(CHAINS)), st.none() | plans(), st.sampled_from(TARGETS))
+def test_every_conv_gets_what_the_contract_says(dtype: str, plan: Plan | None, target: Target) -> None:
+    chain = CHAINS[dtype]
+    for choice in choose_kernels(chain, plan, target):
+        assert choice.used == expected(chain, plan, target)
+        assert choice.asked == (plan.kernel if plan else None)
+        assert choice.why
+        assert (choice.why == "as asked") == (choice.used == choice.asked)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(sorted(CHAINS)),
+    st.none() | plans(),
+    st.sampled_from(("llvm", "hexagon", None)),
+    st.integers(1, 999),
 )
-def test_a_file_without_a_plan_gets_the_fastest_kernel_of_its_target(
-    dtype: str, on_hexagon: str, on_this_machine: str
-) -> None:
-    assert case(dtype, target="hexagon").plan.kernel == on_hexagon
-    assert case(dtype, target="llvm").plan.kernel == on_this_machine
-    assert case(dtype).plan == Plan()
+def test_a_settled_plan_is_what_runs(dtype: str, plan: Plan | None, target: Target | None, threads: int) -> None:
+    """Its kernel serves, all of its knobs act, those that act are kept, and to settle it again changes nothing."""
+    chain = CHAINS[dtype]
+    found = settled(chain, plan, target, threads)
+    assert found.kernel == choose_kernels(chain, plan, target)[0].used
+    assert found.kernel
+    stated = plan.stated if plan else {}
+    kept = {knob: value for knob, value in stated.items() if acts(knob, found.kernel)}
+    assert found.stated.items() >= kept.items()
+    assert all(acts(knob, found.kernel) for knob in found.stated)
+    assert settled(chain, found, target, threads) == found
+    assert found.threads == (min(threads, 256) if (found.kernel, plan) == ("host", None) else kept.get("threads", 1))
 
 
-def test_what_the_fast_kernel_does_not_serve_is_plain() -> None:
-    assert case("uint8", shift=2, target="hexagon").plan == Plan()
+@pytest.mark.parametrize(("kernel", "knob"), tuple(product((None, *KERNELS), STATED)))
+def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob: str) -> None:
+    obeyed = {"hvx": OBEYED_BY_HVX, "host": OBEYED_BY_HOST}.get(kernel or "plain", OBEYED_BY_PLAIN)
+    if knob in obeyed:
+        assert Plan(kernel=kernel, **{knob: STATED[knob]}).stated == {knob: STATED[knob]}
+        return
+    with pytest.raises(InputError, match=f"^plan.{knob}: got .* does not obey {knob}: .* obeys? it$"):
+        Plan(kernel=kernel, **{knob: STATED[knob]})
 
 
-@pytest.mark.parametrize("plan", ["[plan]", "[plan]\nh_split = 1", '[plan]\nstorage = "vtcm"'])
-def test_any_stated_plan_is_the_documented_strategys(plan: str) -> None:
-    for dtype in ("uint8", "float32"):
-        for target in ("hexagon", "llvm"):
-            assert case(dtype, plan, target=target).plan.kernel == "plain"
+@settings(max_examples=200, deadline=None)
+@given(plans(), plans())
+def test_names_tell_plans_apart_by_knobs_that_act(one: Plan, other: Plan) -> None:
+    """But for whose VTCM it is where no cache lies in it."""
+    if one.storage == other.storage == "vtcm":
+        assert (one.slug == other.slug) == (one == other)
+    assert ("ks" in one.slug) == acts("k_split", one.kernel or "plain")
+
+
+def test_an_empty_plan_is_no_plan() -> None:
+    chain = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 4\n"
+    empty, none = (Case.parse(text, "case") for text in (f"{chain}[plan]\n", chain))
+    assert empty == none
+    assert "[plan]" not in empty.to_toml()
+    assert Case.parse(none.to_toml(), "case") == none
+    stated = Case.parse(f"{chain}[plan]\nh_split = 1\n", "case")
+    assert Case.parse(stated.to_toml(), "case") == stated != none
+    on_this_machine = [settled(case.chain, case.plan if case.states_plan else None, "llvm") for case in (stated, none)]
+    assert [plan.kernel for plan in on_this_machine] == ["plain", "host"]
 
 
 @pytest.mark.parametrize("path", sorted(SCHEDULES.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_documented_cases_are_plain_wherever_they_run(path: Path) -> None:
-    for target in ("hexagon", "llvm"):
-        assert Case.load(path, target) == Case.load(path)
-        assert Case.load(path).plan.kernel == "plain"
+    for target in ("hexagon", "llvm", None):
+        assert {choice.used for choice in Case.load(str(path), target).kernels} == {"plain"}
+
+
+INTEGER = (
+    "[chain]\ninput = [1, 9, 9, 4]\ndtype = 'int8'\n"
+    "[[chain.conv]]\nout_channels = 4\nrequantize = {multiplier = 1048576, shift = SHIFT}\n"
+)
+FLOAT = "[chain]\ninput = [1, 9, 9, 4]\n[[chain.conv]]\nout_channels = 4\n"
+FILES = {
+    "an integer chain without a plan": INTEGER.replace("SHIFT", "-4"),
+    "a float chain without a plan": FLOAT,
+    "a float chain with a plan of defaults": FLOAT + "[plan]\nk_split = 1\nh_split = 1\n",
+    "a wish for hvx that it can't serve": INTEGER.replace("SHIFT", "2") + "[plan]\nkernel = 'hvx'\n",
+    "a wish for hvx": INTEGER.replace("SHIFT", "-4") + "[plan]\nkernel = 'hvx'\n",
+    "a plan that hvx obeys": INTEGER.replace("SHIFT", "-4") + "[plan]\nh_split = 2\n",
+    "a wish for the host": FLOAT + "[plan]\nkernel = 'host'\nthreads = 2\n",
+}
+
+
+@pytest.mark.parametrize("target", ["llvm", "hexagon"])
+@pytest.mark.parametrize("name", FILES)
+def test_every_command_shows_the_same_kernels(
+    name: str, target: Target, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In its JSON; and what it falls back to, in one line on standard error. A search makes a plan, and obeys none."""
+    path = tmp_path / "asked.toml"
+    path.write_text(FILES[name])
+    case = Case.load(path, target)
+    wish = Plan(kernel=case.plan.kernel) if case.plan.kernel else None
+    planned = choose_kernels(case.chain, wish, target)
+    commands = [["cache"], ["tir", "-o", str(tmp_path)], ["best", "--vtcm", "1MiB"]]
+    for command, *options in [*commands, *([["run"]] if target == "llvm" else [])]:
+        kernels = [asdict(choice) for choice in (planned if command == "best" else case.kernels)]
+        assert exit_code([command, str(path), *options, "--target", target, "--json"]) == 0
+        out, err = capsys.readouterr()
+        rows = json.loads(out)
+        row = rows["chains"][0] if command == "best" else rows[0]
+        assert row["kernels"] == kernels, command
+        fallback = any(choice["asked"] not in (None, choice["used"]) for choice in kernels)
+        assert err.count("\n") == fallback, (command, err)
+        assert not fallback or kernels[0]["why"] in err
+        if command == "best":
+            assert Case.parse(row["toml"], "answer", target=target).plan.kernel == kernels[0]["used"]

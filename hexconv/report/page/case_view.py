@@ -16,7 +16,8 @@ from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
 from hexconv.report.units import in_bytes
 from hexconv.report.words import chain_words, fit_words, plan_words
-from hexconv.spec import Case, kernel_of
+from hexconv.spec import Case
+from hexconv.spec.kernel import kernel_columns, kernel_words
 
 UNKNOWN = "—"
 
@@ -62,13 +63,12 @@ def case_view(case: Case, rate: Rate | None, measured: BySplits) -> CaseView:
         measured: what a sweep has of its plan under other splits.
     """
     lowered, cost = lower_case(case), own_cost(case)
-    agrees = cache_usage(case, lowered).agrees
-    agreement = "as the closed form predicts" if agrees else "NOT as the closed form predicts"
+    agreement = cache_usage(case, lowered).verdict
     tir = annotated_tir(case, lowered, agreement)
     return CaseView(
         name=case.name,
         chain=chain_words(case.chain),
-        plan=plan_words(case.plan),
+        plan=plan_words(case.settled),
         toml=case.to_toml(),
         row=_row(case, cost, rate),
         facts=tuple(_facts(case, cost, rate)),
@@ -89,11 +89,11 @@ def _plots(case: Case, measured: BySplits) -> Iterator[Plot]:
 
 def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
     """The cells of the overview."""
-    fit = vtcm_fit(case.chain, case.plan)
+    fit = vtcm_fit(case.chain, case.settled)
     share = cost.footprint_bytes / fit.capacity_bytes
     needed = sum(needed_work(case.chain).traffic_bytes.values())
     return (
-        kernel_of(case.chain, case.plan),
+        kernel_columns(case.kernels)["kernel_used"],
         in_bytes(cost.footprint_bytes),
         f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
         f"{cost.traffic_bytes / needed:.2f}",
@@ -105,7 +105,8 @@ def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
 def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str, str]]:
     """What and how much."""
     needed = needed_work(case.chain)
-    yield "Plan", plan_words(case.plan)
+    yield "Plan", plan_words(case.settled)
+    yield "Kernel", kernel_words(case.kernels)
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)
     least = sum(needed.traffic_bytes.values())

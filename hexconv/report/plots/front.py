@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost, chain_costs, own_cost
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, WIDTH, themed
@@ -35,7 +35,7 @@ def front_plot(case: Case) -> Plot:
             for cost in front
         ),
     )
-    chart = _chart(costs, front, own, capacity_bytes(case.plan.arch))
+    chart = _chart(costs, front, own, capacity_of(case.settled))
     return Plot(f"{case.name}-front", "Footprint against traffic", words, chart, numbers)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost, split_costs
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, WIDTH, themed
@@ -111,7 +111,7 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
     least = min(fitting or costs, key=quantity.value)
     return (
         f"{quantity.what} over k_split and h_split. {len(fitting)} of {len(costs)} plans fit the "
-        f"{in_bytes(capacity_bytes(case.plan.arch))} of {case.plan.arch}. "
+        f"{in_bytes(capacity_of(case.settled))} of {case.settled.arch}. "
         f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
         f"at k_split {least.plan.k_split}, h_split {least.plan.h_split}."
     )
@@ -139,7 +139,7 @@ def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
         "value": value,
         "text": text if cost.fits else f"{REFUSED_SIGN}{text}",
         "fits": cost.fits,
-        "own": plan == case.plan,
+        "own": plan == case.settled,
     }
 
 

@@ -19,8 +19,8 @@ CHARACTER, LINE = 6.2, 14
 
 def lifetimes_plot(case: Case) -> Plot:
     """Memory over time: one walk through the loop nest, every cache where and while it lives."""
-    timeline, home = timeline_of(case.chain, case.plan), {place.cache: place for place in places(case)}
-    peak = sum(memory.bytes for memory in shared_allocations(case.chain, case.plan))
+    timeline, home = timeline_of(case.chain, case.settled), {place.cache: place for place in places(case)}
+    peak = sum(memory.bytes for memory in shared_allocations(case.chain, case.settled))
     unit = unit_for(peak)
     rows = list(_boxes(timeline, home, unit.bytes))
     words = _words(timeline, home, peak)

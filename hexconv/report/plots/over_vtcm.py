@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 from hexconv.analyze.predicted import shared_allocations
-from hexconv.lower.vtcm import capacity_bytes
+from hexconv.lower.vtcm import capacity_of
 from hexconv.report.plots.places import places
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import MARK, PAPER, WIDTH, role_scale, themed
@@ -16,8 +16,8 @@ from hexconv.spec import Case
 
 def vtcm_plot(case: Case) -> Plot:
     """All caches side by side, and the allocations that they share, on one scale with the VTCM."""
-    capacity = capacity_bytes(case.plan.arch)
-    memories = shared_allocations(case.chain, case.plan)
+    capacity = capacity_of(case.settled)
+    memories = shared_allocations(case.chain, case.settled)
     roles = {place.cache: place.role for place in places(case)}
     apart = [(place.cache, place.role, place.bytes) for place in places(case)]
     merged = [(" / ".join(memory.holds), roles[memory.holds[0]], memory.bytes) for memory in memories]
@@ -27,14 +27,14 @@ def vtcm_plot(case: Case) -> Plot:
     verdict = "fits" if peak <= capacity else "does not fit"
     words = (
         f"The caches take {in_bytes(total)} apart and {in_bytes(peak)} merged; "
-        f"{case.plan.arch} has {in_bytes(capacity)} of VTCM: it {verdict}."
+        f"{case.settled.arch} has {in_bytes(capacity)} of VTCM: it {verdict}."
     )
     numbers = Numbers(
         f"{case.name}: caches apart (compacted) and allocations (merged)",
         ("what", "kind", "bytes"),
         tuple((row["name"], row["kind"], f"{row['bytes']:,}") for row in rows),
     )
-    chart = _bars(rows, capacity / unit.bytes, f"{unit.name}; the line is the VTCM of {case.plan.arch}")
+    chart = _bars(rows, capacity / unit.bytes, f"{unit.name}; the line is the VTCM of {case.settled.arch}")
     return Plot(f"{case.name}-vtcm", "Over VTCM, to scale", words, chart, numbers)
 
 

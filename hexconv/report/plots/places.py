@@ -19,9 +19,9 @@ class Place:
 
 def places(case: Case) -> tuple[Place, ...]:
     """Every cache of a case in its allocation."""
-    caches = {cache.name: cache for cache in cache_footprints(case.chain, case.plan)}
+    caches = {cache.name: cache for cache in cache_footprints(case.chain, case.settled)}
     found, offset = [], 0
-    for memory in shared_allocations(case.chain, case.plan):
+    for memory in shared_allocations(case.chain, case.settled):
         for name in memory.holds:
             found.append(Place(name, caches[name].role, caches[name].bytes, memory.holds[0], offset))
         offset += memory.bytes

@@ -37,6 +37,7 @@ class Simulator:
     Attributes:
         arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that the installed
             simulator runs.
+        vtcm_bytes: the capacity, where it isn't what TVM's target tag of the architecture says.
         seconds: the time a run has.
         memory_bytes: the memory a run may have.
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
@@ -45,6 +46,7 @@ class Simulator:
     """
 
     arch: str = vtcm.DEFAULT_ARCH
+    vtcm_bytes: int | None = None
     seconds: float = DEFAULT_SECONDS
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     tick_microseconds: int = 250_000
@@ -74,7 +76,8 @@ class Simulator:
         """Run a compiled kernel once."""
         executable = program(kernel)
         tensors = [(array.shape, str(array.dtype)) for array in inputs] + list(outputs)
-        layout = laid_out(kernel, tensors, vtcm.capacity_bytes(self.arch))
+        capacity = vtcm.capacity_bytes(self.arch, self.vtcm_bytes) if kernel.vtcm_bytes else 0
+        layout = laid_out(kernel, tensors, capacity)
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
             return self._measure(image, executable, inputs, outputs)

@@ -90,7 +90,7 @@ def test_cases_of_one_command_are_independent(tmp_path: Path, capsys: pytest.Cap
     files = {
         "a-good": small,
         "b-too-large-for-vtcm": f'{wide}\n[plan]\nh_split = 8\nstorage = "vtcm"\narch = "v66"',
-        "c-unknown-arch": f'{small}\n[plan]\nstorage = "vtcm"\narch = "v67"',
+        "c-sums-too-long": "[chain]\ninput = [1, 4, 4, 64]\ndtype = 'int16'\n[[chain.conv]]\nout_channels = 4",
         "d-too-large-for-memory": "[chain]\ninput = [8, 1024, 1024, 1]\n[[chain.conv]]\nout_channels = 1",
         "e-good": small,
     }
@@ -102,7 +102,7 @@ def test_cases_of_one_command_are_independent(tmp_path: Path, capsys: pytest.Cap
     assert [name for name, row in rows.items() if row["passed"]] == ["a-good", "e-good"]
     assert rows["a-good"]["packets"] == rows["e-good"]["packets"]
     assert rows["b-too-large-for-vtcm"]["vtcm"]["gap_bytes"] > 0
-    assert "plan.arch: got v67" in rows["c-unknown-arch"]["error"]
+    assert "int32" in rows["c-sums-too-long"]["error"]
     assert "may have 1024.0 MiB" in rows["d-too-large-for-memory"]["error"]
 
 

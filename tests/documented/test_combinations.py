@@ -1,0 +1,49 @@
+"""Every combination that seed document 003 schedules: both kernel sizes, both splits, run and compared with numpy.
+
+On this machine in the document's size: 64x64x128, two convs of 128 channels, float32, without padding. On the simulator
+the 3x3 ones would take billions of packets each, minutes of scalar code: there the image has 20x5 pixels, and all
+channels. 20 rows are three slabs, 16 rows of the last output are two: both splits of rows differ in every conv, the
+last stripe of a conv is a rest, and a 3x3 conv reads a halo out of the next slab, as in the document's size. One case
+runs on the simulator in full.
+"""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from hexconv.analyze import cache_usage
+from hexconv.lower import lower_case
+from hexconv.run.measure import measure
+from hexconv.spec import Case, Chain, Conv2d, Plan, Target
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+INPUT = {"llvm": (1, 64, 64, 128), "hexagon": (1, 20, 5, 128)}
+TARGETS = ("llvm", pytest.param("hexagon", marks=pytest.mark.simulator))
+COMBINATIONS = {
+    f"{first}x{first} then {second}x{second} under k_split {k} and h_split {h}": (first, second, k, h)
+    for first, second, k, h in product((1, 3), (1, 3), (1, 2), (1, 2))
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_the_result_is_numpys(name: str, target: Target) -> None:
+    first, second, k_split, h_split = COMBINATIONS[name]
+    convs = tuple(Conv2d(out_channels=128, kernel=(size, size)) for size in (first, second))
+    plan = Plan(kernel="plain", k_split=k_split, h_split=h_split)
+    _holds(Case("combination", Chain(input=INPUT[target], conv=convs), plan, target=target), target)
+
+
+@pytest.mark.simulator
+def test_a_documented_case_runs_in_full_on_the_simulator() -> None:
+    _holds(Case.load(SCHEDULES / "split-1x1.toml", "hexagon"), "hexagon")
+
+
+def _holds(case: Case, target: Target) -> None:
+    """Cache sizes by both opinions, the numbers, and zeros in the fringe."""
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    verdict = measure(case, lowered, target).check
+    assert verdict.passed, verdict
+    assert verdict.fringe_is_zero
