@@ -13,6 +13,7 @@ from hexconv.compute import magnitude, reference
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.unit import Unit
 from hexconv.spec import Case
+from hexconv.spec.weights import with_limits
 from tests.model.answers import nhwc
 from tests.model.drawn import Drawn
 
@@ -87,12 +88,13 @@ def _wrong(drawn: Drawn, found: Imported, index: int, folder: Path, tensors: dic
     """Where one chain differs from ONNX: its convs one by one, each from ONNX's input, then all of it."""
     entry, units = found.network.chain[index], found.runs[index].units
     case = Case.load(folder / f"{entry.case}.toml")
-    if (case.chain, entry.input, entry.output) != (found.runs[index].chain, units[0].source, units[-1].result):
-        return [f"{entry.case}: the files are of another chain"]
     with np.load(folder / f"{entry.case}.npz", allow_pickle=False) as file:
         weights = dict(file)
     filters = [weights[f"filter{number}"] for number in range(1, len(units) + 1)]
     biases = [weights.get(f"bias{number}") for number in range(1, len(units) + 1)]
+    stated = with_limits(found.runs[index].chain, filters, biases)
+    if (case.chain, entry.input, entry.output) != (stated, units[0].source, units[-1].result):
+        return [f"{entry.case}: the files are of another chain"]
     broken, image = [], nhwc(tensors[entry.input])
     for unit, filter, bias in zip(units, filters, biases, strict=True):
         alone = (unit.alone, nhwc(tensors[unit.source]), [filter], [bias])
