@@ -1,13 +1,13 @@
 """Random plans: any legal splits, dividing or not, and any legal mix of the other knobs that the kernel obeys."""
 
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.plan import Halo, Kernel, Order, Simd
+from hexconv.spec.plan import Arch, Halo, Kernel, Order, Simd
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Scope
 
 MOST_BANDS = 4
 SETS: tuple[Simd, ...] = ("avx2", "avx512", "auto")  # tiles for either run on any machine
-ARCHS = ("v65", "v66", "v68", "v69", "v73", "v75")
+ARCHS: tuple[Arch, ...] = ("v65", "v66", "v68", "v69", "v73", "v75")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),
