@@ -13,8 +13,14 @@ FARTHEST_PADDING = 34
 """On one side: more than four blocks of rows, so that whole stripes see nothing but padding."""
 
 
+DEEPEST_PADDING = 9
+"""On one side of every conv of a chain that makes a tall output of next to nothing: whole blocks of rows are padding."""
+
+
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
     """The convs of a chain, each with one output channel so far."""
+    if draw.is_one_in(10):
+        return [_padded(draw) for _ in range(convs)]
     strider = draw.number(0, convs - 1) if draw.is_one_in(4) else None
     return [_geometry(draw, LONGEST_STRIDE if index == strider else LARGEST_STRIDE) for index in range(convs)]
 
@@ -32,6 +38,15 @@ def _geometry(draw: Draw, longest_stride: int) -> Conv2d:
         return replace(dense, padding=_far(draw))
     conv = Conv2d(out_channels=1, kernel=kernel, stride=stride, dilation=dilation)
     return replace(conv, padding=_near(draw, conv))
+
+
+def _padded(draw: Draw) -> Conv2d:
+    """A conv of which each makes its tensor taller: small kernels, hardly a stride, rows of padding on both sides."""
+    kernel, stride = (draw.number(1, 3), draw.number(1, 2)), (draw.one_of(1, 1, 1, 2), 1)
+    top, left, bottom, right = (draw.number(0, most) for most in (DEEPEST_PADDING, 1, DEEPEST_PADDING, 1))
+    return Conv2d(
+        out_channels=1, kernel=kernel, stride=stride, padding=Padding(top=top, left=left, bottom=bottom, right=right)
+    )
 
 
 def _near(draw: Draw, conv: Conv2d) -> Padding:

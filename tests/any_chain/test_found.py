@@ -111,7 +111,7 @@ PLANS = {
 
 def found(name: str) -> Case:
     """One of these under its plan."""
-    return Case(name, FOUND[name], PLANS.get(name, Plan()))
+    return Case(name, FOUND[name], PLANS.get(name, Plan(kernel="plain")))
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -154,6 +154,6 @@ def test_what_tvm_cannot_index_is_refused_before_anything_is_built(chain: str) -
 def test_a_conv_of_which_nothing_is_read_is_refused_where_no_block_has_room_for_a_spare_row() -> None:
     chain = FOUND["only-padding"]
     tall = Conv2d(out_channels=3, kernel=(8, 2), stride=(9, 9), padding=Padding(top=8, left=5), bias=True)
-    verdict = judge(Case("refused", replace(chain, conv=(chain.conv[0], tall)), Plan()))
+    verdict = judge(Case("refused", replace(chain, conv=(chain.conv[0], tall)), Plan(kernel="plain")))
     assert verdict.outcome == "refused"
     assert "chain.conv[1] reads nothing but the padding of its input" in verdict.reasons[0]

@@ -21,7 +21,7 @@ BLOCK = Chain(
 """1x1 up, 3x3 depthwise, and a 3x3 that has the depthwise conv make two row steps in each of its own."""
 
 PLANS = [
-    Plan(),
+    Plan(kernel="plain"),
     Plan(k_split=2, h_split=2),
     Plan(k_split=3, order="h_outer", filters="resident"),
     Plan(k_split=2, h_split=1, order="h_outer", halo="roll"),
@@ -45,7 +45,7 @@ def test_groups_are_dense_filters_with_zeros_between(channels: int, outputs: int
     whole = replace(chain, conv=(replace(conv, groups=1),))
     expected = reference(whole, tensors.image, [dense], [None])
     np.testing.assert_allclose(reference(chain, tensors.image, tensors.filters, [None]), expected, atol=1e-12)
-    assert judge(Case("groups", chain, Plan())).reasons == ()
+    assert judge(Case("groups", chain, Plan(kernel="plain"))).reasons == ()
 
 
 def test_a_depthwise_filter_takes_one_vector_of_32_per_tap() -> None:

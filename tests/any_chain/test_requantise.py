@@ -20,7 +20,7 @@ def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, r
     chain = Chain(input=(1, 16, 16, 1), dtype="int8", conv=(Conv2d(out_channels=1, requantize=by),))
     image = np.arange(-128, 128, dtype=np.int8).reshape(chain.input)
     tensors = Tensors(image, (np.ones((1, 1, 1, 1), np.int8),), (None,))
-    module = lower_case(Case("every-sum", chain, Plan())).module
+    module = lower_case(Case("every-sum", chain, Plan(kernel="plain"))).module
     run = Host().run(module, packed_arguments(chain, tensors), [(output_shape(chain), "int8")])
     found = packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0]).ravel()
     assert found.tolist() == [by_definition(value, by, "int8") for value in range(-128, 128)]

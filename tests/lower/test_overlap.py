@@ -195,7 +195,7 @@ def with_caches_outside(module: tvm.IRModule) -> tvm.IRModule:
 def test_sharing_memory_as_in_the_document_breaks_asynchronous_copies() -> None:
     """Seed document 003 lets the output live in the input cache's memory; the next input lands there too early."""
     square = Conv2d(out_channels=64)
-    case = Case("documented", Chain(input=(1, 24, 9, 64), conv=(square, square)), Plan())
+    case = Case("documented", Chain(input=(1, 24, 9, 64), conv=(square, square)), Plan(kernel="plain"))
     assert ("input_cache", "output_cache") in [memory.holds for memory in lower_case(case).allocations]
     assert is_right(case, with_asynchronous_write_back(case, share=False))
     assert run(case, with_asynchronous_write_back(case, share=True), Copies("late")) is None

@@ -19,7 +19,7 @@ from tests.sweep.faults import FAULTS
 
 CHAIN = Chain(input=(1, 1, 1, 1), conv=(Conv2d(out_channels=1),))
 NAMES = ("first", *FAULTS, "refused", "second")
-CASES = [Case(name, CHAIN, Plan()) for name in NAMES]
+CASES = [Case(name, CHAIN, Plan(kernel="plain")) for name in NAMES]
 LIMITS = Limits(seconds=5, memory_bytes=300 << 20)
 
 

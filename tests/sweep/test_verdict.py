@@ -32,14 +32,14 @@ def test_a_reference_that_differs_on_one_extreme_alone_is_seen(monkeypatch: pyte
         return right(chain, image, *rest) + (image.min() == 255)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(measure, "reference", wrong_where_all_is_most)
-    reasons = judge(Case("plain", CHAIN, Plan())).reasons
+    reasons = judge(Case("plain", CHAIN, Plan(kernel="plain"))).reasons
     assert reasons
     assert all("filled with most" in reason for reason in reasons)
     assert len(reasons) < RUNS
 
 
 def test_work_below_what_is_needed_is_a_bound_that_is_beaten() -> None:
-    case = Case("plain", CHAIN, Plan())
+    case = Case("plain", CHAIN, Plan(kernel="plain"))
     work = work_usage(case, count(lower_case(case)))
     assert list(beaten(work)) == []
     [conv], [first, *others] = work.convs, work.traffic
