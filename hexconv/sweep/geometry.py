@@ -14,7 +14,7 @@ FARTHEST_PADDING = 34
 
 
 DEEPEST_PADDING = 9
-"""On one side of every conv of a chain that makes a tall output of next to nothing: whole blocks of rows are padding."""
+"""On one side of every conv of a chain that makes a tall output of next to nothing: block rows are all padding."""
 
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
