@@ -13,7 +13,7 @@ from hexconv.cli.cases import load_cases, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.errors import HexconvError, InputError
 from hexconv.lower import lower_case
-from hexconv.report import run_csv, run_row
+from hexconv.report import causes, run_csv, run_row
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
@@ -32,6 +32,7 @@ def run(
     save: Path | None = None,
     csv: Path | None = None,
     seconds: float = DEFAULT_SECONDS,
+    slots: bool = True,
     json: bool = False,
 ) -> int:
     """Run cases on seeded random tensors and compare the results with numpy.
@@ -49,6 +50,8 @@ def run(
         save: keep what went in and came out, logical, in this .npz file (for one case).
         csv: also write what was counted there: the same in every run.
         seconds: the time that one run on the simulator has.
+        slots: count issue slots on the simulator, which are packets and the stalls that public rules say; the run takes
+            up to twice the time.
         json: print JSON instead of a table.
     """
     loaded = load_cases(cases, target)
@@ -64,7 +67,7 @@ def run(
     rows = [
         row
         for case in loaded
-        for row in _rows(case, {s: runner_of(case, target, seconds, Copies(copies, s)) for s in drawn}, save)
+        for row in _rows(case, {s: runner_of(case, target, seconds, Copies(copies, s), slots) for s in drawn}, save)
     ]
     if csv:
         write_text(csv, run_csv(rows))
@@ -113,4 +116,6 @@ def _cell(value: object) -> str:
     """A value as text, floats short."""
     if value is None:
         return ""
+    if isinstance(value, dict):
+        return causes(value)
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.run.measure import Run
+from hexconv.run.simulator.slots import Slots
 from hexconv.spec import Case
 
 COLUMNS = (
@@ -19,12 +20,17 @@ COLUMNS = (
     "hvx_instructions",
     "needed_macs",  # of the logical outputs, each once
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
+    "issue_slots",  # packets and stalls
+    "stalls",  # slots that are lost, by cause
+    "stall_share",  # stalls over packets
+    "macs_per_slot",
+    "vector_loads",
     "vtcm_bytes",  # the most in use at a time
 )
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:
-    """A result in the words of the contract: verdict, `seconds`; of the simulator also packets and MACs per packet.
+    """A result in the words of the contract: verdict, `seconds`; of the simulator also packets, issue slots and MACs.
 
     >>> from hexconv.run.check import Check
     >>> from hexconv.spec import Chain, Conv2d, Plan
@@ -39,11 +45,34 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **vtcm}
+    return {**row, **asdict(result.counts), **rate, **slots_row(result.slots, needed), **vtcm}
+
+
+def slots_row(slots: Slots | None, needed_macs: int) -> dict[str, Any]:
+    """The account of issue slots in the words of the contract; nothing where none was asked for."""
+    if slots is None:
+        return {}
+    return {
+        "issue_slots": slots.issue_slots,
+        "stalls": slots.stalls,
+        "stall_share": slots.stall_share,
+        "macs_per_slot": needed_macs / slots.issue_slots,
+        "vector_loads": slots.vector_loads,
+    }
+
+
+def causes(stalls: dict[str, int]) -> str:
+    """Stalls as one cell of a table.
+
+    >>> causes({"load to multiply": 7, "permute to permute": 2})
+    'load to multiply 7, permute to permute 2'
+    """
+    return ", ".join(f"{cause} {slots}" for cause, slots in stalls.items())
 
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
-    frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS))
-    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "vtcm_bytes"]
+    flat = [{**row, "stalls": causes(row["stalls"])} if "stalls" in row else row for row in rows]
+    frame = pd.DataFrame(flat).reindex(columns=list(COLUMNS))
+    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots", "vector_loads", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

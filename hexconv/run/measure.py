@@ -16,6 +16,7 @@ from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.slots import Slots
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors, run_bytes
 from hexconv.spec import Case, Chain, Target, kernel_of
 
@@ -34,6 +35,7 @@ class Run:
         seconds: wall time of the kernel.
         counts: of the simulator.
         vtcm_bytes: the most VTCM that was in use, of the simulator.
+        slots: what the kernel's packets take to issue, of the simulator, where that was asked for.
     """
 
     case: str
@@ -42,9 +44,12 @@ class Run:
     seconds: float
     counts: Counts | None
     vtcm_bytes: int | None
+    slots: Slots | None = None
 
 
-def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
+def runner_of(
+    case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT, slots: bool = True
+) -> Runner:
     """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
 
     Args:
@@ -52,8 +57,11 @@ def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copi
         target: `llvm` or `hexagon`.
         seconds: the time that a run on the simulator has.
         copies: when asynchronous copies are performed.
+        slots: whether the simulator counts issue slots.
     """
-    return Host(copies) if target == "llvm" else Simulator(arch=case.plan.arch, seconds=seconds, copies=copies)
+    if target == "llvm":
+        return Host(copies)
+    return Simulator(arch=case.plan.arch, seconds=seconds, copies=copies, slots=slots)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
@@ -94,7 +102,7 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
-    counted = (measurement.counts, measurement.vtcm_bytes)
+    counted = (measurement.counts, measurement.vtcm_bytes, measurement.slots)
     return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
 
 
