@@ -20,6 +20,8 @@ from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
 from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 from hexconv.lower.engine import call_engine
+from hexconv.lower.packets.assembled import assembled
+from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.passes import without_compaction
 
 TRIPLE = "hexagon-unknown-linux-musl"
@@ -78,20 +80,22 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
     workspaces = _workspaces(finished)
     library = tvm.get_global_func("target.build.llvm")(finished, target)
+    text = library.inspect_source("asm")
+    has_vectors = _VECTOR.search(text) is not None
     return HexagonObject(
         isa=isa,
-        elf=_object_file(library),
+        elf=assembled(with_fewer_stalls(text, isa), target) if has_vectors else _object_file(library),
         heap_bytes=tuple(workspace.size_bytes for workspace in workspaces if not workspace.in_vtcm),
         vtcm_bytes=tuple(workspace.size_bytes for workspace in workspaces if workspace.in_vtcm),
-        has_vectors=_VECTOR.search(library.inspect_source("asm")) is not None,
+        has_vectors=has_vectors,
     )
 
 
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
-    """The same as `compile_for_hexagon`, as LLVM writes it for people."""
+    """The same as `compile_for_hexagon`, as text."""
     target = hexagon_target(isa)
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
-    return tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")
+    return with_fewer_stalls(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm"), isa)
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:

@@ -6,7 +6,7 @@
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
 the definition of the chain's output needs. A packet is what a thread issues at once; issue slots are packets and
-the stalls that public rules say (`hexconv/lower/issue.py`). Neither is a cycle.
+the stalls that public rules say (`hexconv/lower/packets/issue.py`). Neither is a cycle.
 """
 
 import argparse

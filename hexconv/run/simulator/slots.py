@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hexconv.errors import RunFailed
-from hexconv.lower.issue import stall
-from hexconv.lower.packets import Packet
+from hexconv.lower.packets.instruction import Packet
+from hexconv.lower.packets.issue import stall
 from hexconv.run.simulator.trace import Blocks
 
 

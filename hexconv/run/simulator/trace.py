@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from hexconv.lower.packets import Packet, packet
+from hexconv.lower.packets.instruction import Packet, packet
 
 OPTIONS = ("-d", "in_asm,exec,nochain")
 _PIPE_BYTES = 1 << 20

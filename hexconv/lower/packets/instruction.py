@@ -25,7 +25,7 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        text: in small letters, without comments.
+        text: as it was written.
         operation: `vrmpy`, `vmem`, `jump`; `=` where a register is copied.
         writes: registers that have other values behind the packet.
         accumulates: those of them that are read too.
@@ -73,10 +73,11 @@ def instruction(text: str) -> Instruction:
     >>> sorted(instruction("v17 = vmem(r25++#1)").writes)
     ['r25', 'v17']
     """
-    text = text.strip().lower()
-    guard = _GUARD.match(text)
-    rest = text[guard.end() :] if guard else text
-    target, sign, source = _assignment(rest)
+    text = text.strip()
+    small = text.lower()
+    guard = _GUARD.match(small)
+    rest = small[guard.end() :] if guard else small
+    target, sign, source = assignment(rest)
     moved = {name for pair in _MOVED_BASE.findall(rest) for name in pair if name}
     guards = _old(guard[1]) if guard else frozenset[str]()
     stores = bool(_MEMORY.match(target))
@@ -99,7 +100,7 @@ def _bare(line: str) -> str:
     return re.sub(r"}?\s*(:endloop\d*|:mem_noshuf|:mem_no_order)*\s*$", "", line.rstrip()).rstrip("} \t")
 
 
-def _assignment(text: str) -> tuple[str, str, str]:
+def assignment(text: str) -> tuple[str, str, str]:
     """Target, sign and source of `target += source`; without a sign all is target."""
     depth = 0
     for place, letter in enumerate(text):

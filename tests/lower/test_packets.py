@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from hexconv.lower.issue import RULES, stall
-from hexconv.lower.packets import Packet, instruction, packet
+from hexconv.lower.packets.instruction import Packet, instruction, packet
+from hexconv.lower.packets.issue import RULES, stall
 
 MANUAL = (
     ("v8.w = vadd(v0.w,v0.w)", False),

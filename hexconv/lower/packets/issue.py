@@ -18,7 +18,7 @@ bound.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hexconv.lower.packets import Instruction, Packet
+from hexconv.lower.packets.instruction import Instruction, Packet
 
 WRITTEN, LATE, EARLY = 9, 7, 5
 """Stages of LLVM's itineraries at which a vector register is written, and read."""
@@ -124,7 +124,13 @@ class Stall:
 
 
 def stall(before: Packet, packet: Packet, arch: str) -> Stall | None:
-    """Why a packet stalls right behind another; None where it doesn't. More than one reason is one stall.
+    """Why a packet stalls right behind another; None where it doesn't. More than one reason is one stall."""
+    found = waits(before, packet, arch)
+    return min(found, key=lambda each: (not each.writer.loads_vector, each.cause), default=None)
+
+
+def waits(before: Packet, packet: Packet, arch: str) -> list[Stall]:
+    """Every register that a packet needs earlier than the packet before it has it, with its reader.
 
     Args:
         before: the packet in the slot before.
@@ -135,15 +141,14 @@ def stall(before: Packet, packet: Packet, arch: str) -> Stall | None:
         register: each for each in before if not each.forwards for register in each.writes if _is_vector(register)
     }
     if not writers:
-        return None
+        return []
     forwarded = frozenset(register for each in packet if each.forwards for register in each.writes)
-    found = [
+    return [
         Stall(register, writers[register], reader, f"{_maker(writers[register], arch)} to {unit}")
         for reader in packet
         for unit, sources in [_early(reader, arch)]
         for register in sorted((sources & writers.keys()) - forwarded)
     ]
-    return min(found, key=lambda each: (not each.writer.loads_vector, each.cause), default=None)
 
 
 def _early(instruction: Instruction, arch: str) -> tuple[str, frozenset[str]]:
