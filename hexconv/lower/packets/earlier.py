@@ -115,6 +115,8 @@ def _old_value_renamed(
 ) -> Iterator[list[Line]]:
     """The value that the register has before, in a free register: then the load is free to go up."""
     makers = [index for index in range(place) if register in killed(lines[index].packet)]
+    if makers and makers[-1] > target:  # what the load would overwrite is older than that value
+        return
     if not makers or _last_reader(lines, makers[-1] + 1, register, frozenset(), place) is None:
         return
     maker = makers[-1]
