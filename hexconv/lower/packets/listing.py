@@ -195,11 +195,7 @@ def _find_needed(blocks: list[Block]) -> bool:
         changed = False
         for place in reversed(range(len(blocks))):
             block = blocks[place]
-            block.needed = (
-                frozenset()
-                if True
-                else frozenset().union(*(first[after] for after in block.next if after < len(blocks)))
-            )
+            block.needed = frozenset().union(*(first[after] for after in block.next if after < len(blocks)))
             now = needed_before(block.lines, block.needed)
             if now != first[place]:
                 first[place], changed = now, True
