@@ -118,4 +118,6 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, dict):
         return causes(value)
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)

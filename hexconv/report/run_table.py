@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.analyze import needed_macs
+from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.slots import Slots
 from hexconv.spec import Case
@@ -25,6 +26,8 @@ COLUMNS = (
     "stall_share",  # stalls over packets
     "macs_per_slot",
     "vector_loads",
+    "copies",  # asynchronous ones
+    "copy_bytes",  # of one of them: the least, the median, the most
     "vtcm_bytes",  # the most in use at a time
 )
 
@@ -45,7 +48,11 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **slots_row(result.slots, needed), **vtcm}
+    return {**row, **asdict(result.counts), **rate, **slots_row(result.slots, needed), **_copies(result.copies), **vtcm}
+
+
+def _copies(copies: CopyCounts | None) -> dict[str, Any]:
+    return {"copies": copies.pieces, "copy_bytes": copies.copy_bytes} if copies else {}
 
 
 def slots_row(slots: Slots | None, needed_macs: int) -> dict[str, Any]:
@@ -61,6 +68,12 @@ def slots_row(slots: Slots | None, needed_macs: int) -> dict[str, Any]:
     }
 
 
+def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """What a row has several numbers of, each as one cell."""
+    sizes = {"copy_bytes": " ".join(map(str, row["copy_bytes"]))} if row.get("copy_bytes") else {}
+    return sizes | ({"stalls": causes(row["stalls"])} if "stalls" in row else {})
+
+
 def causes(stalls: dict[str, int]) -> str:
     """Stalls as one cell of a table.
 
@@ -72,7 +85,7 @@ def causes(stalls: dict[str, int]) -> str:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
-    flat = [{**row, "stalls": causes(row["stalls"])} if "stalls" in row else row for row in rows]
-    frame = pd.DataFrame(flat).reindex(columns=list(COLUMNS))
-    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots", "vector_loads", "vtcm_bytes"]
+    frame = pd.DataFrame([{**row, **_cells(row)} for row in rows]).reindex(columns=list(COLUMNS))
+    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
+    counts += ["vector_loads", "copies", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

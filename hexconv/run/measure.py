@@ -11,7 +11,7 @@ from hexconv.errors import Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
-from hexconv.run.copies import ANY_MOMENT, Copies
+from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts
 from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
@@ -36,6 +36,7 @@ class Run:
         counts: of the simulator.
         vtcm_bytes: the most VTCM that was in use, of the simulator.
         slots: what the kernel's packets take to issue, of the simulator, where that was asked for.
+        copies: what the copy engine did, of the simulator.
     """
 
     case: str
@@ -45,6 +46,7 @@ class Run:
     counts: Counts | None
     vtcm_bytes: int | None
     slots: Slots | None = None
+    copies: CopyCounts | None = None
 
 
 def runner_of(
@@ -102,7 +104,7 @@ def run_case(case: Case, lowered: Lowered, runner: Runner, seed: int = 0, save: 
     verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))
     if save:
         np.savez(save, allow_pickle=False, **_logical(tensors, measurement.outputs[0], expected.shape))
-    counted = (measurement.counts, measurement.vtcm_bytes, measurement.slots)
+    counted = (measurement.counts, measurement.vtcm_bytes, measurement.slots, measurement.copies)
     return Run(case.name, runner.target, verdict, measurement.seconds, *counted)
 
 

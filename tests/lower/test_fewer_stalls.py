@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
@@ -56,6 +56,7 @@ def packets(draw: st.DrawFn) -> list[str]:
 programs = st.tuples(*[st.lists(packets(), min_size=2, max_size=12)] * 3)
 
 
+@settings(deadline=None)
 @given(programs)
 def test_a_program_stores_the_same_in_no_more_slots(program: tuple[Packets, Packets, Packets]) -> None:
     text = assembly(*program)

@@ -25,7 +25,7 @@ from hexconv.run.simulator.qemu import Ending, find_qemu, run
 from hexconv.run.simulator.slots import Slots, slots_of, without_vectors
 from hexconv.run.simulator.structures import Arena
 from hexconv.run.simulator.toolchain import program
-from hexconv.run.simulator.trace import Blocks, traced
+from hexconv.run.simulator.trace import TICK_MICROSECONDS, Blocks, traced
 from hexconv.run.simulator.verdict import check
 
 MIB = 1 << 20
@@ -103,13 +103,15 @@ class Simulator:
     ) -> Measurement:
         header = image.header
         header["parent"] = os.getpid()
-        header["tick_microseconds"], header["counter_start"] = self.tick_microseconds, self.counter_start
+        trace = self.slots and kernel.has_vectors
+        tick = max(TICK_MICROSECONDS, self.tick_microseconds) if trace else self.tick_microseconds
+        header["tick_microseconds"], header["counter_start"] = tick, self.counter_start
         arguments = [image.tensor(index, array.shape, str(array.dtype)) for index, array in enumerate(inputs)]
         for argument, array in zip(arguments, inputs, strict=True):
             argument[...] = array
         self.copies.ask(header["copies"])
         started = time.perf_counter()
-        ending, blocks = self._ended(executable, image, self.slots and kernel.has_vectors)
+        ending, blocks = self._ended(executable, image, trace)
         seconds = time.perf_counter() - started
         check(image, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
         _check_unchanged(inputs, arguments)

@@ -19,6 +19,11 @@ from dataclasses import dataclass, field
 from hexconv.lower.packets.instruction import Packet, packet
 
 OPTIONS = ("-d", "in_asm,exec,nochain")
+TICK_MICROSECONDS = 10_000_000
+"""How rarely the counters are sampled meanwhile: QEMU loses a line if a signal comes while it waits for the pipe.
+
+The counters move by less than 2^31 in that time: with a trace, QEMU runs 100 million packets a second at most.
+"""
 _PIPE_BYTES = 1 << 20
 _EVENT = re.compile(
     rb"^Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]+)/[^\]]*\] ?(\S*)|^(Stopped) execution"
@@ -110,9 +115,9 @@ class Reader:
             self._in_handler, self._last = True, None
         elif symbol == _RESUME:
             self.blocks.stretches += not self._counting
-            self._counting, self._before = True, b""
+            self._counting, self._before, self._last = True, b"", None
         elif symbol == _PAUSE:
-            self._counting = False
+            self._counting, self._last = False, None
         elif self._in_handler:  # the way back from the handler, a nameless block of QEMU's own
             self._in_handler = False
         else:

@@ -38,6 +38,7 @@ NOTHING = (RESUME, PAUSE)
         ((BLOCK, BLOCK), 6, 2),  # what the last packet loads isn't what the first one reads
         ((BLOCK, HANDLER, BACK, BLOCK), 6, 2),  # the handler of a signal isn't the kernel's
         ((BLOCK, BLOCK, "Stopped", HANDLER, BACK, BLOCK), 6, 2),  # a block that was left before it began
+        ((BLOCK, PAUSE, "Stopped", PAUSE, BLOCK, RESUME, "Stopped", RESUME, BLOCK), 6, 2),
         ((BLOCK, PAUSE, BLOCK, "Stopped", BLOCK, RESUME, BLOCK), 6, 2),  # what the harness does in between
     ],
 )
