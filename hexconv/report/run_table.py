@@ -9,7 +9,6 @@ import pandas as pd
 from hexconv.analyze import needed_macs
 from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
-from hexconv.run.simulator.slots import Slots
 from hexconv.spec import Case
 
 COLUMNS = (
@@ -26,6 +25,8 @@ COLUMNS = (
     "stall_share",  # stalls over packets
     "macs_per_slot",
     "vector_loads",
+    "scalar_loads",
+    "vtcm_scalar_loads",  # none where no VTCM is in use; left empty where some is
     "copies",  # asynchronous ones
     "copy_bytes",  # of one of them: the least, the median, the most
     "vtcm_bytes",  # the most in use at a time
@@ -48,15 +49,16 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **slots_row(result.slots, needed), **_copies(result.copies), **vtcm}
+    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **_copies(result.copies), **vtcm}
 
 
 def _copies(copies: CopyCounts | None) -> dict[str, Any]:
     return {"copies": copies.pieces, "copy_bytes": copies.copy_bytes} if copies else {}
 
 
-def slots_row(slots: Slots | None, needed_macs: int) -> dict[str, Any]:
+def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
     """The account of issue slots in the words of the contract; nothing where none was asked for."""
+    slots = result.slots
     if slots is None:
         return {}
     return {
@@ -65,6 +67,8 @@ def slots_row(slots: Slots | None, needed_macs: int) -> dict[str, Any]:
         "stall_share": slots.stall_share,
         "macs_per_slot": needed_macs / slots.issue_slots,
         "vector_loads": slots.vector_loads,
+        "scalar_loads": slots.scalar_loads,
+        "vtcm_scalar_loads": None if result.vtcm_bytes else 0,
     }
 
 
@@ -87,5 +91,5 @@ def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
     frame = pd.DataFrame([{**row, **_cells(row)} for row in rows]).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
-    counts += ["vector_loads", "copies", "vtcm_bytes"]
+    counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

@@ -7,6 +7,7 @@ blocks that followed each other decide all of it.
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from hexconv.errors import RunFailed
 from hexconv.lower.packets.instruction import Packet
@@ -22,11 +23,13 @@ class Slots:
         packets: what is issued, one in each slot.
         stalls: slots that are lost, by cause: "load to multiply".
         vector_loads: executed loads of vector registers.
+        scalar_loads: executed loads of scalar registers, wherever from; None without a trace.
     """
 
     packets: int
     stalls: dict[str, int]
     vector_loads: int
+    scalar_loads: int | None
 
     @property
     def stall_slots(self) -> int:
@@ -46,7 +49,7 @@ class Slots:
 
 def without_vectors(packets: int) -> Slots:
     """The account of a kernel without vector instructions: the rules are about nothing else."""
-    return Slots(packets, {}, 0)
+    return Slots(packets, {}, 0, None)
 
 
 def slots_of(blocks: Blocks, arch: str, counted_packets: int) -> Slots:
@@ -75,8 +78,10 @@ def slots_of(blocks: Blocks, arch: str, counted_packets: int) -> Slots:
         found = stall(packets[before][-1], packets[block][0], arch)
         if found:
             causes[found.cause] += times
-    loads = sum(times * _vector_loads(packets[block]) for block, times in runs.items())
-    return Slots(traced, {cause: causes[cause] for cause in sorted(causes) if causes[cause]}, loads)
+    vectors, scalars = (
+        sum(times * _loads(packets[block], kind) for block, times in runs.items()) for kind in ("vector", "scalar")
+    )
+    return Slots(traced, {cause: causes[cause] for cause in sorted(causes) if causes[cause]}, vectors, scalars)
 
 
 def _inside(packets: tuple[Packet, ...], arch: str) -> Counter[str]:
@@ -85,5 +90,6 @@ def _inside(packets: tuple[Packet, ...], arch: str) -> Counter[str]:
     return Counter(each.cause for each in found if each)
 
 
-def _vector_loads(packets: tuple[Packet, ...]) -> int:
-    return sum(instruction.loads_vector for packet in packets for instruction in packet)
+def _loads(packets: tuple[Packet, ...], kind: Literal["vector", "scalar"]) -> int:
+    loads = (each.loads_vector if kind == "vector" else each.loads_scalar for packet in packets for each in packet)
+    return sum(loads)
