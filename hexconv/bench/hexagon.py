@@ -1,4 +1,4 @@
-"""MACs per packet on the simulator: our HVX kernels, and Halide's where the bench has a schedule for it."""
+"""MACs per packet and issue slot on the simulator: our HVX kernels, and Halide's where there is a schedule for it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,14 +42,18 @@ def row(path: Path) -> Row:
     schedule = halide.SCHEDULES.get(case.name)
     if schedule is None:
         return ours
-    counts = halide.measured(case.chain, schedule)
-    reached = needed_macs(case.chain) / counts.packets
+    slots = halide.measured(case.chain, schedule)
+    macs = needed_macs(case.chain)
+    reached = macs / slots.packets
     return {
         **ours,
-        "halide_packets": counts.packets,
+        "halide_packets": slots.packets,
         "halide_macs_per_packet": round(reached, 2),
         "halide_published": PUBLISHED[case.name],
-        "ratio": round(ours["macs_per_packet"] / reached, 3),
+        "halide_issue_slots": slots.issue_slots,
+        "halide_stall_share": round(slots.stall_share, 4),
+        "halide_macs_per_slot": round(macs / slots.issue_slots, 2),
+        "ratio": round(slots.issue_slots / ours["issue_slots"], 3),
     }
 
 

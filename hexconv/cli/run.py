@@ -22,6 +22,7 @@ def run(
     save: Path | None = None,
     csv: Path | None = None,
     seconds: Seconds = 1800.0,
+    slots: bool = True,
     wide: bool = False,
     json: bool = False,
 ) -> int:
@@ -51,6 +52,8 @@ def run(
         save: keep what went in and came out, logical, in this .npz file (for one case).
         csv: also write what was counted there: the same in every run.
         seconds: the time that one run on the simulator has.
+        slots: count issue slots on the simulator, which are packets and the stalls that public rules say; the run takes
+            up to twice the time.
         wide: show all columns of tables, however wide they become.
         json: print JSON instead of a table.
     """
@@ -60,4 +63,5 @@ def run(
     check_file("--save", save, ".npz")
     check_file("--csv", csv)
     given = Given(fill, weights, image, random)
-    return run_cases(cases, Asked(target, range(seed, seed + seeds), given, copies, seconds, save), csv, wide, json)
+    asked = Asked(target, range(seed, seed + seeds), given, copies, seconds, slots, save)
+    return run_cases(cases, asked, csv, wide, json)

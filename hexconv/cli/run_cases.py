@@ -13,7 +13,7 @@ from hexconv.cli.progress import counted
 from hexconv.cli.show import show
 from hexconv.errors import InputError
 from hexconv.lower import lower_case
-from hexconv.report import run_csv, run_row
+from hexconv.report import causes, run_csv, run_row
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.fills import fills_of, fills_of_run
 from hexconv.run.given import DRAWN, bounded, given, weights_beside
@@ -25,6 +25,14 @@ Row = dict[str, Any]
 FIRST = ("passed", "case", "target", "kernel")
 SPARE = (
     "instructions",
+    "scalar_loads",
+    "vector_loads",
+    "vtcm_scalar_loads",
+    "stalls",
+    "issue_slots",
+    "stall_share",
+    "copy_bytes",
+    "copies",
     "hvx_instructions",
     "needed_macs",
     "vtcm_bytes",
@@ -83,6 +91,7 @@ class Asked:
         given: what its tensors are made of.
         copies: when asynchronous copies are performed.
         seconds: the time that one run on the simulator has.
+        slots: whether the simulator counts issue slots.
         save: where tensors are kept.
     """
 
@@ -91,6 +100,7 @@ class Asked:
     given: Given
     copies: Moment
     seconds: float
+    slots: bool
     save: Path | None
 
 
@@ -128,7 +138,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
             return [{**refused, "vtcm": _as_result(fit)}]
         lowered = lower_case(case)
         for number, seed in enumerate(asked.seeds):
-            runner = runner_of(case, asked.target, asked.seconds, Copies(asked.copies, seed))
+            runner = runner_of(case, asked.target, asked.seconds, Copies(asked.copies, seed), asked.slots)
             filled = fills or fills_of_run(case.chain, number, seed)
             row = run_row(case, run_case(case, lowered, runner, seed, asked.save, filled, tensors))
             rows.append({**row, "seed": seed} if len(asked.seeds) > 1 else row)
@@ -160,4 +170,8 @@ def _cell(value: object) -> str:
     """A value as text, floats short."""
     if value is None:
         return ""
+    if isinstance(value, dict):
+        return causes(value)
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)

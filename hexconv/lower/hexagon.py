@@ -20,11 +20,14 @@ from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
 from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 from hexconv.lower.engine import call_engine
+from hexconv.lower.packets.assembled import assembled
+from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.passes import without_compaction
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
 _BARE_TARGET = Target({"kind": "llvm", "mtriple": TRIPLE})
+_VECTOR = re.compile(r"^\t\tv\d", re.MULTILINE)  # an instruction of LLVM's assembly that writes a vector register
 _ALLOCATE = tvm.ir.Op.get("tirx.TVMBackendAllocWorkspace")
 
 
@@ -37,12 +40,14 @@ class HexagonObject:
         elf: the object file.
         heap_bytes: size of every workspace in the heap, in the order of the code.
         vtcm_bytes: size of every workspace in VTCM.
+        has_vectors: whether its code has vector instructions.
     """
 
     isa: str
     elf: bytes
     heap_bytes: tuple[int, ...]
     vtcm_bytes: tuple[int, ...]
+    has_vectors: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,19 +79,23 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     target = hexagon_target(isa)
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
     workspaces = _workspaces(finished)
+    library = tvm.get_global_func("target.build.llvm")(finished, target)
+    text = library.inspect_source("asm")
+    has_vectors = _VECTOR.search(text) is not None
     return HexagonObject(
         isa=isa,
-        elf=_object_file(finished, target),
+        elf=assembled(with_fewer_stalls(text, isa), target) if has_vectors else _object_file(library),
         heap_bytes=tuple(workspace.size_bytes for workspace in workspaces if not workspace.in_vtcm),
         vtcm_bytes=tuple(workspace.size_bytes for workspace in workspaces if workspace.in_vtcm),
+        has_vectors=has_vectors,
     )
 
 
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
-    """The same as `compile_for_hexagon`, as LLVM writes it for people."""
+    """The same as `compile_for_hexagon`, as text."""
     target = hexagon_target(isa)
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
-    return tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")
+    return with_fewer_stalls(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm"), isa)
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
@@ -136,8 +145,7 @@ def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
     return found
 
 
-def _object_file(finished: tvm.IRModule, target: Target) -> bytes:
-    library = tvm.get_global_func("target.build.llvm")(finished, target)
+def _object_file(library: tvm.runtime.Module) -> bytes:
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         path = Path(folder) / "kernel.o"
         library.write_to_file(str(path), "o")

@@ -7,7 +7,7 @@ from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.front_plot import write_front_plot
 from hexconv.report.kernel_table import kernel_table
 from hexconv.report.network_table import network_lines, network_table
-from hexconv.report.run_table import run_csv, run_row
+from hexconv.report.run_table import causes, run_csv, run_row
 from hexconv.report.verified_table import verified_table
 from hexconv.report.work_table import work_table
 
@@ -16,6 +16,7 @@ __all__ = [
     "arena_table",
     "cache_csv",
     "cache_table",
+    "causes",
     "cuts_lines",
     "cuts_table",
     "front_table",

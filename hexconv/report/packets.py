@@ -5,7 +5,8 @@
 `make bench` writes the same for all of schedules/hvx, Halide beside it, to reports/hvx.csv and reports/hvx_int16.csv.
 
 Packets count everything that the kernel does: packing, staging of filters, requantisation, write-back. MACs count what
-the definition of the chain's output needs. A packet is what a thread issues at once; it is no cycle.
+the definition of the chain's output needs. A packet is what a thread issues at once; issue slots are packets and
+the stalls that public rules say (`hexconv/lower/packets/issue.py`). Neither is a cycle.
 """
 
 import argparse
@@ -19,17 +20,24 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
+from hexconv.report.run_table import causes
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain
 
-LIMIT = 256  # two vrmpy of 128 MACs in every packet, for bytes
+LIMIT = 256
+"""MACs per packet: two vrmpy of 128, in the forms that every HVX from v60 on issues twice a packet.
+
+A register pair's vrmpy of v65 and vrmpyz of v66 do more; no simulator that this project can use executes them.
+"""
 
 
 def row(case: Case) -> dict[str, object]:
     """One case, run and judged."""
     result = run_case(case, lower_case(case), Simulator())
+    slots = result.slots
     assert result.counts
+    assert slots
     macs, packets = needed_macs(case.chain), result.counts.packets
     return {
         "case": case.name,
@@ -41,6 +49,11 @@ def row(case: Case) -> dict[str, object]:
         "hvx_instructions": result.counts.hvx_instructions,
         "macs_per_packet": round(macs / packets, 2),
         "of_limit": round(macs / packets / limit(case.chain), 3),
+        "issue_slots": slots.issue_slots,
+        "stall_share": round(slots.stall_share, 4),
+        "stalls": causes(slots.stalls),
+        "macs_per_slot": round(macs / slots.issue_slots, 2),
+        "vector_loads": slots.vector_loads,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.analyze import needed_macs
+from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.spec import Case, KernelChoice
 from hexconv.spec.kernel import kernel_columns
@@ -22,6 +23,15 @@ COLUMNS = (
     "hvx_instructions",
     "needed_macs",  # of the outputs that are read, each once
     "macs_per_packet",  # needed, not done: recomputing makes it smaller
+    "issue_slots",  # packets and stalls
+    "stalls",  # slots that are lost, by cause
+    "stall_share",  # stalls over packets
+    "macs_per_slot",
+    "vector_loads",
+    "scalar_loads",
+    "vtcm_scalar_loads",  # none where no VTCM is in use; left empty where some is
+    "copies",  # asynchronous ones
+    "copy_bytes",  # of one of them: the least, the median, the most
     "vtcm_bytes",  # the most in use at a time
     "kernel_asked",  # in the plan; none where it states none
     "kernel_used",
@@ -30,7 +40,7 @@ COLUMNS = (
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:
-    """A result in the words of the contract: fill, verdict, `seconds`; of the simulator also what it counted.
+    """A result in the words of the contract: fill, verdict, `seconds`; of the simulator also packets, slots and MACs.
 
     >>> from hexconv.run.check import Check
     >>> from hexconv.spec import Chain, Conv2d, Plan
@@ -50,12 +60,49 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **vtcm}
+    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **_copies(result.copies), **vtcm}
+
+
+def _copies(copies: CopyCounts | None) -> dict[str, Any]:
+    return {"copies": copies.pieces, "copy_bytes": copies.copy_bytes} if copies else {}
+
+
+def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
+    """The account of issue slots in the words of the contract; nothing where none was asked for."""
+    slots = result.slots
+    if slots is None:
+        return {}
+    return {
+        "issue_slots": slots.issue_slots,
+        "stalls": slots.stalls,
+        "stall_share": slots.stall_share,
+        "macs_per_slot": needed_macs / slots.issue_slots,
+        "vector_loads": slots.vector_loads,
+        "scalar_loads": slots.scalar_loads,
+        "vtcm_scalar_loads": None if result.vtcm_bytes else 0,
+    }
+
+
+def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """What a row has several numbers of, each as one cell."""
+    sizes = {"copy_bytes": " ".join(map(str, row["copy_bytes"]))} if row.get("copy_bytes") else {}
+    return sizes | ({"stalls": causes(row["stalls"])} if "stalls" in row else {})
+
+
+def causes(stalls: dict[str, int]) -> str:
+    """Stalls as one cell of a table.
+
+    >>> causes({"load to multiply": 7, "permute to permute": 2})
+    'load to multiply 7, permute to permute 2'
+    """
+    return ", ".join(f"{cause} {slots}" for cause, slots in stalls.items())
 
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One row a run; what a run didn't count is left empty."""
-    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in rows]
+    told = [{**row, **_cells(row)} for row in rows]
+    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in told]
     frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
-    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "vtcm_bytes"]
+    counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
+    counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

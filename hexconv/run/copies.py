@@ -39,10 +39,26 @@ class CopyCounts:
     Attributes:
         moved_bytes: by queue.
         most_in_flight: groups of copies that were under way, by queue.
+        sizes: how many copies had how many bytes, smallest first; sizes beyond the first 64 are left out.
+        pieces: all copies.
     """
 
     moved_bytes: tuple[int, ...]
     most_in_flight: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
+    pieces: int
+
+    @property
+    def copy_bytes(self) -> tuple[int, int, int] | None:
+        """The least, the median and the most bytes of a copy; None without copies, or with too many sizes to know."""
+        if not self.pieces or sum(count for _, count in self.sizes) != self.pieces:
+            return None
+        rank = 0
+        for size, count in self.sizes:
+            rank += count
+            if 2 * rank >= self.pieces:
+                return self.sizes[0][0], size, self.sizes[-1][0]
+        raise AssertionError("half of the copies are in some size")
 
 
 class Fault(IntEnum):
@@ -77,7 +93,9 @@ def counts_of(copies: Any) -> CopyCounts:
             raise RunFailed(f"{what} is one piece more under way than the copy engine keeps; use smaller steps")
         case Fault.UNKNOWN_QUEUE:
             raise RunFailed(f"the kernel copies through queue {queue}; there are 0 to {MAX_QUEUES - 1}")
-    return CopyCounts(_used(copies["moved_bytes"]), _used(copies["most_in_flight"]))
+    known = [(int(copies["size_bytes"][i]), int(copies["size_pieces"][i])) for i in range(int(copies["sizes"]))]
+    used = _used(copies["moved_bytes"]), _used(copies["most_in_flight"])
+    return CopyCounts(*used, sizes=tuple(sorted(known)), pieces=int(copies["pieces"]))
 
 
 def _used(counts: Sequence[int]) -> tuple[int, ...]:

@@ -12,13 +12,14 @@ from hexconv.errors import NotWritten, Overran, Unsupported
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
-from hexconv.run.copies import ANY_MOMENT, Copies
+from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts
 from hexconv.run.fills import Fills, fills_of_run
 from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.slots import Slots
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, KernelChoice, Target
 from hexconv.spec.kernel import HOMES
@@ -42,6 +43,8 @@ class Run:
         weights: the file that filters and biases came from, or `random`.
         input: the file that the input came from, or `random`.
         kernels: of every conv, asked for and used.
+        slots: what the kernel's packets take to issue, of the simulator, where that was asked for.
+        copies: what the copy engine did, of the simulator.
     """
 
     case: str
@@ -54,9 +57,13 @@ class Run:
     weights: str = DRAWN
     input: str = DRAWN
     kernels: tuple[KernelChoice, ...] = ()
+    slots: Slots | None = None
+    copies: CopyCounts | None = None
 
 
-def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT) -> Runner:
+def runner_of(
+    case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT, slots: bool = True
+) -> Runner:
     """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
 
     Args:
@@ -64,11 +71,12 @@ def runner_of(case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copi
         target: `llvm` or `hexagon`.
         seconds: the time that a run on the simulator has.
         copies: when asynchronous copies are performed.
+        slots: whether the simulator counts issue slots.
     """
     if target == "llvm":
         return Host(copies)
     plan = case.settled
-    return Simulator(arch=plan.arch, vtcm_bytes=plan.vtcm_bytes, seconds=seconds, copies=copies)
+    return Simulator(arch=plan.arch, vtcm_bytes=plan.vtcm_bytes, seconds=seconds, copies=copies, slots=slots)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
@@ -126,7 +134,9 @@ def run_case(
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     told = (case.name, runner.target, given.fill(fills))
-    return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels)
+    return Run(
+        *told, verdict, measurement.seconds, *counted, *sources, case.kernels, measurement.slots, measurement.copies
+    )
 
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import tvm
 
 from hexconv.run.copies import CopyCounts
+from hexconv.run.simulator.slots import Slots
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ShapeAndType = tuple[tuple[int, ...], str]
@@ -37,6 +38,7 @@ class Measurement:
         counts: on a simulator.
         vtcm_bytes: the most VTCM that was in use at a time, in whole granules, where there is VTCM.
         copies: what the copy engine did, where the kernel copies asynchronously.
+        slots: what the kernel's packets take to issue, where that was asked for.
     """
 
     outputs: tuple[Array, ...]
@@ -44,6 +46,7 @@ class Measurement:
     counts: Counts | None = None
     vtcm_bytes: int | None = None
     copies: CopyCounts | None = None
+    slots: Slots | None = None
 
 
 class Runner(Protocol):

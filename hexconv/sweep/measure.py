@@ -95,7 +95,11 @@ def _ran(run: Run, macs: int) -> Row:
     row = {**asdict(run.check), "seconds": run.seconds}
     if run.counts is None:
         return row
-    return {**row, **asdict(run.counts), "macs_per_packet": macs / run.counts.packets, "vtcm_bytes": run.vtcm_bytes}
+    row |= {**asdict(run.counts), "macs_per_packet": macs / run.counts.packets, "vtcm_bytes": run.vtcm_bytes}
+    if run.slots:
+        row |= {"issue_slots": run.slots.issue_slots, "macs_per_slot": macs / run.slots.issue_slots}
+        row |= {"stalls": run.slots.stall_slots, "vector_loads": run.slots.vector_loads}
+    return row
 
 
 def _other_sizes(usage: Usage) -> Iterator[str]:

@@ -26,7 +26,10 @@ WORK = (
     "recompute",  # MACs done over MACs needed, of the closed form
 )
 RUN = ("passed", "max_abs_error", "max_rel_error", "fringe_is_zero")
-COUNTS = ("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes")
+COUNTS = (
+    *("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes"),
+    *("issue_slots", "stalls", "macs_per_slot", "vector_loads"),  # stalls: slots that are lost
+)
 SECONDS = ("seconds", "elapsed_seconds")  # of the kernel; of all that was done for the row
 
 COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
@@ -34,6 +37,7 @@ WHOLE = (
     "zero_point",
     *(knob for knob, value in plan_columns(Plan()).items() if isinstance(value, int)),
     *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
+    *("issue_slots", "stalls", "vector_loads"),
 )
 FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")
 
@@ -42,7 +46,7 @@ def sweep_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """One row a case and target; what a row does not have is left empty."""
     frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS)).replace("", pd.NA)
     dtypes = {**dict.fromkeys(COLUMNS, "string"), **dict.fromkeys(WHOLE, "Int64"), **dict.fromkeys(FLAGS, "boolean")}
-    floats = ("recompute", "max_abs_error", "max_rel_error", "macs_per_packet", *SECONDS)
+    floats = ("recompute", "max_abs_error", "max_rel_error", "macs_per_packet", "macs_per_slot", *SECONDS)
     return frame.astype({**dtypes, **dict.fromkeys(floats, "Float64")})
 
 

@@ -7,7 +7,7 @@ import pytest
 import tvm
 
 from hexconv.errors import RunFailed
-from hexconv.run.copies import MOMENTS, Copies, Moment
+from hexconv.run.copies import MOMENTS, Copies, CopyCounts, Moment
 from hexconv.run.host import Host
 from hexconv.run.runner import Measurement
 from hexconv.run.simulator.runner import Simulator
@@ -66,6 +66,7 @@ def test_a_copy_that_is_waited_for_is_there(place: str, moment: Moment) -> None:
     assert measured.copies is not None
     assert measured.copies.moved_bytes == (1024,)
     assert measured.copies.most_in_flight == (1,)
+    assert (measured.copies.pieces, measured.copies.copy_bytes) == (1, (1024, 1024, 1024))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -117,3 +118,20 @@ def test_a_seed_is_a_choice_of_moments() -> None:
 
     assert happened(1) == happened(1)
     assert len({happened(seed) for seed in range(8)}) > 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ((), None),
+        (((64, 1), (128, 1)), (64, 64, 128)),
+        (((32, 3), (64, 4)), (32, 64, 64)),
+        (((8, 1), (9, 1), (64, 9)), (8, 64, 64)),
+    ],
+)
+def test_the_sizes_of_copies_are_told_by_their_least_median_and_most(
+    sizes: tuple[tuple[int, int], ...], told: tuple[int, int, int] | None
+) -> None:
+    pieces = sum(count for _, count in sizes)
+    assert CopyCounts((), (), sizes, pieces).copy_bytes == told
+    assert CopyCounts((), (), sizes, pieces + 1).copy_bytes is None

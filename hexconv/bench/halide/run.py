@@ -12,9 +12,10 @@ from hexconv.bench.halide.schedule import Schedule
 from hexconv.compute import reference
 from hexconv.errors import RunFailed
 from hexconv.lower.hexagon import HexagonObject
-from hexconv.run.runner import Array, Counts
+from hexconv.run.runner import Array
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.slots import Slots
 from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain
@@ -22,8 +23,8 @@ from hexconv.spec import Chain
 NAME = "halide_chain"
 
 
-def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Counts:
-    """What Halide's kernel executes for a chain; filters are packed before the run, and not counted.
+def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Slots:
+    """Packets and stalls of Halide's kernel for a chain, by the same account as ours; packing filters isn't counted.
 
     Raises:
         RunFailed: its result isn't numpy's to the last bit, or the run failed.
@@ -37,8 +38,8 @@ def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Counts:
     wrong = np.count_nonzero(measurement.outputs[0] != expected)
     if wrong:
         raise RunFailed(f"Halide's kernel of {chain.slug} differs from numpy in {wrong} of {expected.size} elements")
-    assert measurement.counts
-    return measurement.counts
+    assert measurement.slots
+    return measurement.slots
 
 
 def packed(filter: Array) -> Array:

@@ -94,13 +94,14 @@ def runs(path: Path, isa: str) -> bool:
     return False
 
 
-def run(command: list[str], seconds: float, stdin: int) -> Ending:
+def run(command: list[str], seconds: float, stdin: int, keep: tuple[int, ...] = ()) -> Ending:
     """Run a program to its end, or to the end of its time; it is gone when this returns, whatever happens.
 
     Args:
         command: the program and its arguments.
         seconds: the time it has.
         stdin: file descriptor (or `subprocess.DEVNULL`) that it gets as standard input.
+        keep: other file descriptors that it gets.
 
     Raises:
         Overran: it took longer.
@@ -113,6 +114,7 @@ def run(command: list[str], seconds: float, stdin: int) -> Ending:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=keep,
             text=True,
             errors="replace",
         )

@@ -22,9 +22,11 @@ from hexconv.run.simulator.needs import (
     DEFAULT_SECONDS,
     available_memory_bytes,
 )
-from hexconv.run.simulator.qemu import find_qemu, run
+from hexconv.run.simulator.qemu import Ending, find_qemu, run
+from hexconv.run.simulator.slots import Slots, slots_of, without_vectors
 from hexconv.run.simulator.structures import Arena
 from hexconv.run.simulator.toolchain import program
+from hexconv.run.simulator.trace import TICK_MICROSECONDS, Blocks, traced
 from hexconv.run.simulator.verdict import check
 
 MIB = 1 << 20
@@ -43,6 +45,7 @@ class Simulator:
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
         counter_start: what the counters hold before the kernel.
         copies: when asynchronous copies are performed.
+        slots: whether issue slots are counted, from QEMU's trace of the run.
     """
 
     arch: str = vtcm.DEFAULT_ARCH
@@ -52,6 +55,7 @@ class Simulator:
     tick_microseconds: int = 250_000
     counter_start: int = 0
     copies: Copies = ANY_MOMENT
+    slots: bool = True
 
     @property
     def target(self) -> str:
@@ -80,7 +84,7 @@ class Simulator:
         layout = laid_out(kernel, tensors, capacity)
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
-            return self._measure(image, executable, inputs, outputs)
+            return self._measure(image, kernel, executable, inputs, outputs)
 
     def _check_memory(self, needed_bytes: int) -> None:
         available_bytes = available_memory_bytes() or ADDRESSABLE_BYTES
@@ -93,25 +97,50 @@ class Simulator:
             )
 
     def _measure(
-        self, image: Image, executable: Path, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
+        self,
+        image: Image,
+        kernel: HexagonObject,
+        executable: Path,
+        inputs: Sequence[Array],
+        outputs: Sequence[ShapeAndType],
     ) -> Measurement:
         header = image.header
         header["parent"] = os.getpid()
-        header["tick_microseconds"], header["counter_start"] = self.tick_microseconds, self.counter_start
+        trace = self.slots and kernel.has_vectors
+        tick = max(TICK_MICROSECONDS, self.tick_microseconds) if trace else self.tick_microseconds
+        header["tick_microseconds"], header["counter_start"] = tick, self.counter_start
         arguments = [image.tensor(index, array.shape, str(array.dtype)) for index, array in enumerate(inputs)]
         for argument, array in zip(arguments, inputs, strict=True):
             argument[...] = array
         self.copies.ask(header["copies"])
         started = time.perf_counter()
-        ending = run([str(find_qemu().path), str(executable)], self.seconds, image.file)
+        ending, blocks = self._ended(executable, image, trace)
         seconds = time.perf_counter() - started
         check(image, ending, [*_numbered("input", inputs), *_numbered("output", outputs)])
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
         return Measurement(
-            tuple(results), seconds, counts, int(header["peak_bytes"][Arena.VTCM]), counts_of(header["copies"])
+            outputs=tuple(results),
+            seconds=seconds,
+            counts=counts,
+            vtcm_bytes=int(header["peak_bytes"][Arena.VTCM]),
+            copies=counts_of(header["copies"]),
+            slots=self._slots(blocks, counts) if self.slots else None,
         )
+
+    def _ended(self, executable: Path, image: Image, trace: bool) -> tuple[Ending, Blocks | None]:
+        """Run a program to its end, with a trace of what ran where that is asked for."""
+        qemu = str(find_qemu().path)
+        if not trace:
+            return run([qemu, str(executable)], self.seconds, image.file), None
+        with traced() as tracing:
+            command = [qemu, *tracing.options, str(executable)]
+            ending = run(command, self.seconds, image.file, keep=(tracing.pipe,))
+        return ending, tracing.blocks
+
+    def _slots(self, blocks: Blocks | None, counts: Counts) -> Slots:
+        return slots_of(blocks, self.arch, counts.packets) if blocks else without_vectors(counts.packets)
 
 
 @lru_cache(maxsize=1)

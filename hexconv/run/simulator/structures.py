@@ -11,6 +11,7 @@ MAGIC = 0x48584356
 MAX_ARGUMENTS = 64
 MAX_DIMENSIONS = 8
 MAX_QUEUES = 64
+MAX_SIZES = 64
 TEXT_BYTES = 1024
 
 
@@ -70,6 +71,10 @@ COPIES = _structure(
     ("bytes", U32),
     ("moved_bytes", U64, (MAX_QUEUES,)),
     ("most_in_flight", U32, (MAX_QUEUES,)),
+    ("pieces", U64),
+    ("sizes", U32),
+    ("size_bytes", U32, (MAX_SIZES,)),
+    ("size_pieces", U64, (MAX_SIZES,)),
 )
 HEADER = _structure(
     ("magic", U32),

@@ -124,12 +124,22 @@ static bool knows(int32_t queue) {
     return false;
 }
 
+static void note_size(uint32_t bytes) {
+    uint32_t place = 0;
+    copies->pieces++;
+    while (place < copies->sizes && copies->size_bytes[place] != bytes) place++;
+    if (place == MAX_SIZES) return;
+    if (place == copies->sizes) copies->size_bytes[copies->sizes++] = bytes;
+    copies->size_pieces[place]++;
+}
+
 static void start_piece(int32_t queue, uint8_t *target, const uint8_t *source, uint32_t bytes) {
     struct piece *piece = append(queue);
     if (piece == NULL) return complain(COPIES_TOO_MANY, queue, queues[queue].started, bytes);
     *piece = (struct piece){target, source, hash(source, bytes), bytes, queues[queue].started, NONE, false};
     for (uint32_t i = 0; i < bytes; i++) target[i] = poison_at(target + i);
     copies->moved_bytes[queue] += bytes;
+    note_size(bytes);
     if (copies->moment == COPIES_EARLY || (copies->moment == COPIES_RANDOM && chance())) perform(piece, queue);
 }
 

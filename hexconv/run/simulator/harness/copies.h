@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { MAX_QUEUES = 64 };
+enum { MAX_QUEUES = 64, MAX_SIZES = 64 };
 
 enum copy_moment { COPIES_EARLY, COPIES_LATE, COPIES_RANDOM };
 
@@ -24,6 +24,10 @@ struct copies {
     uint32_t fault, queue, group, bytes;
     uint64_t moved_bytes[MAX_QUEUES];
     uint32_t most_in_flight[MAX_QUEUES]; /* groups */
+    uint64_t pieces;                     /* copies, in all queues */
+    uint32_t sizes;                      /* of them that differ, at most as many as there are places */
+    uint32_t size_bytes[MAX_SIZES];
+    uint64_t size_pieces[MAX_SIZES]; /* copies of this size */
 };
 
 /* Before the kernel and after it. */

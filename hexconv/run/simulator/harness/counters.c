@@ -9,6 +9,7 @@
 #include "system.h"
 
 enum { PACKETS, INSTRUCTIONS, HVX, COUNTERS };
+enum { SECOND = 1000000 }; /* in microseconds */
 
 struct sample {
     uint32_t value[COUNTERS];
@@ -96,8 +97,9 @@ bool counters_open(uint32_t start, uint32_t tick_microseconds) {
         overhead[i] = total[i];
         total[i] = 0;
     }
+    const int32_t seconds = (int32_t)(tick_microseconds / SECOND), microseconds = (int32_t)(tick_microseconds % SECOND);
     const struct {
         int32_t interval_seconds, interval_microseconds, first_seconds, first_microseconds;
-    } timer = {0, (int32_t)tick_microseconds, 0, (int32_t)tick_microseconds};
+    } timer = {seconds, microseconds, seconds, microseconds};
     return system_call4(SYS_SETITIMER, 0, (uintptr_t)&timer, 0, 0) == 0;
 }

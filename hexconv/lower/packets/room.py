@@ -1,0 +1,38 @@
+"""Whether a packet has room for one more vector load, wherever the assembler puts its instructions.
+
+A packet has four words, of which a long constant takes one more, and two accesses to memory, of which one may be a
+vector load. Vector instructions share four units; a load takes any one that is left.
+"""
+
+import re
+
+from hexconv.lower.packets.instruction import Instruction
+from hexconv.lower.packets.listing import ALL, Line
+
+WORDS, UNITS, MEMORY = 4, 4, 2
+
+_PAIR = re.compile(r"\bv\d+:\d+")
+_ALONE = ("vmemu", "vgather", "vscatter", "vhist", "vwhist", "vextract", "barrier", "isync", "syncht", "trap", "call")
+_ON_MEMORY = ("dc", "l2", "alloc", "dealloc")
+
+
+def has_room(line: Line) -> bool:
+    """Whether a packet takes one more load of a vector; what is alone in its packet leaves none."""
+    texts = [each.text for each in line.packet]
+    if "mem_noshuf" in line.end or any(each.loads_vector or _is_alone(each) for each in line.packet):
+        return False
+    words = sum(1 + ("##" in text) for text in texts)
+    accesses = sum("mem" in text or text.startswith(_ON_MEMORY) for text in texts)
+    return words < WORDS and accesses < MEMORY and sum(map(_units, line.packet)) < UNITS
+
+
+def _is_alone(each: Instruction) -> bool:
+    return each.operation.startswith(_ALONE)
+
+
+def _units(each: Instruction) -> int:
+    """Vector units that an instruction takes at most: two for pairs of registers, and for products of wide elements."""
+    if not any(register in ALL for register in each.reads | each.writes):
+        return 0
+    is_wide = each.operation.startswith(("vmpy", "vdmpy", "vmpa", "vtmpy", "vdsad"))
+    return 2 if is_wide or _PAIR.search(each.text) else 1

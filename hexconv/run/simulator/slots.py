@@ -1,0 +1,95 @@
+"""The account of a run: packets plus the stalls that public rules say, and what the kernel loaded.
+
+A stall is between two packets, the first right in front of the second, so that the blocks that ran and the pairs of
+blocks that followed each other decide all of it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from hexconv.errors import RunFailed
+from hexconv.lower.packets.instruction import Packet
+from hexconv.lower.packets.issue import stall
+from hexconv.run.simulator.trace import Blocks
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What the kernel's packets take to issue. No cycles: caches, banks and scalar registers aren't in the rules.
+
+    Attributes:
+        packets: what is issued, one in each slot.
+        stalls: slots that are lost, by cause: "load to multiply".
+        vector_loads: executed loads of vector registers.
+        scalar_loads: executed loads of scalar registers, wherever from; None without a trace.
+    """
+
+    packets: int
+    stalls: dict[str, int]
+    vector_loads: int
+    scalar_loads: int | None
+
+    @property
+    def stall_slots(self) -> int:
+        """All slots that are lost."""
+        return sum(self.stalls.values())
+
+    @property
+    def issue_slots(self) -> int:
+        """Packets and stalls."""
+        return self.packets + self.stall_slots
+
+    @property
+    def stall_share(self) -> float:
+        """Stalls over packets."""
+        return self.stall_slots / self.packets
+
+
+def without_vectors(packets: int) -> Slots:
+    """The account of a kernel without vector instructions: the rules are about nothing else."""
+    return Slots(packets, {}, 0, None)
+
+
+def slots_of(blocks: Blocks, arch: str, counted_packets: int) -> Slots:
+    """The account of what ran.
+
+    Args:
+        blocks: what ran, with the packets of each block.
+        arch: whose rules hold, `v68`.
+        counted_packets: what the simulator's counter says.
+
+    Raises:
+        RunFailed: the trace has another number of packets than the counter.
+    """
+    packets, runs = blocks.packets(), blocks.runs()
+    traced = sum(times * len(packets[block]) for block, times in runs.items())
+    if traced != counted_packets:
+        raise RunFailed(
+            f"the trace of the run has {traced} packets, the simulator's counter {counted_packets}; leave the account "
+            "of issue slots out with --no-slots, and report the version of QEMU"
+        )
+    causes: Counter[str] = Counter()
+    for block, times in runs.items():
+        for cause, stalls in _inside(packets[block], arch).items():
+            causes[cause] += stalls * times
+    for before, block, times in blocks.pairs():
+        found = stall(packets[before][-1], packets[block][0], arch)
+        if found:
+            causes[found.cause] += times
+    vectors, scalars = (
+        sum(times * _loads(packets[block], kind) for block, times in runs.items()) for kind in ("vector", "scalar")
+    )
+    return Slots(traced, {cause: causes[cause] for cause in sorted(causes) if causes[cause]}, vectors, scalars)
+
+
+def _inside(packets: tuple[Packet, ...], arch: str) -> Counter[str]:
+    """Stalls between the packets of one block."""
+    found = (stall(before, packet, arch) for before, packet in pairwise(packets))
+    return Counter(each.cause for each in found if each)
+
+
+def _loads(packets: tuple[Packet, ...], kind: Literal["vector", "scalar"]) -> int:
+    loads = (each.loads_vector if kind == "vector" else each.loads_scalar for packet in packets for each in packet)
+    return sum(loads)

@@ -1,0 +1,173 @@
+"""The pass over packets changes no answer: random programs store the same with it as without it, in no more slots."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
+from hexconv.lower.packets.instruction import packet
+from hexconv.lower.packets.issue import stall
+
+ARCH, VECTOR_BYTES, TRIPS = "v68", 128, 3
+VECTORS, SUMS = range(4), range(10, 14)
+
+Packets = list[list[str]]
+Values = dict[str, object]
+
+vectors = st.sampled_from(VECTORS).map("v{}".format)
+scalars = st.sampled_from(("r2", "r3"))
+loads = st.builds(
+    "{}{} = vmem(r1{})".format,
+    vectors,
+    st.sampled_from(("", "", ".cur")),
+    st.sampled_from(("+#0", "+#-3", "+#2", "++#1")),
+)
+products = st.builds("v{}.uw += vrmpy({}.ub,{}.ub)".format, st.sampled_from(SUMS), vectors, scalars)
+others = st.one_of(
+    st.sampled_from((128, 256, 100)).map("r1 = add(r1,#{})".format),
+    st.builds("{} = memw(r4+#8)".format, scalars),
+    st.builds("{}.w = vadd({}.w,v{}.w)".format, vectors, vectors, st.sampled_from(SUMS)),
+    st.builds("if (p0) {} = {}".format, vectors, vectors),
+    st.builds("v3:2 = vcombine({},{})".format, vectors, vectors),
+    st.builds("vmem(r1+#7) = {}".format, vectors),
+)
+
+
+@st.composite
+def packets(draw: st.DrawFn) -> list[str]:
+    """One packet that an assembler takes, as far as registers go: nothing is written twice."""
+    drawn = [
+        *draw(st.lists(products, min_size=1, max_size=2)),
+        *(draw(st.lists(loads, min_size=1, max_size=1)) if draw(st.integers(0, 2)) else ()),
+        *(draw(st.lists(others, max_size=1)) if draw(st.integers(0, 7)) == 0 else ()),
+    ]
+    kept: list[str] = []
+    for text in drawn:
+        writes = packet([*kept, text])[-1].writes
+        if not any(writes & each.writes for each in packet(kept)):
+            kept.append(text)
+    return kept or ["nop"]
+
+
+programs = st.tuples(*[st.lists(packets(), min_size=2, max_size=12)] * 3)
+
+
+@settings(deadline=None)
+@given(programs)
+def test_a_program_stores_the_same_in_no_more_slots(program: tuple[Packets, Packets, Packets]) -> None:
+    text = assembly(*program)
+    changed = with_fewer_stalls(text, ARCH)
+    before, after = list(ran(text)), list(ran(changed))
+    assert stores(after) == stores(before)
+    assert len(after) <= len(before)
+    assert slots(after) <= slots(before)
+
+
+PRODUCT = "v{}.uw += vrmpy(v{}.ub,r2.ub)".format
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [[PRODUCT(11, 0)], ["v1 = vmem(r1+#1)", PRODUCT(10, 0)], [PRODUCT(12, 1)]],
+        [
+            ["v1.cur = vmem(r1+#0)", PRODUCT(11, 1)],
+            [PRODUCT(10, 1)],
+            ["v1 = vmem(r1+#1)", PRODUCT(11, 1)],
+            [PRODUCT(12, 1)],
+        ],
+        [["v1 = vmem(r1+#1)"], [PRODUCT(12, 1)], [PRODUCT(11, 0)], ["nop"]],  # another product first
+    ],
+)
+def test_no_packet_waits_where_there_is_room_and_a_register(body: Packets) -> None:
+    text = assembly([["v0 = vmem(r1+#0)"]], body, [])
+    before, after = list(ran(text)), list(ran(with_fewer_stalls(text, ARCH)))
+    assert slots(before) == len(before) + TRIPS
+    assert slots(after) == len(after)
+
+
+def test_a_packet_goes_that_has_nothing_but_a_load() -> None:
+    text = assembly([], [[PRODUCT(11, 0)], ["v1 = vmem(r1+#1)"], [PRODUCT(12, 1)]], [])
+    before, after = list(ran(text)), list(ran(with_fewer_stalls(text, ARCH)))
+    assert len(after) == len(before) - TRIPS
+
+
+def test_what_can_not_be_followed_stays_as_it_is() -> None:
+    text = assembly([["v0 = vmem(r1+#0)"]], [["v12.uw += vrmpy(v0.ub,r3.ub)"]], [["jumpr r5"]])
+    assert with_fewer_stalls(text, ARCH) == text
+
+
+def assembly(before: Packets, body: Packets, behind: Packets) -> str:
+    """A program as LLVM writes it; at its end all sums and a vector are stored, so that something needs them."""
+    needed = [[f"vmem(r9+#{place}) = v{number}"] for place, number in enumerate((*SUMS, 0))]
+    parts = ([*before, [f"loop0(.LBB0_1,#{TRIPS})"]], body, [*behind, *needed, ["jumpr r31"]])
+    lines = ["main:"]
+    for part in parts:
+        lines += [".LBB0_1:"] if part is body else []
+        for instructions in part:
+            ends = " :endloop0" if instructions is part[-1] and part is body else ""
+            lines += ["\t{", *(f"\t\t{each}" for each in instructions), f"\t}}{ends}"]
+    return "\n".join(lines) + "\n"
+
+
+def ran(text: str) -> Iterator[list[str]]:
+    """The packets that a program executes, in order."""
+    start, _, rest = text.partition(".LBB0_1:\n")
+    body, _, end = rest.partition(":endloop0\n")
+    for part in (start, *[body] * TRIPS, end):
+        yield from (found.strip().split("\n") for found in re.findall(r"{([^}]*)}", part))
+
+
+def slots(executed: list[list[str]]) -> int:
+    """Packets and stalls."""
+    read = [packet(lines) for lines in executed]
+    return len(read) + sum(stall(*pair, ARCH) is not None for pair in pairwise(read))
+
+
+def stores(executed: list[list[str]]) -> list[object]:
+    """What a program stores, as terms over what its registers and its memory hold at the start."""
+    values: Values = {"r1": 0, "r4": "r4", "r9": 1 << 20}
+    found: list[object] = []
+    for lines in executed:
+        _step([line.strip() for line in lines], values, found)
+    return found
+
+
+def _step(lines: list[str], values: Values, found: list[object]) -> None:
+    """One packet: every instruction sees the registers as they were, but for loads of its own packet."""
+    old, new = dict(values), {}
+    for line in lines:
+        if loaded := re.fullmatch(r"v(\d+)(\.cur)? = vmem\(r1(\+\+?)#(-?\d+)\)", line):
+            base, step = old["r1"], int(loaded[4]) * VECTOR_BYTES
+            memory = ("memory", base + (0 if loaded[3] == "++" else step), len(found))
+            new[f"v{loaded[1]}"] = memory
+            new |= {"r1": base + step} if loaded[3] == "++" else {}
+            old |= {f"v{loaded[1]}": memory} if loaded[2] else {}
+    for line in lines:
+        _execute(line, old, new, found)
+    values |= new
+
+
+def _execute(line: str, old: Values, new: Values, found: list[object]) -> None:
+    def value(name: str) -> object:
+        return old.get(name, name)
+
+    if line.startswith("vmem("):
+        base, offset, source = re.fullmatch(r"vmem\((r\d)\+#(\d+)\) = (v\d+)", line).groups()
+        found.append((value(base) + int(offset) * VECTOR_BYTES, value(source)))
+    elif made := re.fullmatch(r"(v\d+)\.uw \+= vrmpy\((v\d+)\.ub,(r\d)\.ub\)", line):
+        new[made[1]] = ("product", value(made[1]), value(made[2]), value(made[3]))
+    elif made := re.fullmatch(r"(v\d+)\.w = vadd\((v\d+)\.w,(v\d+)\.w\)", line):
+        new[made[1]] = ("sum", value(made[2]), value(made[3]))
+    elif made := re.fullmatch(r"if \(p0\) (v\d+) = (v\d+)", line):
+        new[made[1]] = ("either", value(made[1]), value(made[2]))
+    elif made := re.fullmatch(r"v3:2 = vcombine\((v\d+),(v\d+)\)", line):
+        new["v3"], new["v2"] = value(made[1]), value(made[2])
+    elif made := re.fullmatch(r"r1 = add\(r1,#(\d+)\)", line):
+        new["r1"] = value("r1") + int(made[1])
+    elif made := re.fullmatch(r"(r\d) = memw\(r4\+#8\)", line):
+        new[made[1]] = ("word", value("r4"), len(found))
