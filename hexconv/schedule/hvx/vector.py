@@ -49,6 +49,11 @@ def dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr
     return _call("vrmpyub.acc", total, weights, word)
 
 
+def signed_dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """`total` plus 4 products in each lane, unsigned bytes of `weights` by signed bytes of `word`."""
+    return _call("vrmpybus.acc", total, weights, word)
+
+
 def narrow_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
     """Words to halfwords, rounded, shifted right, saturated; halfword 2i is lane i of `even`, 2i + 1 of `odd`."""
     return _call("vasrwhrndsat", odd, even, int32(shift))

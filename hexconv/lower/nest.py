@@ -1,0 +1,90 @@
+"""A nest of rows, lowered: TVM's passes on the chain's own loops, then kernels in the place of its convs' steps."""
+
+from collections.abc import Iterator
+from math import prod
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from hexconv.compute.chain import output_name
+from hexconv.kernel import forms_of
+from hexconv.lower import passes
+from hexconv.lower.conv_steps import fill, mark
+from hexconv.lower.dma import copy_by_dma
+from hexconv.lower.hvx import emit_step, inner_convs, scratch_of
+from hexconv.lower.lowered import Allocation, Lowered, cache_name, caches_of
+from hexconv.lower.names import drop_annotations, rename_loops
+from hexconv.schedule.hvx import vector
+from hexconv.schedule.steps import loop_roles
+from hexconv.spec import Case
+
+
+def lower_nest(sch: Schedule, case: Case) -> Lowered:
+    """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
+    shaped = rename_loops(passes.unblock(passes.compact(mark(sch.mod, _results(case)))))
+    flat = passes.flatten(shaped)
+    filled = _filled(_outside(flat), case)
+    labelled = copy_by_dma(filled)
+    module = drop_annotations(labelled)
+    caches = caches_of(shaped)
+    return Lowered(
+        module=module,
+        labelled=labelled,
+        shaped=drop_annotations(shaped),
+        unmerged=module,
+        caches=caches,
+        allocations=tuple(_allocations(labelled)),
+    )
+
+
+def _results(case: Case) -> dict[str, tuple[int, int, int]]:
+    """By the name of the block that writes it, each conv's number and the axes of rows and of blocks of channels."""
+    forms = forms_of(case.chain, case.plan)
+    roles = [loop_roles(layout) for layout in forms.activations[1:]]
+    return {
+        output_name(case.chain, index): (index + 1, role.index("ho"), role.index("ko"))
+        for index, role in enumerate(roles)
+    }
+
+
+def _outside(module: tvm.IRModule) -> tvm.IRModule:
+    """Allocate every cache once, outside of all loops, where vectors begin."""
+    main, renamed = module["main"], {}
+
+    def note(node: tirx.AllocBuffer) -> None:
+        old = node.buffer
+        name = cache_name(old.name)
+        renamed[old] = tirx.decl_buffer(old.shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES)
+
+    def without(sequence: tirx.SeqStmt) -> tirx.Stmt:
+        kept = [step for step in sequence.seq if not isinstance(step, tirx.AllocBuffer)]
+        return sequence if len(kept) == len(sequence.seq) else tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
+
+    tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, note))
+    body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
+    body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
+    allocated = [tirx.AllocBuffer(buffer) for buffer in renamed.values()]
+    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, body]))})
+
+
+def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
+    """Let the kernels move in."""
+    convs = inner_convs(case.chain, forms_of(case.chain, case.plan), case.plan.k_split)
+    arguments = {argument.name: argument for argument in module["main"].params}
+    scratch = [scratch_of(conv, arguments, case.plan.scope) for conv in convs]
+    filled = fill(module, lambda step: emit_step(convs[step.number - 1], scratch[step.number - 1], step))
+    allocated = [tirx.AllocBuffer(memory.offsets) for memory in scratch if memory.offsets is not None]
+    main = filled["main"]
+    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, *main.body.seq]))})
+
+
+def _allocations(module: tvm.IRModule) -> Iterator[Allocation]:
+    """Every cache, and every kernel's scratch, alone in its memory."""
+    buffers: list[tirx.Var] = []
+    tvm_ffi.structural_walk(module["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
+    for buffer in buffers:
+        if not buffer.name.startswith("register_"):
+            elements = prod(int(size) for size in buffer.shape)
+            yield Allocation(buffer.name, (buffer.name,), buffer.scope(), str(buffer.dtype), elements)
