@@ -2,7 +2,7 @@
 
 The document's nest keeps blocks: activations NHWC8h8w32c, filters OIHW8i32o4i. The nest of `kernel = "hvx"` keeps rows:
 
-    input cache      NHWC8c       a row of the image is one run, pixels widened to doublewords
+    input cache      NHWC         a row of the image is one run, pixels widened to doublewords
     intermediates    NHCW4w32c    four pixels of 32 channels are one vector, as wide as the stores of its tiles reach
     output           NHWC8h8w32c  as the document has it
     filters          OHWI2i(g)o32o4i behind the input, OHIW8i(g)o32o4i behind an intermediate
@@ -23,7 +23,9 @@ ACTIVATION_TAG = "NHWC8h8w32c"
 FILTER_TAG = "OIHW8i32o4i"
 FEW_INPUTS_TAG = "OIHW32o"
 """Of groups whose input channels are no whole blocks of 32: depthwise filters would use a 32nd of the above."""
-PIXELS_TAG = "NHWC8c"
+PIXELS_TAG = "NHWC"
+PAIR_BYTES = 8
+"""Of the words of a pixel that are loaded together."""
 ROWS_TAG = "NHCW4w32c"
 
 VECTOR_PIXELS = 4
@@ -113,14 +115,14 @@ def rows_forms(chain: Chain, k_split: int) -> Forms:
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
     >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4)
     >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
-    [(1, 64, 64, 16, 8), (1, 62, 4, 16, 4, 32), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 4, 3, 8, 4, 32, 4)]
+    [(1, 64, 64, 128), (1, 62, 4, 16, 4, 32), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 4, 3, 8, 4, 32, 4)]
     """
     extents = tensor_extents(chain)
     between = (packed(ROWS_TAG, _widened(tensor), logical="NHWC") for tensor in extents[1:-1])
     signed = chain.dtype_of_filters == "int8"
     return Forms(
         activations=(
-            packed(PIXELS_TAG, _logical(extents[0])),
+            packed(PIXELS_TAG, _padded(extents[0])),
             *between,
             packed(ACTIVATION_TAG, _logical(extents[-1])),
         ),
@@ -161,6 +163,12 @@ def _rows_filter(chain: Chain, index: int, k_split: int) -> Layout:
 def _logical(extents: Extents) -> tuple[int, int, int, int]:
     """The stored part of a tensor, NHWC."""
     return (extents.batch, extents.rows, extents.columns, extents.channels)
+
+
+def _padded(extents: Extents) -> tuple[int, int, int, int]:
+    """The same, channels widened to doublewords."""
+    *pixels, channels = _logical(extents)
+    return (*pixels, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
 
 
 def _widened(extents: Extents) -> tuple[int, int, int, int]:

@@ -182,7 +182,7 @@ def _inside(loop: tirx.For) -> _Inside:
             for step in statement.seq:
                 visit(step, conditions)
         elif isinstance(statement, tirx.IfThenElse):
-            visit(statement.then_case, [*conditions, *_conjuncts(statement.condition)])
+            visit(statement.then_case, [*conditions, *conjuncts(statement.condition)])
         elif isinstance(statement, tirx.BufferStore):
             stores.append(statement)
         elif isinstance(statement, tirx.Evaluate) and _is_call(statement.value, MARK):
@@ -256,20 +256,29 @@ def _extent(found: _Inside, name: str) -> int:
 
 
 def _range(found: _Inside, name: str) -> tuple[tirx.Expr, tirx.Expr]:
-    """The trips of a loop that its guards let through: first, one past the last."""
-    analyzer = Analyzer()
-    begin, end = ZERO, tirx.const(_extent(found, name), "int32")
+    """The trips of a loop of the step that its guards let through: first, one past the last."""
     if name not in found.named:
-        return begin, end
-    variable = found.named[name].loop_var
-    for guard in found.guards:
+        return ZERO, tirx.const(1, "int32")
+    loop = found.named[name]
+    begin, end = range_of(found.guards, loop.loop_var, loop.extent)
+    return found.begin(begin), found.begin(end)
+
+
+def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
+    """The trips of a loop for which all guards hold: first, one past the last; those without the variable are left out.
+
+    The first may be past the last.
+    """
+    analyzer = Analyzer()
+    begin, end = ZERO, extent
+    for guard in (conjunct for condition in guards for conjunct in conjuncts(condition)):
         if not _uses(guard, variable):
             continue
         low, high, is_strict = _sides(guard)
         excess = low - high
         slope = int(analyzer.simplify(_with(excess, {variable: variable + 1}) - excess))
-        at_zero = analyzer.simplify(found.begin(excess))
-        assert abs(slope) == 1, f"{guard} is no bound of {name}"
+        at_zero = analyzer.simplify(_with(excess, {variable: ZERO}))
+        assert abs(slope) == 1, f"{guard} is no bound of {variable}"
         if slope > 0:
             end = tirx.min(end, analyzer.simplify(-at_zero if is_strict else 1 - at_zero))
         else:
@@ -285,9 +294,9 @@ def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
     return guard.b, guard.a, isinstance(guard, tirx.GT)
 
 
-def _conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
+def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
     """The conditions that a conjunction is made of."""
-    return [*_conjuncts(condition.a), *_conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
+    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def _with(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:

@@ -12,10 +12,10 @@ from hexconv.compute.chain import output_name
 from hexconv.kernel import forms_of
 from hexconv.lower import passes
 from hexconv.lower.conv_steps import fill, mark
-from hexconv.lower.dma import copy_by_dma
 from hexconv.lower.hvx import emit_step, inner_convs, scratch_of
 from hexconv.lower.lowered import Allocation, Lowered, cache_name, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
+from hexconv.lower.transfers import move_by_vectors, start_copies
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.steps import loop_roles
 from hexconv.spec import Case
@@ -26,7 +26,7 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
     shaped = rename_loops(passes.unblock(passes.compact(mark(sch.mod, _results(case)))))
     flat = passes.flatten(shaped)
     filled = _filled(_outside(flat), case)
-    labelled = copy_by_dma(filled)
+    labelled = (start_copies if case.plan.buffering == "double" else move_by_vectors)(filled)
     module = drop_annotations(labelled)
     caches = caches_of(shaped)
     return Lowered(

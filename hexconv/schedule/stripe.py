@@ -39,7 +39,7 @@ from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.spec import Chain, Plan
 
-INPUT_LOOPS = {7: ("n", "ho", "wo", "co", "hi", "wi", "ci"), 5: ("n", "ho", "wo", "co", "ci")}
+INPUT_LOOPS = {7: ("n", "ho", "wo", "co", "hi", "wi", "ci"), 4: ("n", "ho", "wo", "co")}
 """By the number of axes that the input cache has."""
 
 

@@ -165,5 +165,5 @@ def _plane(forms: Forms, tensor: int) -> Plane:
     if "4w" in shape:
         bytes_of_plane = columns * CHANNEL_BLOCK
         return Plane(shape["C"], bytes_of_plane, CHANNEL_BLOCK, shape["C"] * bytes_of_plane)
-    pixel = shape["C"] * shape["8c"]
+    pixel = shape["C"]
     return Plane(1, columns * pixel, pixel, columns * pixel)

@@ -102,7 +102,9 @@ def _tile_channels(
         above = block.bind("above", tirx.min(first_row, end))
         block.loop("padding", tirx.max(above - begin, 0), lambda at, index: padding(at, at.bind("y", index + begin)))
     block.loop(
-        "y", tirx.max(last_row - first_row, 0), lambda at, index: _row(at, channels, at.bind("y", index + first_row))
+        "y",
+        tirx.max(last_row - first_row, 0),
+        lambda at, index: _row(at, channels, at.bind("y", _counted(channels, index) + first_row)),
     )
     if conv.is_last or bottom < conv.target.rows:
         below = block.bind("below", tirx.max(last_row, begin))
@@ -118,10 +120,26 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
     pixels = _tile_pixels(channels.blocks)
     if whole:
         tile = allocate(block, conv, pixels, channels.blocks)
-        block.loop("x", whole, lambda at, index: _one_tile(at, channels, target, tile, y, index * pixels))
+        block.loop(
+            "x",
+            whole,
+            lambda at, index: _one_tile(
+                at, channels, target, tile, y, at.bind("x", _counted(channels, index)) * pixels
+            ),
+        )
     if rest:
         tile = allocate(block, conv, rest, channels.blocks)
         _one_tile(block, channels, target, tile, y, int32(whole * pixels))
+
+
+def _counted(channels: _Channels, index: tirx.Expr) -> tirx.Expr:
+    """The index of a loop around tiles.
+
+    LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
+    more of them than there are registers: there it isn't told that the index counts.
+    """
+    planes, taps = channels.conv.plane.count, channels.conv.kernel[0] * channels.conv.kernel[1]
+    return vector.concealed(index) if channels.blocks == 1 and planes > 1 and taps > 1 else index
 
 
 def _tile_pixels(blocks: int) -> int:

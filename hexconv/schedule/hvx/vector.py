@@ -173,3 +173,8 @@ def repeated(pattern: Sequence[int]) -> tirx.Expr:
 def moved(value: tirx.Expr) -> tirx.Expr:
     """A vector, unchanged, that LLVM doesn't know to be so: a loop that copies through it is no call of memcpy."""
     return _call("vassign", value)
+
+
+def concealed(word: tirx.Expr) -> tirx.Expr:
+    """A word, unchanged, that LLVM doesn't know to be so."""
+    return tirx.call_llvm_pure_intrin("int32", "llvm.hexagon.A2.or", word, word)
