@@ -13,7 +13,7 @@ from hexconv.kernel import forms_of
 from hexconv.lower import passes
 from hexconv.lower.conv_steps import fill, mark
 from hexconv.lower.hvx import emit_step, inner_convs, scratch_of
-from hexconv.lower.lowered import Allocation, Lowered, cache_name, caches_of
+from hexconv.lower.lowered import Allocation, Cache, Lowered, cache_name, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.transfers import move_by_vectors, start_copies
 from hexconv.schedule.hvx import vector
@@ -28,14 +28,16 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
     filled = _filled(_outside(flat), case)
     labelled = (start_copies if case.plan.buffering == "double" else move_by_vectors)(filled)
     module = drop_annotations(labelled)
-    caches = caches_of(shaped)
+    allocations = tuple(_allocations(labelled))
+    known = caches_of(shaped)
+    scratch = [memory for memory in allocations if memory.name not in {cache.name for cache in known}]
     return Lowered(
         module=module,
         labelled=labelled,
         shaped=drop_annotations(shaped),
         unmerged=module,
-        caches=caches,
-        allocations=tuple(_allocations(labelled)),
+        caches=(*known, *(Cache(memory.name, memory.scope, memory.dtype, (memory.elements,)) for memory in scratch)),
+        allocations=allocations,
     )
 
 

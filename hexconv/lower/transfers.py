@@ -1,4 +1,4 @@
-"""The copies of a nest of rows: from loops to runs of elements that lie side by side, one row or many at equal distances.
+"""The copies of a nest of rows: from loops to runs of elements side by side, one or many at equal distances.
 
 Loops are split where their guards change, so that each of them copies or fills, and taken apart, since what is copied
 and what is filled are different bytes:
