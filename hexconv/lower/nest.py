@@ -23,7 +23,7 @@ from hexconv.spec import Case
 
 def lower_nest(sch: Schedule, case: Case) -> Lowered:
     """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
-    shaped = rename_loops(passes.unblock(passes.compact(mark(sch.mod, _results(case)))))
+    shaped = rename_loops(passes.unblock(passes.compact_rows(mark(sch.mod, _results(case)))))
     flat = passes.flatten(shaped)
     filled = _filled(_outside(flat), case)
     labelled = (start_copies if case.plan.buffering == "double" else move_by_vectors)(filled)
@@ -58,7 +58,8 @@ def _outside(module: tvm.IRModule) -> tvm.IRModule:
     def note(node: tirx.AllocBuffer) -> None:
         old = node.buffer
         name = cache_name(old.name)
-        renamed[old] = tirx.decl_buffer(old.shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES)
+        elements = (prod(int(size) for size in old.shape),)
+        renamed[old] = tirx.decl_buffer(elements, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES)
 
     def without(sequence: tirx.SeqStmt) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not isinstance(step, tirx.AllocBuffer)]
@@ -68,7 +69,8 @@ def _outside(module: tvm.IRModule) -> tvm.IRModule:
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
     allocated = [tirx.AllocBuffer(buffer) for buffer in renamed.values()]
-    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, body]))})
+    # A function of flat buffers and plain loops: nothing is left for the passes that a schedule still has before it.
+    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, body])).without_attr("s_tir")})
 
 
 def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:

@@ -23,16 +23,30 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     run doesn't see these guards. Every run can only make caches smaller.
     """
     sequence = [
-        s_tir.transform.LowerInitBlock(),
-        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
-        _function_pass(allocate_outside),
-        s_tir.transform.ConvertBlocksToOpaque(),
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.StmtSimplify(),
         s_tir.transform.CompactBufferAllocation(),
         s_tir.transform.StmtSimplify(),
     ]
-    return s_tir.transform.StmtSimplify()(_compact_unguarded(tvm.ir.transform.Sequential(sequence)(module)))
+    compacted = tvm.ir.transform.Sequential(sequence)(_allocated(module))
+    return s_tir.transform.StmtSimplify()(_compact_unguarded(compacted))
+
+
+def compact_rows(module: tvm.IRModule) -> tvm.IRModule:
+    """`compact` for a nest of rows, whose regions are whole rows: the guards of values only blur them, in every run."""
+    module = s_tir.transform.StmtSimplify()(_compact_unguarded(_allocated(module)))
+    return s_tir.transform.StmtSimplify()(_compact_unguarded(module))
+
+
+def _allocated(module: tvm.IRModule) -> tvm.IRModule:
+    """Every cache where it is used, rings outside of all loops, blocks opaque."""
+    sequence = [
+        s_tir.transform.LowerInitBlock(),
+        s_tir.transform.PlanAndUpdateBufferAllocationLocation(),
+        _function_pass(allocate_outside),
+        s_tir.transform.ConvertBlocksToOpaque(),
+    ]
+    return tvm.ir.transform.Sequential(sequence)(module)
 
 
 def without_compaction() -> tvm.transform.PassContext:

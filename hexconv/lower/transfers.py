@@ -28,6 +28,7 @@ from hexconv.lower.copies import part_of
 from hexconv.schedule import copies as parts
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.hvx import vector
+from hexconv.schedule.steps import LOOP_NAME, PART
 
 ZERO, ONE = tirx.const(0, "int32"), tirx.const(1, "int32")
 
@@ -87,7 +88,7 @@ def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
                 1,
                 tirx.ForKind.SERIAL,
                 _one(transfers(statement, _moved)),
-                annotations={"hexconv.part": part},
+                annotations={PART: part, LOOP_NAME: "copy"},
             )
         if isinstance(statement, tirx.For):
             return _around(statement, visit(statement.body))
@@ -189,11 +190,21 @@ def _longer(run: Run, loop: tirx.For) -> Run | None:
     is_dense = isinstance(run.elements, tirx.IntImm) and int(run.elements) == target == source
     if is_dense and _is_one(run.count):
         return replace(run, **places, elements=Analyzer().simplify(run.elements * loop.extent))
+    if is_dense and isinstance(loop.extent, tirx.IntImm):
+        return _joined(replace(run, **places, elements=run.elements * int(loop.extent)))
     if _is_one(run.count):
         return replace(run, **places, count=loop.extent, steps=(target, source))
     times = run.count if isinstance(run.count, tirx.IntImm) else None
     goes_on = times is not None and (target, source) == tuple(int(times) * step for step in run.steps)
     return replace(run, **places, count=run.count * loop.extent) if goes_on else None
+
+
+def _joined(run: Run) -> Run:
+    """Rows that lie side by side as one."""
+    elements = int(Analyzer().simplify(run.elements))
+    if run.steps != (elements, elements):
+        return replace(run, elements=tirx.const(elements, "int32"))
+    return replace(run, elements=Analyzer().simplify(elements * run.count), count=ONE, steps=(0, 0))
 
 
 def _begin(place: tuple[tirx.Var, tirx.Expr], variable: tirx.Var) -> tuple[tirx.Var, tirx.Expr]:
