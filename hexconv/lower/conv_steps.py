@@ -324,7 +324,9 @@ def _step_call(body: tirx.Stmt) -> Call | None:
 
 def _labelled(statement: tirx.Stmt, part: str) -> tirx.Stmt:
     """What a kernel emitted, inside of a loop of one trip that carries the part's name."""
-    return tirx.For(tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations={PART: part, LOOP_NAME: "step"})
+    return tirx.For(
+        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations={PART: part, LOOP_NAME: "step"}
+    )
 
 
 def _with_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:

@@ -26,7 +26,7 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
     shaped = rename_loops(passes.unblock(passes.compact_rows(mark(sch.mod, _results(case)))))
     flat = passes.flatten(shaped)
     filled = _filled(_outside(flat), case)
-    labelled = (start_copies if case.plan.buffering == "double" else move_by_vectors)(filled)
+    labelled = tirx.transform.ConvertSSA()(_copied(filled, case))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled))
     known = caches_of(shaped)
@@ -82,6 +82,11 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     allocated = [tirx.AllocBuffer(memory.offsets) for memory in scratch if memory.offsets is not None]
     main = filled["main"]
     return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, *main.body.seq]))})
+
+
+def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
+    """Let the engine copy, or the kernel itself."""
+    return (start_copies if case.plan.buffering == "double" else move_by_vectors)(module)
 
 
 def _allocations(module: tvm.IRModule) -> Iterator[Allocation]:

@@ -158,11 +158,20 @@ def _of_loop(loop: tirx.For, copier: Copier) -> Iterator[Run | tirx.Stmt]:
         return
     for piece in _pieces(loop.body, copier):
         if not isinstance(piece, Run):
-            yield _around(loop, piece)
+            yield _bound(_around(loop, piece))
         elif (longer := _longer(piece, loop)) is not None:
             yield longer
         else:
-            yield _around(loop, copier(piece))
+            yield _bound(_around(loop, copier(piece)))
+
+
+def _bound(loop: tirx.For) -> tirx.Stmt:
+    """A loop whose extent is a constant or has a name: TVM's parser rewrites the extents of loops that it reads."""
+    if isinstance(loop.extent, (tirx.IntImm, tirx.Var)):
+        return loop
+    trips = tirx.Var("trips", "int32")
+    named = tirx.For(loop.loop_var, loop.min, trips, loop.kind, loop.body, annotations=loop.annotations)
+    return tirx.SeqStmt([tirx.Bind(trips, loop.extent), named])
 
 
 def _split(loop: tirx.For, guard: tirx.IfThenElse) -> Iterator[tirx.For]:
