@@ -73,7 +73,12 @@ def is_nested(chain: Chain, plan: Plan) -> bool:
     default = Plan()
     knobs = ("k_split", "order", "halo", "filters", "buffering")
     stated = any(getattr(plan, knob) != getattr(default, knob) for knob in knobs)
-    return plan.kernel == "hvx" and stated and chain.dtype in NESTED_DTYPES and not refusal(chain, "hvx")
+    return stated and can_be_nested(chain, plan)
+
+
+def can_be_nested(chain: Chain, plan: Plan) -> bool:
+    """Whether the planned nest serves a chain with the kernel that a plan asks for, whatever its knobs are."""
+    return plan.kernel == "hvx" and chain.dtype in NESTED_DTYPES and not refusal(chain, "hvx")
 
 
 @lru_cache(REMEMBERED)
@@ -167,8 +172,8 @@ def _logical(extents: Extents) -> tuple[int, int, int, int]:
 
 def _padded(extents: Extents) -> tuple[int, int, int, int]:
     """The same, channels widened to doublewords."""
-    *pixels, channels = _logical(extents)
-    return (*pixels, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
+    batch, rows, columns, channels = _logical(extents)
+    return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
 
 
 def _widened(extents: Extents) -> tuple[int, int, int, int]:

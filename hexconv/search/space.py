@@ -14,6 +14,7 @@ from typing import get_args
 import numpy as np
 
 from hexconv.errors import InputError
+from hexconv.kernel import can_be_nested
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 from hexconv.spec.plan import Buffering, Filters, Halo, Order
@@ -55,7 +56,7 @@ class Space:
         """
         outputs = tensor_extents(chain)[1:]
         rows = max(output.row_blocks for output in outputs)
-        if kernel_of(chain, plan) != "plain":  # other kernels have no other knob
+        if kernel_of(chain, plan) != "plain" and not can_be_nested(chain, plan):  # it has no other knob
             fixed = {name: getattr(plan, name) for name in FIXED}
             return cls((Plan(**fixed),), np.arange(1, rows + 1), np.array([1]))
         channels = max(output.channel_blocks for output in outputs)
