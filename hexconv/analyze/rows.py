@@ -17,9 +17,9 @@ stripe of the output adds, none where a stride steps over rows; a cache that is 
 second slot.
 
 Products. An instruction is 128 of them: 4 in each of 32 lanes. Every logical pixel of a step takes one for each block
-of 32 output channels and each word of 4 channels under its window; where the filter has a zero point (int8 filters have
-128, as uint8) one more for each word in every tile of channels, which sums the window; where the source has one, all
-vectors of the filter are summed once.
+of 32 output channels and each word of 4 channels under its window. Where the filter has a zero point (int8 filters have
+128, as uint8) every tile of channels sums its windows: all vectors of the rows under a row of outputs, or, where rows
+are no whole vectors, one instruction more for each word. Where the source has one, the filter is summed once.
 
 Traffic. The input's logical elements of all rows that are read; a filter whenever a step of its conv makes anything, or
 once where it is resident; the packed output once. Biases are left out.
@@ -33,11 +33,12 @@ from math import ceil, prod
 
 from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.needed import Work
-from hexconv.kernel.forms import Forms, rows_forms, tile_blocks
+from hexconv.kernel.forms import Forms, has_vector_rows, rows_forms, tile_blocks
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
 
 MACS_OF_INSTRUCTION = 128
+VECTOR_WORDS = 32
 
 
 @dataclass(frozen=True)
@@ -172,21 +173,39 @@ class PlannedRows:
         steps = self.steps[index + 1].items()
         return sum(times for step, times in steps if len(step.rows) or self.plan.halo == "recompute")
 
+    def filter_zero(self, index: int) -> int:
+        """The zero point of the filter of conv `index`, of uint8."""
+        return self.chain.conv[index].filter_zero_point + self.forms.filter_shift
+
+    def source_columns(self, index: int) -> int:
+        """Pixels of a row of what conv `index` reads."""
+        shape = self.forms.activations[index].physical_shape
+        return shape[2] if index == 0 else shape[3] * shape[4]
+
+    def row_bytes(self, index: int) -> int:
+        """Bytes of a row of what conv `index` reads, all channels."""
+        return prod(self.forms.activations[index].physical_shape[2:])
+
+    def sums_windows_ahead(self, index: int) -> bool:
+        """Whether the windows of conv `index` are summed before its tiles."""
+        pixel_bytes = self.forms.activations[0].physical_shape[3] if index == 0 else CHANNEL_BLOCK
+        return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
+
     def instructions(self, index: int) -> int:
         """Instructions that multiply for conv `index`."""
-        tensor, plan = self.extents[index + 1], self.plan
+        tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
-        blocks, split = tensor.channel_blocks, min(plan.k_split, tensor.channel_blocks)
+        blocks, split = tensor.channel_blocks, min(self.plan.k_split, tensor.channel_blocks)
         whole, rest = divmod(blocks, split)
         tiles = whole * ceil(split / tile_blocks(split)) + ceil(rest / tile_blocks(split))
-        conv = self.chain.conv[index]
-        zero_point = conv.filter_zero_point + self.forms.filter_shift
         vectors = prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION
-        words = vectors // blocks
-        pixels = self.logical_rows(index + 1) * (end - first)
-        return pixels * words * (blocks + (tiles if zero_point else 0)) + (
-            vectors if self.chain.output_zero_point(index) else 0
-        )
+        rows, words = self.logical_rows(index + 1), vectors // blocks
+        products = rows * (end - first) * words * blocks
+        if self.sums_windows_ahead(index):
+            products += rows * tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
+        elif self.filter_zero(index):
+            products += rows * (end - first) * words * tiles
+        return products + (vectors if self.chain.output_zero_point(index) else 0)
 
 
 @lru_cache(REMEMBERED)
@@ -206,7 +225,7 @@ def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     [('input_cache', 163840), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
     planned = planned_rows(chain, plan)
-    return (*_caches(planned), *_offsets(chain))
+    return (*_caches(planned), *_scratch(planned))
 
 
 def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
@@ -236,12 +255,25 @@ def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
     return PredictedCache(cache.name, cache.role, cache.dtype, shape)
 
 
-def _offsets(chain: Chain) -> Iterator[PredictedCache]:
-    """What is added to the sums of every channel, where that differs."""
+def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
+    """What is added to the sums of every channel, where that differs, and the sums of windows."""
+    chain = planned.chain
     for index, conv in enumerate(chain.conv):
         if conv.bias or chain.output_zero_point(index):
             channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
             yield PredictedCache(f"offset{index + 1}", "offset", "int32", (channels,))
+        if planned.sums_windows_ahead(index):
+            first, end = planned.extents[index + 1].valid_columns
+            pixels = _vectors(end - first)
+            read = first * conv.stride[1] + pixels + conv.reach[1] - 1
+            columns = _vectors(max(planned.source_columns(index), read))
+            yield PredictedCache(f"columns{index + 1}", "window", "int32", (columns,))
+            yield PredictedCache(f"corrections{index + 1}", "window", "int32", (pixels,))
+
+
+def _vectors(words: int) -> int:
+    """Words rounded up to whole vectors."""
+    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
 def rows_work(chain: Chain, plan: Plan) -> Work:

@@ -28,6 +28,7 @@ PAIR_BYTES = 8
 """Of the words of a pixel that are loaded together."""
 ROWS_TAG = "NHCW4w32c"
 
+VECTOR_BYTES = 128
 VECTOR_PIXELS = 4
 """Pixels of 32 bytes in a vector."""
 MOST_BLOCKS = 4
@@ -155,6 +156,16 @@ def interleaved_blocks(out_blocks: int, k_split: int) -> int:
     """
     split = min(k_split, out_blocks)
     return gcd(gcd(out_blocks, split), tile_blocks(split))
+
+
+def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
+    """Whether vectors of 128 bytes hold whole pixels, or pixels whole vectors, and rows are whole vectors.
+
+    >>> [has_vector_rows(8, 16), has_vector_rows(8, 17), has_vector_rows(256, 3), has_vector_rows(40, 16)]
+    [True, False, True, False]
+    """
+    fits = VECTOR_BYTES % pixel_bytes == 0 or pixel_bytes % VECTOR_BYTES == 0
+    return fits and columns * pixel_bytes % VECTOR_BYTES == 0
 
 
 def _rows_filter(chain: Chain, index: int, k_split: int) -> Layout:

@@ -271,7 +271,7 @@ def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr)
     """
     analyzer = Analyzer()
     begin, end = ZERO, extent
-    for guard in (conjunct for condition in guards for conjunct in conjuncts(condition)):
+    for guard in (bound for condition in guards for conjunct in conjuncts(condition) for bound in _bounds(conjunct)):
         if not _uses(guard, variable):
             continue
         low, high, is_strict = _sides(guard)
@@ -284,6 +284,11 @@ def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr)
         else:
             begin = tirx.max(begin, analyzer.simplify(at_zero + 1 if is_strict else at_zero))
     return analyzer.simplify(begin), analyzer.simplify(end)
+
+
+def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
+    """An equation as two bounds; TVM makes one of a bound that one trip alone keeps."""
+    return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]
 
 
 def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:

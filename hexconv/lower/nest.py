@@ -79,7 +79,7 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     arguments = {argument.name: argument for argument in module["main"].params}
     scratch = [scratch_of(conv, arguments, case.plan.scope) for conv in convs]
     filled = fill(module, lambda step: emit_step(convs[step.number - 1], scratch[step.number - 1], step))
-    allocated = [tirx.AllocBuffer(memory.offsets) for memory in scratch if memory.offsets is not None]
+    allocated = [tirx.AllocBuffer(buffer) for each in scratch for buffer in each.memory]
     main = filled["main"]
     return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, *main.body.seq]))})
 

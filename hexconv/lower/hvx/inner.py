@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from math import ceil
 
-from hexconv.kernel.forms import MADE_UNSIGNED, Forms, tile_blocks
+from hexconv.kernel.forms import MADE_UNSIGNED, Forms, has_vector_rows, tile_blocks
 from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing
 from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 WORD_CHANNELS = 4
 VECTOR_BYTES = 128
+VECTOR_WORDS = 32
 VECTOR_PIXELS = 4
 
 
@@ -21,13 +22,18 @@ class Plane:
         count: of planes.
         bytes: from one plane of a row to the next.
         pixel_bytes: from one pixel to the next.
-        row_bytes: from one row to the next.
+        columns: pixels of a row.
     """
 
     count: int
     bytes: int
     pixel_bytes: int
-    row_bytes: int
+    columns: int
+
+    @property
+    def row_bytes(self) -> int:
+        """From one row to the next."""
+        return self.count * self.bytes
 
     @property
     def words(self) -> int:
@@ -111,9 +117,31 @@ class InnerConv:
         return self.has_bias or self.in_zero != 0
 
     @property
+    def sums_windows_ahead(self) -> bool:
+        """Whether what the filter's zero point takes is summed before the tiles: where rows are whole vectors."""
+        return self.filter_zero != 0 and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
+
+    @property
+    def window_columns(self) -> int:
+        """Words for the sums of columns: those of the source, and what the last windows read past them."""
+        first, _ = self.target.valid_columns
+        reach = (self.kernel[1] - 1) * self.dilation[1]
+        return _vectors(max(self.plane.columns, first * self.stride[1] + self.window_pixels + reach))
+
+    @property
+    def window_pixels(self) -> int:
+        """Words for the sums of windows."""
+        return _vectors(self.columns)
+
+    @property
     def result_bytes(self) -> int:
         """Of an element of the target."""
         return 1 if self.narrowing else 4
+
+
+def _vectors(words: int) -> int:
+    """Words rounded up to whole vectors."""
+    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
 def inner_convs(chain: Chain, forms: Forms, k_split: int) -> tuple[InnerConv, ...]:
@@ -164,6 +192,6 @@ def _plane(forms: Forms, tensor: int) -> Plane:
     columns = _columns(forms, tensor)
     if "4w" in shape:
         bytes_of_plane = columns * CHANNEL_BLOCK
-        return Plane(shape["C"], bytes_of_plane, CHANNEL_BLOCK, shape["C"] * bytes_of_plane)
+        return Plane(shape["C"], bytes_of_plane, CHANNEL_BLOCK, columns)
     pixel = shape["C"]
-    return Plane(1, columns * pixel, pixel, columns * pixel)
+    return Plane(1, columns * pixel, pixel, columns)

@@ -11,6 +11,7 @@ from tvm import tirx
 from hexconv.lower.conv_steps import ConvStep, Rows
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv, inner_convs
 from hexconv.lower.hvx.tile import ONES, Operands, Tile, allocate, offset_of, reduce, results, start
+from hexconv.lower.hvx.windows import Windows, correct_row, splats, windows_of
 from hexconv.lower.hvx.write import Target, block_of_output, fill_columns, fill_row, store_tile
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx import vector
@@ -28,10 +29,18 @@ class Scratch:
     Attributes:
         bias: the argument, if there is one.
         offsets: int32, what is added to the sums of every channel; None where that is one constant.
+        windows: for the filter's zero point, where windows are summed before the tiles.
     """
 
     bias: tirx.Buffer | None
     offsets: tirx.Buffer | None
+    windows: Windows | None
+
+    @property
+    def memory(self) -> list[tirx.Buffer]:
+        """What is allocated."""
+        windows = [self.windows.columns, self.windows.corrections] if self.windows else []
+        return [*([self.offsets] if self.offsets is not None else []), *windows]
 
 
 def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str) -> Scratch:
@@ -39,7 +48,8 @@ def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str
     channels = conv.out_blocks * CHANNEL_BLOCK
     name = f"offset{conv.number}"
     offsets = tirx.decl_buffer((channels,), "int32", name, scope=scope, data_alignment=vector.BYTES)
-    return Scratch(arguments.get(f"bias{conv.number}"), offsets if conv.has_offsets else None)
+    bias = arguments.get(f"bias{conv.number}")
+    return Scratch(bias, offsets if conv.has_offsets else None, windows_of(conv, scope))
 
 
 def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
@@ -116,6 +126,8 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
     conv = channels.conv
     target = _target(block, channels, y)
     fill_columns(block, target)
+    if channels.scratch.windows:
+        correct_row(block, conv, channels.step.source.buffer, _source_row(channels, y), channels.scratch.windows)
     whole, rest = divmod(conv.columns, _tile_pixels(channels.blocks))
     pixels = _tile_pixels(channels.blocks)
     if whole:
@@ -150,7 +162,7 @@ def _tile_pixels(blocks: int) -> int:
 def _one_tile(block: Block, channels: _Channels, target: Target, tile: Tile, y: tirx.Expr, x: tirx.Expr) -> None:
     """Start, reduce, store."""
     conv, step = channels.conv, channels.step
-    start(block, tile, _initial(block, channels))
+    start(block, tile, _initial(block, channels, x, tile.pixels))
     column = x + conv.target.left
     left = block.bind("left", column * (conv.stride[1] * conv.plane.pixel_bytes))
     operands = Operands(step.source.buffer, _source_row(channels, y), step.filter, _filter_byte(channels))
@@ -180,18 +192,18 @@ def _filter_byte(channels: _Channels) -> tirx.Expr:
     return channels.step.filter_origin + group * conv.group_bytes
 
 
-def _initial(block: Block, channels: _Channels) -> Callable[[int], tirx.Expr]:
-    """What the sums of a block of channels start from."""
-    offsets = channels.scratch.offsets
-    if offsets is None:
-        return lambda _part: offset_of(channels.conv.offset)
-    first = channels.step.block + channels.first
-    loads = [
-        tirx.BufferLoad(offsets, [tirx.Ramp((first + part) * CHANNEL_BLOCK, 1, CHANNEL_BLOCK)])
-        for part in range(channels.blocks)
-    ]
-    values = [block.bind("offset", load, vector.VECTOR) for load in loads]
-    return lambda part: values[part]
+def _initial(block: Block, channels: _Channels, x: tirx.Expr, pixels: int) -> Callable[[int, int], tirx.Expr]:
+    """What the sums of a pixel and a block of channels start from."""
+    offsets, windows = channels.scratch.offsets, channels.scratch.windows
+    by_block = [offset_of(channels.conv.offset)] * channels.blocks
+    if offsets is not None:
+        first = channels.step.block + channels.first
+        places = [tirx.Ramp((first + part) * CHANNEL_BLOCK, 1, CHANNEL_BLOCK) for part in range(channels.blocks)]
+        by_block = [block.bind("offset", tirx.BufferLoad(offsets, [place]), vector.VECTOR) for place in places]
+    if windows is None:
+        return lambda _pixel, part: by_block[part]
+    by_pixel = splats(block, windows, x, pixels)
+    return lambda pixel, part: by_pixel[pixel] + by_block[part]
 
 
 def _target(block: Block, channels: _Channels, y: tirx.Expr) -> Target:

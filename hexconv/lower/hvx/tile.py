@@ -65,15 +65,19 @@ def allocate(block: Block, conv: InnerConv, pixels: int, blocks: int) -> Tile:
         return vector_register(block, f"{pixel}_{part}")
 
     sums = tuple(tuple(register(pixel, part) for part in range(blocks)) for pixel in range(pixels))
-    windows = tuple(register(pixel, blocks) for pixel in range(pixels)) if conv.filter_zero else ()
+    windows = (
+        tuple(register(pixel, blocks) for pixel in range(pixels))
+        if conv.filter_zero and not conv.sums_windows_ahead
+        else ()
+    )
     return Tile(conv, sums, windows)
 
 
-def start(block: Block, tile: Tile, first: Callable[[int], tirx.Expr]) -> None:
-    """Set the sums: to what `first` says of a block of channels."""
-    for row in tile.sums:
+def start(block: Block, tile: Tile, first: Callable[[int, int], tirx.Expr]) -> None:
+    """Set the sums: to what `first` says of a pixel and a block of channels."""
+    for pixel, row in enumerate(tile.sums):
         for part, register in enumerate(row):
-            _set(block, register, first(part))
+            _set(block, register, first(pixel, part))
     for register in tile.windows:
         _set(block, register, vector.splat(0))
 

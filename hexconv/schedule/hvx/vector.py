@@ -54,6 +54,11 @@ def signed_dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> ti
     return _call("vrmpybus.acc", total, weights, word)
 
 
+def signed_bytes_dot4_add(total: tirx.Expr, one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """`total` plus 4 products in each lane, signed bytes of two vectors."""
+    return _call("vrmpybv.acc", total, one, other)
+
+
 def narrow_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
     """Words to halfwords, rounded, shifted right, saturated; halfword 2i is lane i of `even`, 2i + 1 of `odd`."""
     return _call("vasrwhrndsat", odd, even, int32(shift))
