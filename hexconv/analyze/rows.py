@@ -179,8 +179,8 @@ class PlannedRows:
 
     def source_columns(self, index: int) -> int:
         """Pixels of a row of what conv `index` reads."""
-        shape = self.forms.activations[index].physical_shape
-        return shape[2] if index == 0 else shape[3] * shape[4]
+        _, _, *row = self.forms.activations[index].physical_shape
+        return row[0] if index == 0 else prod(row[1:-1])
 
     def row_bytes(self, index: int) -> int:
         """Bytes of a row of what conv `index` reads, all channels."""
@@ -188,7 +188,7 @@ class PlannedRows:
 
     def sums_windows_ahead(self, index: int) -> bool:
         """Whether the windows of conv `index` are summed before its tiles."""
-        pixel_bytes = self.forms.activations[0].physical_shape[3] if index == 0 else CHANNEL_BLOCK
+        pixel_bytes = self.forms.activations[index].physical_shape[-1]
         return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
 
     def instructions(self, index: int) -> int:

@@ -3,9 +3,10 @@
 The document's nest keeps blocks: activations NHWC8h8w32c, filters OIHW8i32o4i. The nest of `kernel = "hvx"` keeps rows:
 
     input cache      NHWC         a row of the image is one run, pixels widened to doublewords
-    intermediates    NHCW4w32c    four pixels of 32 channels are one vector, as wide as the stores of its tiles reach
+    intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
+                     channels as its tiles narrow at a time; as wide as their stores reach
     output           NHWC8h8w32c  as the document has it
-    filters          OHWI2i(g)o32o4i behind the input, OHIW8i(g)o32o4i behind an intermediate
+    filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate
 
 A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
 a tile of them is one run. int8 filters are laid out as uint8, 128 larger, as is their zero point.
@@ -26,11 +27,11 @@ FEW_INPUTS_TAG = "OIHW32o"
 PIXELS_TAG = "NHWC"
 PAIR_BYTES = 8
 """Of the words of a pixel that are loaded together."""
-ROWS_TAG = "NHCW4w32c"
-
 VECTOR_BYTES = 128
-VECTOR_PIXELS = 4
-"""Pixels of 32 bytes in a vector."""
+VECTOR_BLOCKS = 4
+"""Blocks of 32 channels of pixels in a vector."""
+BLOCK_WORDS = 8
+"""Words of 4 channels in a block of 32."""
 MOST_BLOCKS = 4
 """Blocks of output channels that a tile of sums in registers has at most."""
 MADE_UNSIGNED = 128
@@ -45,6 +46,7 @@ class Forms:
         activations: of the input cache, every intermediate and the output.
         filters: one per conv; both the argument and its cache.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
+        channel_units: per activation, the blocks of 32 channels that one step along its axis C counts.
         filter_dtype: of the elements of filters.
         filter_shift: what laying a filter out adds to its elements.
     """
@@ -52,6 +54,7 @@ class Forms:
     activations: tuple[Layout, ...]
     filters: tuple[Layout, ...]
     row_units: tuple[int, ...]
+    channel_units: tuple[int, ...]
     filter_dtype: str
     filter_shift: int = 0
 
@@ -95,6 +98,7 @@ def documented_forms(chain: Chain) -> Forms:
         activations=tuple(packed(ACTIVATION_TAG, _logical(extents)) for extents in tensor_extents(chain)),
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
         row_units=(ROW_BLOCK,) * len(chain.shapes),
+        channel_units=(1,) * len(chain.shapes),
         filter_dtype=chain.dtype_of_filters,
     )
 
@@ -121,10 +125,11 @@ def rows_forms(chain: Chain, k_split: int) -> Forms:
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
     >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4)
     >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
-    [(1, 64, 64, 128), (1, 62, 4, 16, 4, 32), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 4, 3, 8, 4, 32, 4)]
+    [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
     """
     extents = tensor_extents(chain)
-    between = (packed(ROWS_TAG, _widened(tensor), logical="NHWC") for tensor in extents[1:-1])
+    units = tuple(narrowed_blocks(tensor.channel_blocks, k_split) for tensor in extents[1:-1])
+    between = (_rows(*each) for each in zip(extents[1:-1], units, strict=True))
     signed = chain.dtype_of_filters == "int8"
     return Forms(
         activations=(
@@ -132,8 +137,9 @@ def rows_forms(chain: Chain, k_split: int) -> Forms:
             *between,
             packed(ACTIVATION_TAG, _logical(extents[-1])),
         ),
-        filters=tuple(_rows_filter(chain, index, k_split) for index in range(len(chain.conv))),
+        filters=tuple(_rows_filter(chain, index, k_split, unit) for index, unit in enumerate((1, *units))),
         row_units=(*(1 for _ in chain.conv), ROW_BLOCK),
+        channel_units=(1, *units, 1),
         filter_dtype="uint8",
         filter_shift=MADE_UNSIGNED if signed else 0,
     )
@@ -158,6 +164,15 @@ def interleaved_blocks(out_blocks: int, k_split: int) -> int:
     return gcd(gcd(out_blocks, split), tile_blocks(split))
 
 
+def narrowed_blocks(out_blocks: int, k_split: int) -> int:
+    """Blocks of output channels that tiles narrow to one vector: as many as divide a tile and a vector.
+
+    >>> [narrowed_blocks(4, 4), narrowed_blocks(6, 4), narrowed_blocks(3, 8), narrowed_blocks(4, 1)]
+    [4, 2, 1, 1]
+    """
+    return gcd(interleaved_blocks(out_blocks, k_split), VECTOR_BLOCKS)
+
+
 def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
     """Whether vectors of 128 bytes hold whole pixels, or pixels whole vectors, and rows are whole vectors.
 
@@ -168,12 +183,19 @@ def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
     return fits and columns * pixel_bytes % VECTOR_BYTES == 0
 
 
-def _rows_filter(chain: Chain, index: int, k_split: int) -> Layout:
-    """The filter of conv `index` in the order in which tiles multiply it."""
+def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
+    """The filter of conv `index` in the order in which tiles multiply it; `unit` blocks of its source lie together."""
     side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
     inner = f"{side_by_side}o32o4i"
-    tag = f"OHIW8i{inner}" if index else f"OHWI2i{inner}"
+    tag = f"OHIW{BLOCK_WORDS * unit}i{inner}" if index else f"OHWI2i{inner}"
     return packed(tag, chain.filter_shapes[index], logical="OIHW")
+
+
+def _rows(extents: Extents, unit: int) -> Layout:
+    """An intermediate of which `unit` blocks of channels lie together."""
+    pixels = VECTOR_BLOCKS // unit
+    columns = f"{pixels}w" if pixels > 1 else ""
+    return packed(f"NHCW{columns}{unit * CHANNEL_BLOCK}c", _widened(extents, pixels), logical="NHWC")
 
 
 def _logical(extents: Extents) -> tuple[int, int, int, int]:
@@ -187,9 +209,9 @@ def _padded(extents: Extents) -> tuple[int, int, int, int]:
     return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
 
 
-def _widened(extents: Extents) -> tuple[int, int, int, int]:
-    """The same, as wide as stores of four pixels reach that begin where the logical columns do."""
+def _widened(extents: Extents, pixels: int) -> tuple[int, int, int, int]:
+    """The same, as wide as stores of some pixels reach that begin where the logical columns do."""
     first, end = extents.valid_columns
-    reached = first + ceil((end - first) / VECTOR_PIXELS) * VECTOR_PIXELS
+    reached = first + ceil((end - first) / pixels) * pixels
     batch, rows, columns, channels = _logical(extents)
     return (batch, rows, max(columns, reached), channels)

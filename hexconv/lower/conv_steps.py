@@ -55,8 +55,7 @@ class ConvStep:
         begin: the first row, or slab, that it makes, counted from `slab`.
         end: one past the last.
         block: the first block of 32 output channels.
-        blocks: how many of them.
-        most_blocks: the most that a step of this conv has.
+        most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
         is_first: whether no step of these channels came before.
         source: what it reads.
         filter: the filter cache.
@@ -69,7 +68,6 @@ class ConvStep:
     begin: tirx.Expr
     end: tirx.Expr
     block: tirx.Expr
-    blocks: tirx.Expr
     most_blocks: int
     is_first: tirx.Expr
     source: Rows
@@ -78,20 +76,37 @@ class ConvStep:
     target: Rows
 
 
-def mark(module: tvm.IRModule, results: Mapping[str, tuple[int, int, int]]) -> tvm.IRModule:
+@dataclass(frozen=True)
+class Result:
+    """What a conv writes.
+
+    Attributes:
+        number: of the conv, from 1.
+        row_axis: of its block, the axis of rows.
+        channel_axis: likewise of blocks of channels.
+        blocks: of 32 channels that the latter counts at a time.
+    """
+
+    number: int
+    row_axis: int
+    channel_axis: int
+    blocks: int
+
+
+def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
     """Say in each block that writes a result where in the whole tensor that is.
 
     Args:
         module: scheduled, with blocks.
-        results: by the name of a block, the number of its conv, and its axes of rows and of blocks of channels.
+        results: by the names of the blocks that write them.
     """
 
     def marked(block: s_tir.SBlock) -> s_tir.SBlock:
         if block.name_hint not in results:
             return block
-        number, row, channel = results[block.name_hint]
-        places = [block.iter_vars[axis].var for axis in (row, channel)]
-        at = tirx.Evaluate(tirx.call_extern("int32", MARK, number, *places))
+        result = results[block.name_hint]
+        row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
+        at = tirx.Evaluate(tirx.call_extern("int32", MARK, result.number, row, channel * result.blocks))
         return s_tir.SBlock(
             block.iter_vars,
             block.reads,
@@ -200,11 +215,9 @@ def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) 
     number, slab, block = found.at.args[1:]
     source, filter = _operands(found.sums)
     begin, end = _range(found, "ho_inner")
-    _, last_block = _range(found, "ko_inner")
     others = [step.loop_var for step in around if not _uses(found.begin(block), step.loop_var)]
     is_first = tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
-    arguments = [number, found.begin(slab), begin, end, found.begin(block), last_block]
-    arguments += [_extent(found, "ko_inner"), is_first]
+    arguments = [number, found.begin(slab), begin, end, found.begin(block), _extent(found, "ko_inner"), is_first]
     for load in (source, tirx.BufferLoad(found.result.buffer, found.result.indices)):
         rows = found.begin(load.indices[1])
         origin = [ZERO if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
@@ -220,7 +233,7 @@ def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) 
 
 def _read_call(call: Call) -> ConvStep:
     """A step from its call; buffers are flat by now."""
-    number, slab, begin, end, block, blocks, most, is_first, *places, filter = call.args[1:]
+    number, slab, begin, end, block, most, is_first, *places, filter = call.args[1:]
     source, target = (
         Rows(load.source, load.indices[0], first, int(ring)) for load, first, ring in (places[:3], places[3:])
     )
@@ -230,7 +243,6 @@ def _read_call(call: Call) -> ConvStep:
         begin=begin,
         end=end,
         block=block,
-        blocks=blocks,
         most_blocks=int(most),
         is_first=is_first,
         source=source,

@@ -11,7 +11,7 @@ from tvm.s_tir import Schedule
 from hexconv.compute.chain import output_name
 from hexconv.kernel import forms_of
 from hexconv.lower import passes
-from hexconv.lower.conv_steps import fill, mark
+from hexconv.lower.conv_steps import Result, fill, mark
 from hexconv.lower.hvx import emit_step, inner_convs, scratch_of
 from hexconv.lower.lowered import Allocation, Cache, Lowered, cache_name, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
@@ -41,13 +41,13 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
     )
 
 
-def _results(case: Case) -> dict[str, tuple[int, int, int]]:
-    """By the name of the block that writes it, each conv's number and the axes of rows and of blocks of channels."""
+def _results(case: Case) -> dict[str, Result]:
+    """By the name of the block that writes it, each conv's result."""
     forms = forms_of(case.chain, case.plan)
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     return {
-        output_name(case.chain, index): (index + 1, role.index("ho"), role.index("ko"))
-        for index, role in enumerate(roles)
+        output_name(case.chain, index): Result(index + 1, role.index("ho"), role.index("ko"), unit)
+        for index, (role, unit) in enumerate(zip(roles, forms.channel_units[1:], strict=True))
     }
 
 

@@ -14,6 +14,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
 from hexconv.layout import Layout
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.plan import Order
 
 READ = 0
 
@@ -78,7 +79,7 @@ def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> T
     or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
     """
     loops = sch.get_loops(cached)
-    tiles = tile(sch, loops, plan.h_split, plan, layout)
+    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order, layout)
     name_loops(sch, loops[4:], ["hi", "wi", "ki"])
     return tiles
 
@@ -102,7 +103,7 @@ def _loops_down_to(sch: Schedule, block: SBlockRV, at: LoopRV) -> Sequence[LoopR
     return sch.get_loops(block)[:-own]
 
 
-def tile(sch: Schedule, loops: Sequence[LoopRV], rows: int, plan: Plan, layout: Layout) -> Tiles:
+def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order: Order, layout: Layout) -> Tiles:
     """Give a conv, or the write-back, outer loops over output-channel blocks and block rows, in the plan's order.
 
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
@@ -116,9 +117,10 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], rows: int, plan: Plan, layout: 
     by_role = dict(zip(loop_roles(layout), loops, strict=False))
     n, ho, wo, ko = (by_role.pop(role) for role in ("n", "ho", "wo", "ko"))
     rest = [*by_role.values(), *loops[len(layout.outputs) :]]
-    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, plan.k_split)])
+    rows, channels = splits
+    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, channels)])
     ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, rows)])
-    rows_outside = plan.order == "h_outer" or _is_unit(sch, ho_outer)
+    rows_outside = order == "h_outer" or _is_unit(sch, ho_outer)
     outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
     sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])

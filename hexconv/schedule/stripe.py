@@ -172,7 +172,8 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     """Compute any other conv at loop `at`, in outer loops of its own."""
     loops = steps.fuse_producer(sch, conv.result, at)
     slabs = steps.extent(sch, loops[1])
-    tiles = steps.tile(sch, loops, _step_slabs(forms, conv.number, plan, slabs), plan, conv.layout)
+    splits = (_step_slabs(forms, conv.number, plan, slabs), plan.k_split // forms.channel_units[conv.number])
+    tiles = steps.tile(sch, loops, splits, plan.order, conv.layout)
     outer = len(sch.get_loops(conv.result)) - len(loops) - 2
     body = sch.get_loops(conv.result)[outer + 3 :]
     steps.name_part(sch, body, copies.convolution(conv.number))

@@ -1,7 +1,7 @@
 """What is known of a conv before its steps: geometry, zero points, where its operands lie in their caches."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from hexconv.kernel.forms import MADE_UNSIGNED, Forms, has_vector_rows, tile_blocks
 from hexconv.schedule.hvx.narrowing import FixedPoint, Shifts, narrowing
@@ -11,7 +11,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 WORD_CHANNELS = 4
 VECTOR_BYTES = 128
 VECTOR_WORDS = 32
-VECTOR_PIXELS = 4
+VECTOR_BLOCKS = 4
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class InnerConv:
         out_channels: logical.
         side_by_side: blocks of output channels that lie side by side in the filter.
         tile_blocks: blocks of output channels of a tile.
+        narrowed_blocks: of these, those that make up a vector of the target.
     """
 
     number: int
@@ -84,6 +85,7 @@ class InnerConv:
     out_channels: int
     side_by_side: int
     tile_blocks: int
+    narrowed_blocks: int
 
     @property
     def out_blocks(self) -> int:
@@ -177,21 +179,20 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         out_channels=conv.out_channels,
         side_by_side=side_by_side,
         tile_blocks=tile_blocks(min(k_split, out_blocks)),
+        narrowed_blocks=forms.channel_units[index + 1],
     )
 
 
 def _columns(forms: Forms, tensor: int) -> int:
     """Pixels of a row of a cache."""
-    shape = {output.name: output.extent for output in forms.activations[tensor].outputs}
-    return shape["W"] * shape.get("4w", 1) * shape.get("8w", 1)
+    return prod(output.extent for output in forms.activations[tensor].outputs if output.name.lower().endswith("w"))
 
 
 def _plane(forms: Forms, tensor: int) -> Plane:
-    """How a cache lies: all channels of a pixel together, or 32 of a row's pixels."""
-    shape = {output.name: output.extent for output in forms.activations[tensor].outputs}
-    columns = _columns(forms, tensor)
-    if "4w" in shape:
-        bytes_of_plane = columns * CHANNEL_BLOCK
-        return Plane(shape["C"], bytes_of_plane, CHANNEL_BLOCK, columns)
-    pixel = shape["C"]
-    return Plane(1, columns * pixel, pixel, columns)
+    """How a cache lies: all channels of a pixel together, or some blocks of them."""
+    columns, unit = _columns(forms, tensor), forms.channel_units[tensor]
+    channels = next(output.extent for output in forms.activations[tensor].outputs if output.name == "C")
+    if tensor == 0:
+        return Plane(1, columns * channels, channels, columns)
+    pixel = unit * CHANNEL_BLOCK
+    return Plane(channels, columns * pixel, pixel, columns)

@@ -55,7 +55,8 @@ def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str
 def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
     """The statements of one step."""
     block = Block()
-    full, rest = step.most_blocks, conv.out_blocks % step.most_blocks or step.most_blocks
+    full = step.most_blocks * conv.narrowed_blocks
+    rest = conv.out_blocks % full or full
     is_ragged = conv.last_channels < CHANNEL_BLOCK
     if conv.out_blocks <= full or not (is_ragged or rest < full):
         _channels(block, conv, scratch, step, full if conv.out_blocks > full else conv.out_blocks, is_ragged)
@@ -216,12 +217,12 @@ def _target(block: Block, channels: _Channels, y: tirx.Expr) -> Target:
             at = channels.first + part
             return place.origin + block_of_output(row, column, channels.step.most_blocks, at, columns)
     else:
-        block_bytes = conv.target_columns * CHANNEL_BLOCK
+        block_bytes, together = conv.target_columns * CHANNEL_BLOCK, conv.narrowed_blocks
         index = _in_ring(place, place.first + y) * (conv.out_blocks * block_bytes)
         base = block.bind("target_row", place.origin + index + channels.first * block_bytes)
 
         def pixel(part: Number, column: Number) -> Number:
-            return base + part * block_bytes + column * CHANNEL_BLOCK
+            return base + part * block_bytes + column * (CHANNEL_BLOCK * together)
 
     return Target(conv, place.buffer, pixel, channels.blocks, channels.is_ragged)
 

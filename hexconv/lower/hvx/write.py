@@ -6,7 +6,7 @@ from math import ceil
 
 from tvm import tirx
 
-from hexconv.lower.hvx.inner import VECTOR_PIXELS, InnerConv
+from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.hvx import vector
 from hexconv.schedule.hvx.requantize import deal_pixels, narrow
@@ -22,7 +22,8 @@ class Target:
     Attributes:
         conv: that makes it.
         buffer: the cache, flat.
-        pixel: element where the channels of a block of a stored column begin: (block of the tile, column).
+        pixel: element where the channels of a stored column begin: (block of the tile, column); of blocks that make up
+            a vector, where those of the first begin.
         blocks: of the tile.
         is_ragged: whether its last block is the conv's last one, with fewer than 32 channels.
     """
@@ -33,6 +34,11 @@ class Target:
     blocks: int
     is_ragged: bool
 
+    @property
+    def vector_pixels(self) -> int:
+        """Pixels of a vector."""
+        return VECTOR_BLOCKS // self.conv.narrowed_blocks // self.conv.result_bytes
+
     def channels(self, part: int) -> int:
         """Logical channels of a block."""
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
@@ -40,41 +46,42 @@ class Target:
 
 def store_tile(block: Block, target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> None:
     """Store the sums of some pixels from a stored column on."""
-    for part in range(target.blocks):
+    together, pixels = target.conv.narrowed_blocks, target.vector_pixels
+    for part in range(0, target.blocks, together):
         if target.conv.narrowing is None:
             for pixel, row in enumerate(sums):
                 _store_sums(block, target, part, column + pixel, row[part])
             continue
-        for first in range(0, len(sums), VECTOR_PIXELS):
-            _store_bytes(block, target, part, column + first, [row[part] for row in sums[first : first + 4]])
+        for first in range(0, len(sums), pixels):
+            some = [row[part : part + together] for row in sums[first : first + pixels]]
+            _store_bytes(block, target, part, column + first, some)
 
 
 def fill_columns(block: Block, target: Target) -> None:
     """Fill the columns of a row that no tile stores to, or that a later tile stores to in part only."""
-    first, end = target.conv.target.valid_columns
+    (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
     if target.conv.is_last:
-        pixels = _vector_pixels(target)
         _fill(block, target, range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels))
         return
-    columns = range(0, target.conv.target_columns, VECTOR_PIXELS)
-    _fill(block, target, [at for at in columns if at < first or at + VECTOR_PIXELS > end])
+    columns = range(0, target.conv.target_columns, pixels)
+    _fill(block, target, [at for at in columns if at < first or at + pixels > end])
 
 
 def fill_row(block: Block, target: Target) -> None:
     """Fill a whole row that has no logical element."""
-    pixels = _vector_pixels(target)
+    pixels, together = target.vector_pixels, target.conv.narrowed_blocks
 
     def part(at: Block, number: tirx.Expr) -> None:
         def some(inner: Block, index: tirx.Expr) -> None:
-            _store_filled(inner, target, target.pixel(number, index * pixels))
+            _store_filled(inner, target, target.pixel(number * together, index * pixels))
 
         at.loop("column", target.conv.target_columns // pixels, some)
 
-    block.loop("block", target.blocks, part)
+    block.loop("block", target.blocks // together, part)
 
 
 def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
-    for part in range(target.blocks if columns else 0):
+    for part in range(0, target.blocks if columns else 0, target.conv.narrowed_blocks):
         for column in columns:
             _store_filled(block, target, target.pixel(part, int32(column)))
 
@@ -93,11 +100,6 @@ def _typed(target: Target, value: tirx.Expr) -> tirx.Expr:
     return tirx.reinterpret(f"{target.buffer.dtype}x{vector.BYTES}", value)
 
 
-def _vector_pixels(target: Target) -> int:
-    """Pixels of a vector of the target."""
-    return VECTOR_PIXELS // target.conv.result_bytes
-
-
 def _store_sums(block: Block, target: Target, part: int, column: Number, total: tirx.Expr) -> None:
     """32 channels of a pixel, as int32."""
     channels = target.channels(part)
@@ -107,20 +109,24 @@ def _store_sums(block: Block, target: Target, part: int, column: Number, total: 
     block.store(target.buffer, tirx.Ramp(target.pixel(part, column), 1, CHANNEL_BLOCK), total)
 
 
-def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: Sequence[tirx.Expr]) -> None:
-    """32 channels of up to four pixels; what is no element holds the fringe."""
-    conv = target.conv
+def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> None:
+    """Some blocks of 32 channels of some pixels, a vector in all; what is no element holds the fringe."""
+    conv, together = target.conv, target.conv.narrowed_blocks
     assert conv.narrowing
-    four = [*sums, *[sums[-1]] * (VECTOR_PIXELS - len(sums))]
-    pixels = deal_pixels(block, narrow(block, four, conv.narrowing))
-    pixels = vector.flipped(pixels) if conv.is_signed else pixels
-    channels = target.channels(part)
-    exists = [byte // CHANNEL_BLOCK < len(sums) and byte % CHANNEL_BLOCK < channels for byte in range(vector.BYTES)]
+    there = [total for pixel in sums for total in pixel]
+    four = [*there, *[there[-1]] * (VECTOR_BLOCKS - len(there))]
+    ordered = deal_pixels(block, narrow(block, four, conv.narrowing))
+    ordered = vector.flipped(ordered) if conv.is_signed else ordered
+    channels = [target.channels(part + index % together) for index in range(len(there))]
+    exists = [
+        byte // CHANNEL_BLOCK < len(there) and byte % CHANNEL_BLOCK < channels[byte // CHANNEL_BLOCK]
+        for byte in range(vector.BYTES)
+    ]
     if not all(exists):
-        kept = tirx.bitwise_and(pixels, vector.repeated([255 if there else 0 for there in exists]))
-        fringe = vector.repeated([0 if there else conv.fringe & 0xFF for there in exists])
-        pixels = tirx.bitwise_or(kept, fringe) if conv.fringe else kept
-    block.store(target.buffer, vector.at(target.pixel(part, column)), _typed(target, pixels))
+        kept = tirx.bitwise_and(ordered, vector.repeated([255 if element else 0 for element in exists]))
+        fringe = vector.repeated([0 if element else conv.fringe & 0xFF for element in exists])
+        ordered = tirx.bitwise_or(kept, fringe) if conv.fringe else kept
+    block.store(target.buffer, vector.at(target.pixel(part, column)), _typed(target, ordered))
 
 
 def block_of_output(row: Number, column: Number, blocks: int, block: Number, columns: int) -> Number:
