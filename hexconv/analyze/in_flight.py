@@ -12,6 +12,8 @@ and its wait,
 """
 
 from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
+from hexconv.analyze.rows import rows_in_flight
+from hexconv.kernel import is_nested
 from hexconv.spec import Chain, Plan, kernel_of
 
 
@@ -25,6 +27,8 @@ def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
     tensors = ["input", *(f"filter{index + 1}" for index in range(len(chain.conv))), "output"]
+    if is_nested(chain, plan):
+        return rows_in_flight(chain, plan)
     if plan.buffering == "single" or kernel_of(chain, plan) != "plain":
         return dict.fromkeys(tensors, 0)
     doubled = doubled_caches(chain, plan)

@@ -6,12 +6,14 @@ from hexconv.analyze.host_work import host_work
 from hexconv.analyze.hvx import hvx_footprints
 from hexconv.analyze.hvx_work import hvx_work
 from hexconv.analyze.needed import Work
+from hexconv.analyze.rows import rows_footprints, rows_work
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_work
+from hexconv.kernel import is_nested
 from hexconv.spec import Chain, Plan, kernel_of
 
-FOOTPRINTS = {"plain": plain_footprints, "hvx": hvx_footprints, "host": host_footprints}
-WORKS = {"plain": plain_work, "hvx": hvx_work, "host": host_work}
+FOOTPRINTS = {"plain": plain_footprints, "hvx": hvx_footprints, "rows": rows_footprints, "host": host_footprints}
+WORKS = {"plain": plain_work, "hvx": hvx_work, "rows": rows_work, "host": host_work}
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -22,7 +24,7 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> [[cache.name for cache in cache_footprints(chain, Plan(kernel=kernel))] for kernel in ("plain", "host")]
     [['input_cache', 'filter1_cache', 'output_cache'], ['filter1_cache']]
     """
-    return FOOTPRINTS[kernel_of(chain, plan)](chain, plan)
+    return FOOTPRINTS[_form(chain, plan)](chain, plan)
 
 
 def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
@@ -41,4 +43,9 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     >>> [planned_work(chain, Plan(kernel=kernel)).macs["conv1"] for kernel in ("plain", "host")]
     [4242014208, 566820864]
     """
-    return WORKS[kernel_of(chain, plan)](chain, plan)
+    return WORKS[_form(chain, plan)](chain, plan)
+
+
+def _form(chain: Chain, plan: Plan) -> str:
+    """Whose closed forms a plan follows."""
+    return "rows" if is_nested(chain, plan) else kernel_of(chain, plan)

@@ -25,8 +25,8 @@ from hexconv.analyze import needed_macs
 from hexconv.bench import onednn
 from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
 from hexconv.compute import magnitude, reference
-from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import RunFailed
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.lower.host import compile_for_host

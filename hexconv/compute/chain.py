@@ -3,31 +3,38 @@
 import tvm
 from tvm import te
 
-from hexconv.compute.conv2d import Source, conv2d, pack_input
+from hexconv.compute.conv2d import Filter, Source, conv2d, pack_input
 from hexconv.compute.epilogue import epilogue, needs_epilogue
-from hexconv.compute.stored import filter_layout
-from hexconv.spec import Chain, Extents, tensor_extents
+from hexconv.compute.stored import Stored
+from hexconv.kernel import Forms, documented_forms
+from hexconv.spec import Chain, tensor_extents
 
 
-def chain_module(chain: Chain) -> tvm.IRModule:
+def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
-    Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (OIHW8i32o4i, or OIHW32o of small
-    groups), `bias1`, ... where a conv has one
-    ([K] in the accumulator's dtype), and `output` (NHWC8h8w32c) last.
+    Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
+    one ([K] in the accumulator's dtype), and `output` (NHWC8h8w32c) last.
 
     Its blocks: `input_cache`; per conv but the last `intermediateI`, at last `output`; and where a conv has an epilogue
     `accumulatorI` before it.
+
+    Args:
+        chain: what to compute.
+        forms: the layouts of all tensors, by default those of the document.
     """
-    extents = tensor_extents(chain)
+    forms = forms or documented_forms(chain)
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
     image = te.placeholder(chain.input, chain.dtype, "input")
-    filters = [_filter(chain, index) for index in range(len(chain.conv))]
+    filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
-    tensor = pack_input(image, extents[0], chain.zero_point)
+    tensor = pack_input(image, stored[0], chain.zero_point)
     for index in range(len(chain.conv)):
-        source = Source(tensor, extents[index], chain.output_zero_point(index))
-        tensor = _stage(chain, index, source, filters[index], biases[index], extents[index + 1])
-    arguments = [image, *filters, *(bias for bias in biases if bias is not None), tensor]
+        source = Source(tensor, stored[index], chain.output_zero_point(index))
+        ends = has_epilogue(chain, index, forms)
+        tensor = _stage(chain, index, source, filters[index], biases[index], stored[index + 1], ends)
+    packed = [filter.tensor for filter in filters]
+    arguments = [image, *packed, *(bias for bias in biases if bias is not None), tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
 
@@ -36,28 +43,34 @@ def output_name(chain: Chain, index: int) -> str:
     return "output" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"
 
 
-def has_epilogue(chain: Chain, index: int) -> bool:
-    """Whether conv `index` has an accumulator apart from its output."""
-    return needs_epilogue(chain.conv[index], chain.accumulator_dtype, chain.output_dtype(index))
+def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
+    """Whether conv `index` has an accumulator apart from its output; in a nest of rows each has one."""
+    return forms.has_rows or needs_epilogue(chain.conv[index], chain.accumulator_dtype, chain.output_dtype(index))
 
 
 def _stage(
-    chain: Chain, index: int, source: Source, filter: te.Tensor, bias: te.Tensor | None, output: Extents
+    chain: Chain,
+    index: int,
+    source: Source,
+    filter: Filter,
+    bias: te.Tensor | None,
+    output: Stored,
+    ends: bool,
 ) -> te.Tensor:
-    """One conv with its epilogue."""
+    """One conv, with its epilogue where it `ends` in one."""
     conv, name = chain.conv[index], output_name(chain, index)
-    sums_name = f"accumulator{index + 1}" if has_epilogue(chain, index) else name
-    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, sums_name)
-    if not has_epilogue(chain, index):
+    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, f"accumulator{index + 1}" if ends else name)
+    if not ends:
         return sums
     fringe = 0 if name == "output" else chain.output_zero_point(index + 1)
     return epilogue(conv, sums, bias, output, fringe, chain.output_dtype(index), name)
 
 
-def _filter(chain: Chain, index: int) -> te.Tensor:
+def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
     """The packed filter of conv `index`."""
-    shape = filter_layout(chain.conv[index], chain.shapes[index][3]).physical_shape
-    return te.placeholder(shape, chain.dtype_of_filters, f"filter{index + 1}")
+    layout = forms.filters[index]
+    tensor = te.placeholder(layout.physical_shape, forms.filter_dtype, f"filter{index + 1}")
+    return Filter(tensor, layout, chain.conv[index].filter_zero_point + forms.filter_shift)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position, activation_layout, filter_layout
-from hexconv.spec import Conv2d, Extents
+from hexconv.compute.stored import Position, Stored
+from hexconv.layout import Layout
+from hexconv.spec import Conv2d
 
 
 @dataclass(frozen=True)
@@ -13,42 +14,55 @@ class Source:
     """What a conv reads.
 
     Attributes:
-        tensor: NHWC8h8w32c, stored as `hexconv.spec.extents` says.
-        extents: its stored extents; the rest of its last channel block is never read.
+        tensor: packed.
+        stored: which part of it, and how; the rest of its last channel block is never read.
         zero_point: of its elements.
     """
 
     tensor: te.Tensor
-    extents: Extents
+    stored: Stored
     zero_point: int
 
 
-def pack_input(image: te.Tensor, extents: Extents, zero_point: int) -> te.Tensor:
-    """The stored part of the logical NHWC input as NHWC8h8w32c, `zero_point` wherever no logical element is.
+@dataclass(frozen=True)
+class Filter:
+    """What a conv multiplies.
+
+    Attributes:
+        tensor: packed.
+        layout: of it.
+        zero_point: of its elements.
+    """
+
+    tensor: te.Tensor
+    layout: Layout
+    zero_point: int
+
+
+def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
+    """The stored part of the logical NHWC input, packed, `zero_point` wherever no logical element is.
 
     Padding and packing are one stage, so that the schedule can make them the input cache read (seed document 003,
     "Packed input").
     """
-    layout = activation_layout(extents)
+    extents = stored.extents
 
-    def element(
-        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, co: tirx.Var, hi: tirx.Var, wi: tirx.Var, ci: tirx.Var
-    ) -> tirx.Expr:
-        at = Position.of(layout, (n, ho, wo, co, hi, wi, ci))
+    def element(*index: tirx.Var) -> tirx.Expr:
+        at = Position.of(stored.layout, index)
         logical = image[at.n, at.row - extents.top, at.column - extents.left, at.channel]
-        return at.where_logical(extents, logical, tirx.const(zero_point, image.dtype))
+        return at.where_logical(stored, logical, tirx.const(zero_point, image.dtype))
 
-    return te.compute(layout.physical_shape, element, name="input_cache")
+    return te.compute(stored.layout.physical_shape, element, name="input_cache")
 
 
-def conv2d(conv: Conv2d, source: Source, filter: te.Tensor, output: Extents, dtype: str, name: str) -> te.Tensor:
-    """The sums of a conv2d, NHWC8h8w32c in `dtype`; zero where the output has no logical element.
+def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: str, name: str) -> te.Tensor:
+    """The sums of a conv2d, packed, in `dtype`; zero where the output has no logical element.
 
     Args:
         conv: the geometry.
         source: what it reads.
-        filter: as `filter_layout` says.
-        output: stored extents of the result.
+        filter: what it multiplies.
+        output: which part of the result is stored, and how.
         dtype: of the accumulator.
         name: of the stage, its block and its buffer.
 
@@ -56,9 +70,7 @@ def conv2d(conv: Conv2d, source: Source, filter: te.Tensor, output: Extents, dty
     leaves its buffer (the 3x3 listing of seed document 003 reads past its caches here).
     """
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
-    from_layout, to_layout = activation_layout(source.extents), activation_layout(output)
-    taps = filter_layout(conv, source.extents.channels)
-    inputs, outputs = source.extents.channels // conv.groups, conv.out_channels // conv.groups
+    inputs, outputs = source.stored.extents.channels // conv.groups, conv.out_channels // conv.groups
     rc = te.reduce_axis((0, inputs), "rc")
     rh = te.reduce_axis((0, conv.kernel[0]), "rh")
     rw = te.reduce_axis((0, conv.kernel[1]), "rw")
@@ -66,18 +78,16 @@ def conv2d(conv: Conv2d, source: Source, filter: te.Tensor, output: Extents, dty
     def product(to: Position) -> tirx.Expr:
         channel = rc if conv.groups == 1 else tirx.floordiv(to.channel, outputs) * inputs + rc
         at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
-        value = source.tensor[at.packed(from_layout)]
-        tap = filter[taps.physical_index(o=to.channel, i=rc, h=rh, w=rw)]
-        return _centred(value, source.zero_point, dtype) * _centred(tap, conv.filter_zero_point, dtype)
+        value = source.tensor[at.packed(source.stored.layout)]
+        tap = filter.tensor[filter.layout.physical_index(o=to.channel, i=rc, h=rh, w=rw)]
+        return _centred(value, source.zero_point, dtype) * _centred(tap, filter.zero_point, dtype)
 
-    def element(
-        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var
-    ) -> tirx.Expr:
-        to = Position.of(to_layout, (n, ho, wo, ko, hi, wi, ki))
+    def element(*index: tirx.Var) -> tirx.Expr:
+        to = Position.of(output.layout, index)
         value = to.where_logical(output, product(to), tirx.const(0, dtype))
         return te.sum(value, axis=[rc, rh, rw])
 
-    return te.compute(to_layout.physical_shape, element, name=name)
+    return te.compute(output.layout.physical_shape, element, name=name)
 
 
 def _centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:

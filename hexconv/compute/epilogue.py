@@ -2,10 +2,9 @@
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position, activation_layout
+from hexconv.compute.stored import Position, Stored
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import Conv2d
-from hexconv.spec.extents import Extents
 from hexconv.spec.requantize import Requantize
 
 
@@ -15,32 +14,29 @@ def needs_epilogue(conv: Conv2d, accumulator_dtype: str, output_dtype: str) -> b
 
 
 def epilogue(
-    conv: Conv2d, sums: te.Tensor, bias: te.Tensor | None, output: Extents, fringe: int, dtype: str, name: str
+    conv: Conv2d, sums: te.Tensor, bias: te.Tensor | None, output: Stored, fringe: int, dtype: str, name: str
 ) -> te.Tensor:
-    """The output of a conv from its sums, both NHWC8h8w32c; `fringe` wherever no logical element is.
+    """The output of a conv from its sums, packed alike; `fringe` wherever no logical element is.
 
     Args:
         conv: what to apply.
         sums: in the accumulator's dtype.
         bias: [K] in the accumulator's dtype, or None.
-        output: stored extents of both.
+        output: which part of both is stored, and how.
         fringe: the value outside of the logical region: what the next conv must read there, 0 at the end of a chain.
         dtype: of the output.
         name: of the stage, its block and its buffer.
     """
-    layout = activation_layout(output)
 
-    def element(
-        n: tirx.Var, ho: tirx.Var, wo: tirx.Var, ko: tirx.Var, hi: tirx.Var, wi: tirx.Var, ki: tirx.Var
-    ) -> tirx.Expr:
-        at = Position.of(layout, (n, ho, wo, ko, hi, wi, ki))
-        value = sums[n, ho, wo, ko, hi, wi, ki]
+    def element(*index: tirx.Var) -> tirx.Expr:
+        at = Position.of(output.layout, index)
+        value = sums[index]
         value = value + bias[at.channel] if bias is not None else value
         value = activated(value, conv.activation, sums.dtype)
         value = requantized(value, conv.requantize, dtype) if conv.requantize else value.astype(dtype)
         return at.where_logical(output, value, tirx.const(fringe, dtype))
 
-    return te.compute(layout.physical_shape, element, name=name)
+    return te.compute(output.layout.physical_shape, element, name=name)
 
 
 def activated(value: tirx.Expr, activation: str, dtype: str) -> tirx.Expr:

@@ -2,8 +2,8 @@
 
 from math import prod
 
-from hexconv.compute.stored import filter_layout
 from hexconv.errors import Unsupported
+from hexconv.kernel.forms import documented_filter
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.room import LARGEST_INT32, sums_refusal
 
@@ -24,9 +24,9 @@ def _check_indices(chain: Chain) -> None:
     """Every tensor is indexed in 32 bits; of the input, a part may be all that is packed."""
     extents = tensor_extents(chain)
     shapes: dict[str, tuple[int, ...]] = {"the input": chain.input, "the packed input": extents[0].packed_shape}
-    for index, conv in enumerate(chain.conv):
+    for index in range(len(chain.conv)):
         shapes[f"conv[{index}]'s output"] = extents[index + 1].packed_shape
-        shapes[f"conv[{index}]'s filter"] = filter_layout(conv, extents[index].channels).physical_shape
+        shapes[f"conv[{index}]'s filter"] = documented_filter(chain, index).physical_shape
     for name, shape in shapes.items():
         if prod(shape) > LARGEST_INT32:
             raise Unsupported(

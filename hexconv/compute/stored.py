@@ -1,43 +1,41 @@
 """Tensors as they are stored, in symbols: the index maths of `hexconv.layout` on TVM expressions."""
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tvm import te, tirx
 
-from hexconv.layout import Layout, packed
-from hexconv.spec import Conv2d, Extents
-from hexconv.spec.extents import CHANNEL_BLOCK
-
-ACTIVATION_TAG = "NHWC8h8w32c"
-FILTER_TAG = "OIHW8i32o4i"
-FEW_INPUTS_TAG = "OIHW32o"
-"""Of groups whose input channels are no whole blocks of 32: depthwise filters would use a 32nd of the above."""
+from hexconv.layout import Layout
+from hexconv.spec import Extents
 
 Index = Any
 """A TVM integer expression (or a Python int)."""
 
 
-def activation_layout(extents: Extents) -> Layout:
-    """The stored part of an activation, packed.
+@dataclass(frozen=True)
+class Stored:
+    """The stored part of an activation: what of it is logical, and how it lies."""
 
-    >>> activation_layout(Extents(1, 62, 62, 128, 0, 0, 62, 62)).physical_shape
-    (1, 8, 8, 4, 8, 8, 32)
-    """
-    return packed(ACTIVATION_TAG, (extents.batch, extents.rows, extents.columns, extents.channels))
+    extents: Extents
+    layout: Layout
+
+    @property
+    def padded(self) -> tuple[int, int, int, int]:
+        """N, H, W and C, blocks rounded up."""
+        n, h, w, c = (_reach(self.layout, axis.name) for axis in self.layout.axes)
+        return n, h, w, c
 
 
-def filter_layout(conv: Conv2d, in_channels: int) -> Layout:
-    """A filter, packed; `in_channels` are those of the whole input.
+def _reach(layout: Layout, axis: str) -> int:
+    """What the digits of an axis count to."""
+    return prod(layout.outputs[place].extent for place in _places(layout, axis))
 
-    >>> filter_layout(Conv2d(out_channels=40, kernel=(3, 1)), 64).physical_shape
-    (2, 2, 3, 1, 8, 32, 4)
-    >>> filter_layout(Conv2d(out_channels=40, kernel=(3, 3), groups=40), 40).physical_shape
-    (2, 1, 3, 3, 32)
-    """
-    inputs = in_channels // conv.groups
-    tag = FILTER_TAG if conv.groups == 1 or inputs % CHANNEL_BLOCK == 0 else FEW_INPUTS_TAG
-    return packed(tag, (conv.out_channels, inputs, *conv.kernel))
+
+def _places(layout: Layout, axis: str) -> list[int]:
+    """The coordinates of a packed tensor that count along an axis."""
+    names = [output.name for output in layout.outputs]
+    return [names.index(digit.output) for digit in layout.digits_of(axis=axis)]
 
 
 @dataclass(frozen=True)
@@ -58,15 +56,16 @@ class Position:
         """The indices of the packed tensor."""
         return layout.physical_index(n=self.n, h=self.row, w=self.column, c=self.channel)
 
-    def where_logical(self, extents: Extents, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
+    def where_logical(self, stored: Stored, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
         """`value` where this element exists in NHWC, and `otherwise` elsewhere, where nothing of `value` is evaluated.
 
         One condition inside of the other, channels innermost: each can then be decided at the loop that it depends on.
         """
-        _, row_blocks, column_blocks, channel_blocks, *inner = activation_layout(extents).physical_shape
-        rows = _between(self.row, *extents.valid_rows, row_blocks * inner[0])
-        columns = _between(self.column, *extents.valid_columns, column_blocks * inner[1])
-        channels = _between(self.channel, 0, extents.channels, channel_blocks * inner[2])
+        extents = stored.extents
+        _, all_rows, all_columns, all_channels = stored.padded
+        rows = _between(self.row, *extents.valid_rows, all_rows)
+        columns = _between(self.column, *extents.valid_columns, all_columns)
+        channels = _between(self.channel, 0, extents.channels, all_channels)
         for conditions in (channels, columns, rows):
             value = te.if_then_else(te.all(*conditions), value, otherwise) if conditions else value
         return value

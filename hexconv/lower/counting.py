@@ -127,7 +127,8 @@ class _Counting:
         first = len(self.names) + int(call.args[0]) * len(QUEUE_COUNTS)
         moved, current, most = range(first, first + len(QUEUE_COUNTS))
         if call.op.same_as(queues.COPY):
-            return [self._added(moved, call.args[3].astype("int64"))]
+            rows, *_steps = [*queues.rows_of(call), tirx.const(1, "int32")]
+            return [self._added(moved, call.args[3].astype("int64") * rows.astype("int64"))]
         if call.op.same_as(queues.START):
             larger = tirx.max(self._count(current), self._count(most))
             return [self._added(current, tirx.const(1, "int64")), tirx.BufferStore(self.counts, larger, [most])]

@@ -1,6 +1,7 @@
 """From TVM's builtins for copies to calls of the copy engine that this project brings (run/simulator/harness/copies.c).
 
 before:  dma_copy(q, target, source, bytes, bypass)           after:  hexconv_copy(q, target, source, bytes)
+         dma_copy(..., rows, target step, source step)                hexconv_copy_rows(..., rows, steps)
          dma_start_group(q); dma_end_group(q)                         hexconv_start_group(q); hexconv_end_group(q)
          dma_wait(q, k)                                               hexconv_wait(q, k)
 
@@ -21,6 +22,8 @@ FUNCTIONS = {
     queues.END: "hexconv_end_group",
     queues.WAIT: "hexconv_wait",
 }
+
+ROWS = "hexconv_copy_rows"
 
 
 def call_engine(module: tvm.IRModule) -> tvm.IRModule:
@@ -43,8 +46,9 @@ def _called(node: tirx.Evaluate) -> tirx.Evaluate:
         return node
     if not call.op.same_as(queues.COPY):
         return tirx.Evaluate(tirx.call_extern("int32", name, *call.args))
-    queue, target, source, size_bytes, _bypass = call.args
-    return tirx.Evaluate(tirx.call_extern("int32", name, queue, _pointer(target), _pointer(source), size_bytes))
+    queue, target, source, size_bytes, _bypass, *rows = call.args
+    places = (_pointer(target), _pointer(source))
+    return tirx.Evaluate(tirx.call_extern("int32", name if not rows else ROWS, queue, *places, size_bytes, *rows))
 
 
 def _pointer(address: Call) -> Call:

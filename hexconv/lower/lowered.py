@@ -90,7 +90,7 @@ def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     shaped = rename_loops(passes.unblock(passes.compact(sch.mod)))
     flat = passes.flatten(shaped)
-    targets = [_cache_name(store.buffer.name) for store in stores(flat)]
+    targets = [cache_name(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     named = rename_buffers(merged, targets)
@@ -100,30 +100,31 @@ def lower(sch: Schedule) -> Lowered:
         labelled=labelled,
         shaped=drop_annotations(shaped),
         unmerged=drop_annotations(copy_by_dma(unmerged)),
-        caches=_caches(shaped, targets),
+        caches=tuple(sorted(caches_of(shaped), key=lambda cache: targets.index(cache.name))),
         allocations=tuple(_allocations(named, targets)),
     )
 
 
-def _cache_name(buffer: str) -> str:
-    """`cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
+def cache_name(buffer: str) -> str:
+    """The cache that a buffer holds.
 
-    >>> [_cache_name(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
+    `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
+
+    >>> [cache_name(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
     ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']
     """
     stem, scope, _ = buffer.partition("_global")
     return f"{stem}_cache" if scope and stem.startswith(("filter", "output")) else stem
 
 
-def _caches(shaped: tvm.IRModule, first_use: list[str]) -> tuple[Cache, ...]:
+def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
     """The buffers that a module allocates, before they share memory."""
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(shaped["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
-    caches = [
-        Cache(_cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
+    return tuple(
+        Cache(cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers
-    ]
-    return tuple(sorted(caches, key=lambda cache: first_use.index(cache.name)))
+    )
 
 
 def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:

@@ -6,6 +6,7 @@ import tvm
 from tvm import s_tir, tirx
 
 from hexconv.lower.bounds import keep_inside
+from hexconv.lower.conv_steps import take_out
 from hexconv.lower.guards import guards_to_statements, hoist_guards, with_guards, without_guards
 from hexconv.lower.overlap import overlap
 from hexconv.lower.rings import allocate_outside, fold
@@ -57,6 +58,7 @@ def unblock(module: tvm.IRModule) -> tvm.IRModule:
     """Blocks to plain loops: guards at the loop that decides them, copies on their way, indices in their buffers."""
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
+        _function_pass(take_out),
         _function_pass(fold),
         _function_pass(guards_to_statements),
         _function_pass(hoist_guards),

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import tvm
 
-from hexconv.compute.stored import ACTIVATION_TAG, filter_layout
+from hexconv.kernel import forms_of
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, NOTE, PART
-from hexconv.spec import Case, Chain
+from hexconv.spec import Case
 from hexconv.spec.kernel import kernel_words
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
@@ -45,7 +45,7 @@ def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
         lowered: its module.
         agreement: a line on how the allocations compare with the closed form.
     """
-    return "\n".join([*_header(case, lowered, agreement), *_body(case.chain, lowered)]) + "\n"
+    return "\n".join([*_header(case, lowered, agreement), *_body(case, lowered)]) + "\n"
 
 
 def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
@@ -78,18 +78,18 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "#   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _body(chain: Chain, lowered: Lowered) -> Iterator[str]:
+def _body(case: Case, lowered: Lowered) -> Iterator[str]:
     """The script, commented."""
     memories = {memory.name: memory for memory in lowered.allocations}
     convs = sum(argument.name.startswith("filter") for argument in lowered.module["main"].params)
     script = lowered.labelled.script().splitlines()
     lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
-    commented = _notes_outside(list(_with_comments(_with_layouts(lines, chain), memories, convs)))
+    commented = _notes_outside(list(_with_comments(_with_layouts(lines, case), memories, convs)))
     for line in _with_grids(commented):
         yield " " * INDENT * line.depth + line.text if line.text else ""
 
 
-def _with_layouts(lines: Sequence[Line], chain: Chain) -> Iterator[Line]:
+def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
     """The signature with a line for every argument, which says how it is laid out.
 
     before:  def main(input: T.Buffer((1, 8, 8, 4), "int8"), output: T.Buffer((1, 1, 1, 1, 8, 8, 32), "int8")):
@@ -98,7 +98,7 @@ def _with_layouts(lines: Sequence[Line], chain: Chain) -> Iterator[Line]:
                  output: T.Buffer((1, 1, 1, 1, 8, 8, 32), "int8"),  # NHWC8h8w32c
              ):
     """
-    layouts = _layouts(chain)
+    layouts = _layouts(case)
     for line in lines:
         if not line.text.startswith("def main("):
             yield line
@@ -112,14 +112,12 @@ def _with_layouts(lines: Sequence[Line], chain: Chain) -> Iterator[Line]:
         yield Line(line.depth, "):")
 
 
-def _layouts(chain: Chain) -> dict[str, str]:
+def _layouts(case: Case) -> dict[str, str]:
     """The layout of every argument by its name."""
-    filters = {
-        f"filter{number}": filter_layout(conv, source[3]).name
-        for number, (conv, source) in enumerate(zip(chain.conv, chain.shapes[:-1], strict=True), 1)
-    }
-    biases = {f"bias{number}": "O" for number in range(1, len(chain.conv) + 1)}
-    return {"input": "NHWC", **filters, **biases, "output": ACTIVATION_TAG}
+    forms = forms_of(case.chain, case.settled)
+    filters = {f"filter{number}": layout.name for number, layout in enumerate(forms.filters, 1)}
+    biases = {f"bias{number}": "O" for number in range(1, len(case.chain.conv) + 1)}
+    return {"input": "NHWC", **filters, **biases, "output": forms.activations[-1].name}
 
 
 def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:

@@ -29,9 +29,23 @@ def wait(queue: int, in_flight: tirx.Expr | int) -> tirx.Stmt:
     return _call(WAIT, [_int32(queue), _int32(in_flight) if isinstance(in_flight, int) else in_flight])
 
 
-def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr) -> tirx.Stmt:
-    """Copy bytes that lie side by side from one address to another, through the data cache as the program does."""
-    return _call(COPY, [_int32(queue), target, source, size_bytes, tirx.IntImm("bool", 0)])
+def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr, *rows: tirx.Expr | int) -> tirx.Stmt:
+    """Copy bytes that lie side by side from one address to another, through the data cache as the program does.
+
+    Args:
+        queue: that the copy belongs to.
+        target: where to.
+        source: where from.
+        size_bytes: of a row.
+        rows: how many rows, and the bytes from one to the next at the target and at the source; none for one row.
+    """
+    more = [_int32(row) if isinstance(row, int) else row for row in rows]
+    return _call(COPY, [_int32(queue), target, source, size_bytes, tirx.IntImm("bool", 0), *more])
+
+
+def rows_of(call: Any) -> list[tirx.Expr]:
+    """What a copy says of its rows: how many, and the bytes from one to the next on both sides; nothing of one row."""
+    return list(call.args[5:])
 
 
 def queue_of(statement: Any, op: Op) -> int | None:
@@ -45,8 +59,11 @@ def queue_of(statement: Any, op: Op) -> int | None:
 def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
     """The bytes that a copy moves, or the groups that a wait leaves; nothing of other calls."""
     call: Any = statement.value
-    places = {COPY: 3, WAIT: 1}
-    return [call.args[place] for op, place in places.items() if isinstance(call, Call) and call.op.same_as(op)]
+    if not isinstance(call, Call):
+        return []
+    if call.op.same_as(COPY):
+        return [call.args[3], *rows_of(call)]
+    return [call.args[1]] if call.op.same_as(WAIT) else []
 
 
 def tensor_of(queue: int, convs: int) -> str:

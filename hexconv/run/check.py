@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.compute.stored import ACTIVATION_TAG
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.run.runner import Array
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.compute import magnitude, reference
-from hexconv.compute.stored import ACTIVATION_TAG
 from hexconv.errors import NotWritten, Overran, Unsupported
+from hexconv.kernel import forms_of
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
@@ -125,7 +126,8 @@ def run_case(
     given = given or Given()
     tensors = given.over(filled_tensors(chain, fills, seed))
     dtype = chain.output_dtype(len(chain.conv) - 1)
-    measurement = runner.run(lowered.module, packed_arguments(chain, tensors), [(output_shape(chain), dtype)])
+    arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
+    measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
     logical = (chain, tensors.image, tensors.filters, tensors.biases)
     expected = reference(*logical)
     verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))

@@ -6,7 +6,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.compute.stored import filter_layout
+from hexconv.kernel import Forms, documented_forms
 from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.spec import Chain, Conv2d, tensor_extents
@@ -80,17 +80,30 @@ def run_bytes(chain: Chain) -> int:
     return 2 * drawn + packed_output + sums
 
 
-def packed_arguments(chain: Chain, tensors: Tensors) -> list[Array]:
+def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None) -> list[Array]:
     """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on.
+
+    Args:
+        chain: the convs.
+        tensors: the logical inputs.
+        forms: the layouts of its filters, by default those of the document.
 
     Raises:
         InputError: integer weights beyond the limits of the chain.
     """
     check_weights(chain, tensors.filters, tensors.biases)
-    rest = _rest(chain.dtype_of_filters)
-    layouts = [filter_layout(conv, shape[3]) for conv, shape in zip(chain.conv, chain.shapes[:-1], strict=True)]
-    filters = [layout.pack(filter, fill=rest) for layout, filter in zip(layouts, tensors.filters, strict=True)]
+    forms = forms or documented_forms(chain)
+    rest = _rest(forms.filter_dtype)
+    filters = [
+        layout.pack(_shifted(filter, forms), fill=rest)
+        for layout, filter in zip(forms.filters, tensors.filters, strict=True)
+    ]
     return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
+
+
+def _shifted(filter: Array, forms: Forms) -> Array:
+    """A filter's elements as a kernel wants them."""
+    return (filter.astype(np.int16) + forms.filter_shift).astype(forms.filter_dtype) if forms.filter_shift else filter
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:

@@ -6,14 +6,15 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 
 from hexconv.compute.chain import has_epilogue, output_name
-from hexconv.compute.stored import filter_layout
+from hexconv.kernel import Forms
+from hexconv.layout import Layout
 from hexconv.schedule import steps
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
 FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
-BLOCK_AXES, LANE_AXIS, CHANNEL_AXIS = (-3, -2, -1), (-1,), 3
+BLOCK_AXES, LANE_AXIS = (-3, -2, -1), (-1,)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class ConvBlocks:
         filter_cache: the cache read of its filter.
         filter_loops: names of the loops over its packed filter.
         rc_block: input channels that are summed at a time.
-        groups: of the conv.
+        layout: of what it writes.
+        source_axes: of what it reads, those that it reads from end to end.
+        filter_axes: likewise of its filter.
     """
 
     number: int
@@ -36,7 +39,9 @@ class ConvBlocks:
     filter_cache: SBlockRV
     filter_loops: tuple[str, ...]
     rc_block: int
-    groups: int
+    layout: Layout
+    source_axes: tuple[int, ...]
+    filter_axes: tuple[int, ...]
 
     @property
     def result(self) -> SBlockRV:
@@ -44,39 +49,69 @@ class ConvBlocks:
         return self.epilogue or self.sums
 
 
-def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan) -> list[ConvBlocks]:
+def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> list[ConvBlocks]:
     """The blocks of all convs, in order."""
     order = range(len(chain.conv))
     # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
     staging = reversed(order) if plan.filters == "resident" else order
-    blocks = [_conv_blocks(sch, chain, index, plan.scope) for index in staging]
+    blocks = [_conv_blocks(sch, chain, index, plan.scope, forms) for index in staging]
     return sorted(blocks, key=lambda conv: conv.number)
 
 
-def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str) -> ConvBlocks:
+def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str, forms: Forms) -> ConvBlocks:
     """Find a conv's blocks by name, stage its filter, put what it writes into `scope`."""
     name = output_name(chain, index)
-    epilogue = sch.get_sblock(name) if has_epilogue(chain, index) else None
+    epilogue = sch.get_sblock(name) if has_epilogue(chain, index, forms) else None
     sums = sch.get_sblock(f"accumulator{index + 1}") if epilogue else sch.get_sblock(name)
     if epilogue:
         sch.set_scope(sums, 0, scope)
     if name != "output":
         sch.set_scope(epilogue or sums, 0, scope)
-    conv = chain.conv[index]
-    axes = len(filter_layout(conv, chain.shapes[index][3]).physical_shape)
-    loops = FILTER_LOOPS if axes == len(FILTER_LOOPS) else FEW_INPUTS_LOOPS
-    # Dense convs of few channels keep the documents' loop of 32, guarded.
-    rc_block = CHANNEL_BLOCK if conv.groups == 1 else min(CHANNEL_BLOCK, chain.filter_shapes[index][1])
-    return ConvBlocks(index + 1, sums, epilogue, sch.cache_read(sums, 1, scope), loops, rc_block, conv.groups)
+    return ConvBlocks(
+        number=index + 1,
+        sums=sums,
+        epilogue=epilogue,
+        filter_cache=sch.cache_read(sums, 1, scope),
+        filter_loops=_filter_loops(forms.filters[index]),
+        # Dense convs of few channels keep the documents' loop of 32, guarded.
+        rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, chain.filter_shapes[index][1]),
+        layout=forms.activations[index + 1],
+        source_axes=_source_axes(chain, index, forms),
+        filter_axes=_filter_axes(forms, index),
+    )
+
+
+def _filter_loops(filter: Layout) -> tuple[str, ...]:
+    """The loops over a packed filter; one in the order of a kernel is copied as it lies."""
+    loops = {7: FILTER_LOOPS, 5: FEW_INPUTS_LOOPS}
+    axes = len(filter.outputs)
+    return loops.get(axes) or ("ko", *(f"axis{axis}" for axis in range(1, axes)))
+
+
+def _source_axes(chain: Chain, index: int, forms: Forms) -> tuple[int, ...]:
+    """The axes of its source that a conv reads from end to end.
+
+    A tile of a conv in groups needs the channels of its own groups alone, but these differ from tile to tile in number:
+    its source is made with all channels, as that of any other conv is. Rows are made whole.
+    """
+    source = forms.activations[index]
+    if forms.has_rows:
+        return tuple(range(2, len(source.outputs)))
+    channels = [output.name for output in source.outputs].index("C")
+    return BLOCK_AXES if chain.conv[index].groups == 1 else (channels, *BLOCK_AXES)
+
+
+def _filter_axes(forms: Forms, index: int) -> tuple[int, ...]:
+    """The axes of its filter that a conv reads from end to end."""
+    if forms.has_rows:
+        return tuple(range(1, len(forms.filters[index].outputs)))
+    return BLOCK_AXES if len(forms.filters[index].outputs) == len(FILTER_LOOPS) else LANE_AXIS
 
 
 def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
-    """A conv reads whole blocks of its source and of its filter; its epilogue, of its sums.
-
-    A tile of a conv in groups needs the channels of its own groups alone, but these differ from tile to tile in number:
-    its source is made with all channels, as that of any other conv is.
-    """
-    steps.read_whole_blocks(sch, conv.sums, 0, BLOCK_AXES if conv.groups == 1 else (CHANNEL_AXIS, *BLOCK_AXES))
-    steps.read_whole_blocks(sch, conv.sums, 1, BLOCK_AXES if conv.filter_loops == FILTER_LOOPS else LANE_AXIS)
+    """A conv reads whole blocks, or rows, of its source and of its filter; its epilogue, of its sums."""
+    steps.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
+    steps.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
-        steps.read_whole_blocks(sch, conv.epilogue, 0)
+        inner = steps.loop_roles(conv.layout)
+        steps.read_whole_blocks(sch, conv.epilogue, 0, tuple(range(4 - len(inner), 0)))

@@ -11,8 +11,10 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
 
+from hexconv.layout import Layout
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.plan import Order
 
 READ = 0
 
@@ -57,7 +59,18 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Se
     _ffi_api.ScheduleAnnotateBufferAccess(sch, block, read_index, READ, index_map)
 
 
-def write_back(sch: Schedule, cached: SBlockRV, plan: Plan) -> Tiles:
+def loop_roles(layout: Layout) -> tuple[str, ...]:
+    """What the loops over a packed activation are called, in the order of its axes.
+
+    >>> from hexconv.layout import packed
+    >>> loop_roles(packed("NHCW4w32c", (1, 8, 8, 64), logical="NHWC"))
+    ('n', 'ho', 'ko', 'wo', 'wi', 'ki')
+    """
+    outer, inner = {"N": "n", "H": "ho", "W": "wo", "C": "ko"}, {"h": "hi", "w": "wi", "c": "ki"}
+    return tuple(outer.get(output.name) or inner[output.name[-1]] for output in layout.outputs)
+
+
+def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> Tiles:
     """Tile the copy of the output cache to the output, in the plan's order of the outer loops.
 
     before:  for n, ho, wo, ko, hi, wi, ki: output[...] = output_cache[...]
@@ -66,7 +79,7 @@ def write_back(sch: Schedule, cached: SBlockRV, plan: Plan) -> Tiles:
     or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
     """
     loops = sch.get_loops(cached)
-    tiles = tile(sch, loops, plan)
+    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order, layout)
     name_loops(sch, loops[4:], ["hi", "wi", "ki"])
     return tiles
 
@@ -90,7 +103,7 @@ def _loops_down_to(sch: Schedule, block: SBlockRV, at: LoopRV) -> Sequence[LoopR
     return sch.get_loops(block)[:-own]
 
 
-def tile(sch: Schedule, loops: Sequence[LoopRV], plan: Plan) -> Tiles:
+def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order: Order, layout: Layout) -> Tiles:
     """Give a conv, or the write-back, outer loops over output-channel blocks and block rows, in the plan's order.
 
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
@@ -101,10 +114,13 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], plan: Plan) -> Tiles:
     A conv with one row step makes its source once for all of its channel tiles, whatever the order: so the 1x1 listings
     of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
-    n, ho, wo, ko, *rest = loops
-    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, plan.k_split)])
-    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, plan.h_split)])
-    rows_outside = plan.order == "h_outer" or _is_unit(sch, ho_outer)
+    by_role = dict(zip(loop_roles(layout), loops, strict=False))
+    n, ho, wo, ko = (by_role.pop(role) for role in ("n", "ho", "wo", "ko"))
+    rest = [*by_role.values(), *loops[len(layout.outputs) :]]
+    rows, channels = splits
+    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, channels)])
+    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, rows)])
+    rows_outside = order == "h_outer" or _is_unit(sch, ho_outer)
     outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
     sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
@@ -120,12 +136,21 @@ def order_reduction(sch: Schedule, loops: Sequence[LoopRV], block: int = CHANNEL
 
     Returns rc_outer, the loop at which the sums are set to zero.
     """
-    hi, wi, ki, rc, rh, rw = loops
+    *pixels, ki, rc, rh, rw = loops
     rc_outer, rc_inner = sch.split(rc, [None, block])
-    sch.reorder(rc_outer, hi, wi, rh, rw, ki, rc_inner)
-    names = ["rc_outer", "hi", "wi", "rh", "rw", "ki", "rc_inner"]
-    name_loops(sch, [rc_outer, hi, wi, rh, rw, ki, rc_inner], names)
+    sch.reorder(rc_outer, *pixels, rh, rw, ki, rc_inner)
+    names = ["rc_outer", *inner_roles(len(pixels) + 1)[:-1], "rh", "rw", "ki", "rc_inner"]
+    name_loops(sch, [rc_outer, *pixels, rh, rw, ki, rc_inner], names)
     return rc_outer
+
+
+def inner_roles(axes: int) -> tuple[str, ...]:
+    """The names of the last axes of a packed activation, which has no rows inside of its blocks if it is kept in rows.
+
+    >>> inner_roles(3), inner_roles(2)
+    (('hi', 'wi', 'ki'), ('wi', 'ki'))
+    """
+    return ("hi", "wi", "ki")[-axes:]
 
 
 def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: str) -> None:
@@ -179,6 +204,8 @@ LOOP_NAME = "hexconv.loop"
 PART = "hexconv.part"
 NOTE = "hexconv.note"
 EXPLICIT_READS = "explicit_read_region"
+STEP = "hexconv.step"
+"""Annotation of the loop around one step of a conv that a kernel fills: the number of the conv."""
 
 
 def extent(sch: Schedule, loop: LoopRV) -> int:

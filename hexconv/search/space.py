@@ -14,8 +14,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from hexconv.compute.stored import ACTIVATION_TAG, filter_layout
 from hexconv.errors import InputError, Unsupported
+from hexconv.kernel import can_be_nested
+from hexconv.kernel.forms import ACTIVATION_TAG, documented_filter
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 from hexconv.spec.plan import Buffering, Filters, Halo, Order
@@ -63,7 +64,7 @@ class Space:
         """
         outputs = tensor_extents(chain)[1:]
         rows = max(output.row_blocks for output in outputs)
-        if kernel_of(chain, plan) != "plain":  # other kernels have no other knob
+        if kernel_of(chain, plan) != "plain" and not can_be_nested(chain, plan):  # it has no other knob
             fixed = {name: getattr(plan, name) for name in FIXED}
             return cls((Plan(**fixed),), np.arange(1, rows + 1), np.array([1]))
         channels = max(output.channel_blocks for output in outputs)
@@ -147,8 +148,9 @@ class Scope:
         >>> scope.fixed["filters"], scope.turned["halo"], scope.turned["h_split"]
         ('OIHW8i32o4i', ('recompute', 'roll'), (1, 2))
         """
-        plan, sources = space.words[0], zip(chain.conv, chain.shapes, strict=False)
-        filters = dict.fromkeys(filter_layout(conv, source[3]).name for conv, source in sources)
+        plan = space.words[0]
+        documented = (documented_filter(chain, index).name for index in range(len(chain.conv)))
+        filters = ("as its tiles multiply them",) if can_be_nested(chain, plan) else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
         fixed = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
         fixed |= {"filters": " and ".join(filters), "output": ACTIVATION_TAG, "arch": plan.arch}

@@ -21,6 +21,8 @@ from hexconv.spec.room import sums_refusal
 Target = Literal["llvm", "hexagon"]
 
 FASTEST_FIRST: dict[Target, tuple[Kernel, ...]] = {"llvm": ("host", "plain"), "hexagon": ("hvx", "plain")}
+NEST_KNOBS = ("k_split", "order", "halo", "filters", "buffering")
+"""That hvx obeys where it fills the planned nest."""
 HOMES: dict[Kernel, Target] = {"hvx": "hexagon", "host": "llvm"}
 """Where a kernel runs that doesn't run everywhere."""
 
@@ -87,9 +89,17 @@ def _why_not(chain: Chain, plan: Plan | None, kernel: Kernel, target: Target | N
     """Why a kernel can't serve a chain there, under the plan; empty if it can."""
     if target and (home := HOMES.get(kernel, target)) != target:
         return f"{kernel} runs on --target {home} alone, this is {target}"
-    if why_not := refusal(chain, kernel):
+    if why_not := refusal(chain, kernel) or _outside_of_the_nest(chain, plan, kernel):
         return why_not
     return _disobeys(plan, kernel) if plan and plan.kernel != kernel else ""
+
+
+def _outside_of_the_nest(chain: Chain, plan: Plan | None, kernel: Kernel) -> str:
+    """Why hvx can't obey a plan for a chain of 16 bits: these have kernels of whole chains, and no planned nest."""
+    if kernel != "hvx" or chain.dtype != "int16" or plan is None:
+        return ""
+    stated = [knob for knob in plan.stated if knob in NEST_KNOBS]
+    return f"hvx obeys {stated[0]} for chains of uint8 and int8, this one is int16" if stated else ""
 
 
 def _disobeys(plan: Plan, kernel: Kernel) -> str:

@@ -11,13 +11,13 @@ KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 
 _ACTING: dict[Kernel, tuple[str, ...]] = {
     "plain": ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes"),
-    "hvx": ("h_split", "storage", "arch", "vtcm_bytes"),
+    "hvx": ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes"),
     "host": ("h_split", "threads", "simd"),
 }
 
 _INSTEAD: dict[Kernel, str] = {
     "plain": "it has one thread and no vectors",
-    "hvx": "it rolls stripes and stages whole filters",
+    "hvx": "it has one thread, and vectors of one width",
     "host": "it rolls stripes, stages whole filters and has no VTCM",
 }
 
@@ -25,8 +25,8 @@ _INSTEAD: dict[Kernel, str] = {
 def acts(knob: str, kernel: Kernel) -> bool:
     """Whether a knob changes anything about what a kernel does.
 
-    >>> acts("h_split", "hvx"), acts("k_split", "hvx"), acts("threads", "plain")
-    (True, False, False)
+    >>> acts("h_split", "host"), acts("k_split", "hvx"), acts("k_split", "host"), acts("threads", "plain")
+    (True, True, False, False)
     """
     return knob in _ACTING[kernel]
 
@@ -34,8 +34,8 @@ def acts(knob: str, kernel: Kernel) -> bool:
 def why_without_effect(knob: str, kernel: Kernel) -> str:
     """What a kernel does instead of obeying a knob, and which kernels obey it.
 
-    >>> why_without_effect("halo", "hvx")
-    'hvx does not obey halo: it rolls stripes and stages whole filters; plain obeys it'
+    >>> why_without_effect("halo", "host")
+    'host does not obey halo: it rolls stripes, stages whole filters and has no VTCM; plain and hvx obey it'
     """
     obeying = " and ".join(other for other in KERNELS if acts(knob, other))
     verb = "obey" if " and " in obeying else "obeys"

@@ -31,8 +31,8 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     storage = "vtcm" if "vtcm" in scope.storages and draw.is_one_in(4) else "global"
     if "global" not in scope.storages:
         storage = "vtcm"
-    arch = draw.one_of(*ARCHS) if storage == "vtcm" else "v68"
-    if kernel == "hvx":
+    arch: Arch = draw.one_of(*ARCHS) if storage == "vtcm" else "v68"
+    if kernel == "hvx" and (chain.dtype == "int16" or draw.is_one_in(3)):
         return Plan(kernel=kernel, h_split=h_split, storage=storage, arch=arch)
     order, halo = draw.one_of(*ORDERS_AND_HALOS)
     return Plan(

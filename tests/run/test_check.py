@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hexconv.compute import magnitude, reference
-from hexconv.compute.stored import ACTIVATION_TAG
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.run.check import TOLERANCE, Check, check
 from hexconv.run.tensors import random_tensors

@@ -150,9 +150,9 @@ def test_the_grid_of_another_kernel_is_what_its_scalar_forms_say(plan: Plan) -> 
         conv = replace(conv, requantize=Requantize(multiplier=1 << 30, shift=-7))
         chain = replace(chain, dtype="uint8", conv=(conv, conv))
     grid = grid_of(chain, plan)
-    assert [found.plan for found in map(grid.figures, range(grid.space.size))] == [
-        replace(plan, h_split=h_split) for h_split in range(1, 6)
-    ]
+    plans = [found.plan for found in map(grid.figures, range(grid.space.size))]
+    assert plans[0] == plan
+    assert len(set(plans)) == {"hvx": 12 * 5 * 2, "host": 5}[plan.kernel]
     for number in range(grid.space.size):
         figures = grid.figures(number)
         work = planned_work(chain, figures.plan)

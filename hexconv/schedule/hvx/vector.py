@@ -49,6 +49,16 @@ def dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr
     return _call("vrmpyub.acc", total, weights, word)
 
 
+def signed_dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """`total` plus 4 products in each lane, unsigned bytes of `weights` by signed bytes of `word`."""
+    return _call("vrmpybus.acc", total, weights, word)
+
+
+def signed_bytes_dot4_add(total: tirx.Expr, one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """`total` plus 4 products in each lane, signed bytes of two vectors."""
+    return _call("vrmpybv.acc", total, one, other)
+
+
 def narrow_words(odd: tirx.Expr, even: tirx.Expr, shift: int) -> tirx.Expr:
     """Words to halfwords, rounded, shifted right, saturated; halfword 2i is lane i of `even`, 2i + 1 of `odd`."""
     return _call("vasrwhrndsat", odd, even, int32(shift))
@@ -168,3 +178,8 @@ def repeated(pattern: Sequence[int]) -> tirx.Expr:
 def moved(value: tirx.Expr) -> tirx.Expr:
     """A vector, unchanged, that LLVM doesn't know to be so: a loop that copies through it is no call of memcpy."""
     return _call("vassign", value)
+
+
+def concealed(word: tirx.Expr) -> tirx.Expr:
+    """A word, unchanged, that LLVM doesn't know to be so."""
+    return tirx.call_llvm_pure_intrin("int32", "llvm.hexagon.A2.or", word, word)

@@ -151,11 +151,19 @@ static void start_group(int32_t number) {
 }
 
 int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t bytes) {
+    return hexconv_copy_rows(queue, target, source, bytes, 1, 0, 0);
+}
+
+/* Equal rows at equal distances: one descriptor of two dimensions. */
+int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows,
+                          int32_t target_step, int32_t source_step) {
     counters_pause();
     if (knows(queue)) {
         const bool alone = !queues[queue].open;
         if (alone) start_group(queue);
-        start_piece(queue, target, source, (uint32_t)bytes);
+        for (int32_t row = 0; row < rows; row++)
+            start_piece(queue, (uint8_t *)target + (ptrdiff_t)row * target_step,
+                        (const uint8_t *)source + (ptrdiff_t)row * source_step, (uint32_t)bytes);
         if (alone) queues[queue].open = false;
     }
     counters_resume();

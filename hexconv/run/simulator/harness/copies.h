@@ -36,6 +36,8 @@ void copies_close(void);
 
 /* What the kernel calls, as lower/engine.py writes it. */
 int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t bytes);
+int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows,
+                          int32_t target_step, int32_t source_step);
 int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_end_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);

@@ -1,0 +1,350 @@
+"""Steps of convs taken out of the nest, so that a kernel can move in: loops become one call, and the call code.
+
+A step is what stands inside of all loops that the schedule made for a conv: some rows of some blocks of channels. All
+that a kernel needs to know of it are expressions of the loops around it, and TVM's own passes keep them right: they
+stand in the call, sources and targets as loads of the element where they begin.
+
+    mark       in each block that writes a result: where it writes, in the whole tensor
+    take_out   before:  for ko_inner, ho_inner, wo, ...: if guards: sums; result
+               after:   hexconv_step(conv, rows, channels, input_cache[..], intermediate1[..], filter1_cache[..])
+    fill       before:  hexconv_step(...)          after:  what the kernel emits
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.ir import Call, TensorLoad
+from tvm.sym import Analyzer
+
+from hexconv.schedule.copies import convolution
+from hexconv.schedule.roll import RINGS
+from hexconv.schedule.steps import LOOP_NAME, PART, STEP
+
+MARK, CALL = "hexconv_at", "hexconv_step"
+ZERO = tirx.const(0, "int32")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a cache.
+
+    Attributes:
+        buffer: the cache, flat.
+        origin: the element at which its row 0 begins, at the first channel that the step is about.
+        first: the row of the cache that the step's first row is, or reads first; slabs of the output.
+        ring: rows after which the cache begins anew; 0 where it doesn't.
+    """
+
+    buffer: tirx.Var
+    origin: tirx.Expr
+    first: tirx.Expr
+    ring: int
+
+
+@dataclass(frozen=True)
+class ConvStep:
+    """One step of a conv, in expressions of the loops around it.
+
+    Attributes:
+        number: of the conv, from 1.
+        slab: the first row of the whole stored result that the step may make; of the output, the first slab.
+        begin: the first row, or slab, that it makes, counted from `slab`.
+        end: one past the last.
+        block: the first block of 32 output channels.
+        most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
+        is_first: whether no step of these channels came before.
+        source: what it reads.
+        filter: the filter cache.
+        filter_origin: the element of that where its channels begin.
+        target: what it makes.
+    """
+
+    number: int
+    slab: tirx.Expr
+    begin: tirx.Expr
+    end: tirx.Expr
+    block: tirx.Expr
+    most_blocks: int
+    is_first: tirx.Expr
+    source: Rows
+    filter: tirx.Var
+    filter_origin: tirx.Expr
+    target: Rows
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a conv writes.
+
+    Attributes:
+        number: of the conv, from 1.
+        row_axis: of its block, the axis of rows.
+        channel_axis: likewise of blocks of channels.
+        blocks: of 32 channels that the latter counts at a time.
+    """
+
+    number: int
+    row_axis: int
+    channel_axis: int
+    blocks: int
+
+
+def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
+    """Say in each block that writes a result where in the whole tensor that is.
+
+    Args:
+        module: scheduled, with blocks.
+        results: by the names of the blocks that write them.
+    """
+
+    def marked(block: s_tir.SBlock) -> s_tir.SBlock:
+        if block.name_hint not in results:
+            return block
+        result = results[block.name_hint]
+        row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
+        at = tirx.Evaluate(tirx.call_extern("int32", MARK, result.number, row, channel * result.blocks))
+        return s_tir.SBlock(
+            block.iter_vars,
+            block.reads,
+            block.writes,
+            block.name_hint,
+            tirx.SeqStmt([at, block.body]),
+            block.init,
+            block.alloc_buffers,
+            block.match_buffers,
+            block.annotations,
+        )
+
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
+
+
+def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat)."""
+    rings = {str(name): int(rows) for name, rows in (func.attrs or {}).get(RINGS, {}).items()}
+
+    def visit(statement: tirx.Stmt, around: tuple[tirx.For, ...]) -> tirx.Stmt:
+        if isinstance(statement, tirx.For) and STEP in statement.annotations:
+            return _call(statement, around, rings)
+        if isinstance(statement, tirx.For):
+            return _with_body(statement, visit(statement.body, (*around, statement)))
+        if isinstance(statement, tirx.SeqStmt):
+            steps = [visit(step, around) for step in statement.seq]
+            return tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+        if isinstance(statement, tirx.IfThenElse):
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, around), statement.else_case)
+        return statement
+
+    return func.with_body(visit(func.body, ()))
+
+
+def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRModule:
+    """Put what a kernel emits in the place of every step's call (flat buffers)."""
+
+    def filled(loop: tirx.For) -> tirx.Stmt:
+        call = _step_call(loop.body)
+        if call is None:
+            return loop
+        return _labelled(emit(_read_call(call)), str(loop.annotations[PART]))
+
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, filled)))})
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What the loops of a step hold.
+
+    Attributes:
+        loops: their variables.
+        named: those with names.
+        guards: the conditions around the result.
+        at: the mark: conv, row, block of channels.
+        result: the store of the result.
+        sums: the store that adds a product.
+    """
+
+    loops: list[tirx.Var]
+    named: dict[str, tirx.For]
+    guards: list[tirx.Expr]
+    at: Call
+    result: tirx.BufferStore
+    sums: tirx.BufferStore
+
+    def begin(self, expression: tirx.Expr) -> tirx.Expr:
+        """An expression where all loops of the step begin."""
+        return _with(expression, dict.fromkeys(self.loops, ZERO))
+
+
+def _inside(loop: tirx.For) -> _Inside:
+    loops: list[tirx.Var] = []
+    named: dict[str, tirx.For] = {}
+    stores: list[tirx.BufferStore] = []
+    guards: list[tirx.Expr] = []
+    marks: list[Call] = []
+
+    def visit(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> None:
+        if isinstance(statement, tirx.For):
+            loops.append(statement.loop_var)
+            if name := statement.annotations.get(LOOP_NAME):
+                named.setdefault(str(name), statement)
+            visit(statement.body, conditions)
+        elif isinstance(statement, tirx.SeqStmt):
+            for step in statement.seq:
+                visit(step, conditions)
+        elif isinstance(statement, tirx.IfThenElse):
+            visit(statement.then_case, [*conditions, *conjuncts(statement.condition)])
+        elif isinstance(statement, tirx.BufferStore):
+            stores.append(statement)
+        elif isinstance(statement, tirx.Evaluate) and _is_call(statement.value, MARK):
+            marks.append(statement.value)
+            guards.extend(conditions)
+
+    visit(loop, [])
+    products = [store for store in stores if isinstance(store.value, tirx.Add)]
+    return _Inside(loops, named, guards, marks[0], stores[-1], products[0])
+
+
+def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) -> tirx.Stmt:
+    """A step as a call inside of a loop of one trip, which carries the part's name."""
+    found = _inside(loop)
+    number, slab, block = found.at.args[1:]
+    source, filter = _operands(found.sums)
+    begin, end = _range(found, "ho_inner")
+    others = [step.loop_var for step in around if not _uses(found.begin(block), step.loop_var)]
+    is_first = tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
+    arguments = [number, found.begin(slab), begin, end, found.begin(block), _extent(found, "ko_inner"), is_first]
+    for load in (source, tirx.BufferLoad(found.result.buffer, found.result.indices)):
+        rows = found.begin(load.indices[1])
+        origin = [ZERO if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
+        arguments += [tirx.BufferLoad(load.source, origin), rows, rings.get(load.source.name, 0)]
+    arguments += [tirx.BufferLoad(filter.source, [found.begin(index) for index in filter.indices])]
+    call = tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
+    enabled = [guard for guard in found.guards if not any(_uses(guard, variable) for variable in found.loops)]
+    part = tirx.For(
+        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number))}
+    )
+    return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
+
+
+def _read_call(call: Call) -> ConvStep:
+    """A step from its call; buffers are flat by now."""
+    number, slab, begin, end, block, most, is_first, *places, filter = call.args[1:]
+    source, target = (
+        Rows(load.source, load.indices[0], first, int(ring)) for load, first, ring in (places[:3], places[3:])
+    )
+    return ConvStep(
+        number=int(number),
+        slab=slab,
+        begin=begin,
+        end=end,
+        block=block,
+        most_blocks=int(most),
+        is_first=is_first,
+        source=source,
+        filter=filter.source,
+        filter_origin=filter.indices[0],
+        target=target,
+    )
+
+
+def _operands(sums: tirx.BufferStore) -> tuple[TensorLoad, TensorLoad]:
+    """The loads of a product: activation, filter."""
+    loads: list[TensorLoad] = []
+    tvm_ffi.structural_walk(sums.value, (TensorLoad, loads.append))
+    others = [load for load in loads if not load.source.same_as(sums.buffer)]
+    [filter] = [load for load in others if load.source.name.startswith("filter")]
+    [source] = [load for load in others if not load.source.name.startswith("filter")]
+    return source, filter
+
+
+def _extent(found: _Inside, name: str) -> int:
+    """How often a loop of the step runs."""
+    return int(found.named[name].extent) if name in found.named else 1
+
+
+def _range(found: _Inside, name: str) -> tuple[tirx.Expr, tirx.Expr]:
+    """The trips of a loop of the step that its guards let through: first, one past the last."""
+    if name not in found.named:
+        return ZERO, tirx.const(1, "int32")
+    loop = found.named[name]
+    begin, end = range_of(found.guards, loop.loop_var, loop.extent)
+    return found.begin(begin), found.begin(end)
+
+
+def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
+    """The trips of a loop for which all guards hold: first, one past the last; those without the variable are left out.
+
+    The first may be past the last.
+    """
+    analyzer = Analyzer()
+    begin, end = ZERO, extent
+    for guard in (bound for condition in guards for conjunct in conjuncts(condition) for bound in _bounds(conjunct)):
+        if not _uses(guard, variable):
+            continue
+        low, high, is_strict = _sides(guard)
+        excess = low - high
+        slope = int(analyzer.simplify(_with(excess, {variable: variable + 1}) - excess))
+        at_zero = analyzer.simplify(_with(excess, {variable: ZERO}))
+        assert abs(slope) == 1, f"{guard} is no bound of {variable}"
+        if slope > 0:
+            end = tirx.min(end, analyzer.simplify(-at_zero if is_strict else 1 - at_zero))
+        else:
+            begin = tirx.max(begin, analyzer.simplify(at_zero + 1 if is_strict else at_zero))
+    return analyzer.simplify(begin), analyzer.simplify(end)
+
+
+def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
+    """An equation as two bounds; TVM makes one of a bound that one trip alone keeps."""
+    return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]
+
+
+def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
+    """The lesser and the greater side of a comparison, and whether they may not be equal."""
+    if isinstance(guard, (tirx.LT, tirx.LE)):
+        return guard.a, guard.b, isinstance(guard, tirx.LT)
+    assert isinstance(guard, (tirx.GT, tirx.GE)), f"{guard} compares nothing"
+    return guard.b, guard.a, isinstance(guard, tirx.GT)
+
+
+def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
+    """The conditions that a conjunction is made of."""
+    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
+
+
+def _with(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:
+    """An expression at other values of variables."""
+
+    def value(variable: tirx.Var) -> tirx.Expr:
+        return next((new for old, new in values.items() if old.same_as(variable)), variable)
+
+    return tvm_ffi.structural_map(expression, (tirx.Var, value))
+
+
+def _uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
+    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))
+
+
+def _is_call(value: Any, name: str) -> bool:
+    """Whether a value calls a function of this module's."""
+    return isinstance(value, Call) and value.op.name == "tirx.call_extern" and value.args[0].value == name
+
+
+def _step_call(body: tirx.Stmt) -> Call | None:
+    """The call of a step, if that is what a loop holds."""
+    return body.value if isinstance(body, tirx.Evaluate) and _is_call(body.value, CALL) else None
+
+
+def _labelled(statement: tirx.Stmt, part: str) -> tirx.Stmt:
+    """What a kernel emitted, inside of a loop of one trip that carries the part's name."""
+    return tirx.For(
+        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations={PART: part, LOOP_NAME: "step"}
+    )
+
+
+def _with_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)

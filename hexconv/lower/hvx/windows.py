@@ -1,0 +1,145 @@
+"""The zero point of the filter: what every sum over a window has too much.
+
+sum(a * (w - zw)) = sum(a * w) - zw * sum(a), over the window of an output pixel
+
+`sum(a)` is the same for all output channels. For each row of outputs it is made once, before the tiles: channels and
+rows of taps first, by instructions that multiply with ones and a tree of deals that turns the lanes of 32 pixels into
+one vector, then the columns of taps.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.schedule.block import Block, int32, vector_register
+from hexconv.schedule.hvx import vector
+
+PIXELS = vector.WORDS
+"""That one vector has the sums of."""
+MOST_INLINE = 16
+ONES = 0x01010101
+WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+
+RowOfTaps = Callable[[Block, tirx.Expr], tirx.Expr]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Scratch of one conv.
+
+    Attributes:
+        columns: int32, of each column of the source the sum of its channels and rows of taps.
+        corrections: int32, of each output column minus the filter's zero point times the sum of its window.
+    """
+
+    columns: tirx.Buffer
+    corrections: tirx.Buffer
+
+
+def windows_of(conv: InnerConv, scope: str) -> Windows | None:
+    """The scratch of a conv, if its windows are summed before its tiles."""
+    if not conv.sums_windows_ahead:
+        return None
+
+    def scratch(name: str, elements: int) -> tirx.Buffer:
+        return tirx.decl_buffer((elements,), "int32", f"{name}{conv.number}", scope=scope, data_alignment=VECTOR_BYTES)
+
+    return Windows(scratch("columns", conv.window_columns), scratch("corrections", conv.window_pixels))
+
+
+def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTaps, windows: Windows) -> None:
+    """Make the corrections of one row of outputs; `row` is the byte where a row of taps begins."""
+    rows = [row(block, int32(tap)) for tap in range(conv.kernel[0])]
+    vectors = conv.plane.columns * conv.plane.pixel_bytes // VECTOR_BYTES
+    of_group = PIXELS * conv.plane.pixel_bytes // VECTOR_BYTES
+
+    def group(at: Block, index: tirx.Expr, there: int) -> None:
+        first = index * (of_group * VECTOR_BYTES)
+        total = _tree(at, conv, source, rows, first, range(of_group), there)
+        at.store(windows.columns, tirx.Ramp(index * PIXELS, 1, PIXELS), total)
+
+    whole, rest = divmod(vectors, of_group)
+    block.loop("group", whole, lambda at, index: group(at, index, of_group))
+    if rest:
+        group(block, int32(whole), rest)
+    first = conv.target.valid_columns[0] * conv.stride[1]
+    if conv.stride[1] == 1:
+        block.loop("group", conv.window_pixels // PIXELS, lambda at, index: _vector(at, conv, windows, index, first))
+    else:
+        block.loop("column", conv.columns, lambda at, column: _one(at, conv, windows, column, first))
+
+
+def _tree(
+    block: Block,
+    conv: InnerConv,
+    source: tirx.Buffer,
+    rows: Sequence[tirx.Expr],
+    first: tirx.Expr,
+    vectors: range,
+    there: int,
+) -> tirx.Expr:
+    """The sums of the pixels in some vectors, of which `there` exist; deals halve the lanes that a pixel has."""
+    per_pixel = max(conv.plane.pixel_bytes // VECTOR_BYTES, 1)
+    if vectors.start >= there:
+        return vector.splat(0)
+    if len(vectors) == per_pixel:
+        return _leaf(block, conv, source, rows, first + vectors.start * VECTOR_BYTES, per_pixel)
+    half = vectors.start + len(vectors) // 2
+    low = _tree(block, conv, source, rows, first, range(vectors.start, half), there)
+    high = _tree(block, conv, source, rows, first, range(half, vectors.stop), there)
+    pair = block.bind("pair", vector.deal_words(high, low), "int32x64")
+    return block.bind("halved", vector.lower(pair) + vector.upper(pair), vector.VECTOR)
+
+
+def _leaf(
+    block: Block, conv: InnerConv, source: tirx.Buffer, rows: Sequence[tirx.Expr], first: tirx.Expr, parts: int
+) -> tirx.Expr:
+    """Sums of 4 channels per lane, over rows of taps, planes and the vectors of a pixel."""
+    register = vector_register(block, "columns")
+    block.store(register, WHOLE, vector.splat(0))
+
+    def add(at: Block, row: tirx.Expr, number: tirx.Expr, part: tirx.Expr) -> None:
+        loaded = vector.load(source, row + number * conv.plane.bytes + first + part * VECTOR_BYTES)
+        total = tirx.BufferLoad(register, [WHOLE])
+        at.store(register, WHOLE, _sum_of_four(conv, total, loaded))
+
+    def add_plane(at: Block, row: tirx.Expr, number: tirx.Expr) -> None:
+        for part in range(parts):
+            add(at, row, number, int32(part))
+
+    for row in rows:
+        if conv.plane.count <= MOST_INLINE:
+            for number in range(conv.plane.count):
+                add_plane(block, row, int32(number))
+        else:
+            block.loop("plane", conv.plane.count, lambda at, number, row=row: add_plane(at, row, number))
+    return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
+
+
+def _sum_of_four(conv: InnerConv, total: tirx.Expr, loaded: tirx.Expr) -> tirx.Expr:
+    """`total` plus the sum of the four bytes of each lane."""
+    if conv.is_signed:
+        return vector.signed_bytes_dot4_add(total, loaded, vector.splat(ONES))
+    return vector.dot4_add(total, loaded, int32(ONES))
+
+
+def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:
+    """32 windows of stride 1."""
+    starts = [group * PIXELS + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
+    taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
+    total = sum(taps[1:], start=taps[0])
+    block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * vector.splat(-conv.filter_zero))
+
+
+def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, first: int) -> None:
+    places = [column * conv.stride[1] + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
+    taps = [tirx.BufferLoad(windows.columns, [place]) for place in places]
+    block.store(windows.corrections, column, sum(taps[1:], start=taps[0]) * int32(-conv.filter_zero))
+
+
+def splats(block: Block, windows: Windows, x: tirx.Expr, pixels: int) -> list[tirx.Expr]:
+    """The corrections of a tile's pixels, each in every lane."""
+    words = [tirx.BufferLoad(windows.corrections, [x + pixel]) for pixel in range(pixels)]
+    return [block.bind("correction", vector.splat(word), vector.VECTOR) for word in words]
