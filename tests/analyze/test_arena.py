@@ -51,7 +51,7 @@ def test_the_kernel_computes_the_same_in_the_arena(case: Case) -> None:
 def test_an_arena_can_be_smaller_than_tvms_allocations() -> None:
     """A large dead cache leaves room for several small ones."""
     convs = tuple(Conv2d(out_channels=channels, kernel=(3, 3)) for channels in (128, 256, 32))
-    case = Case("narrow", Chain(input=(1, 16, 16, 64), conv=convs), Plan())
+    case = Case("narrow", Chain(input=(1, 16, 16, 64), conv=convs), Plan(kernel="plain"))
     arena = plan_arena(case.chain, case.plan)
     merged_bytes = sum(memory.bytes for memory in shared_allocations(case.chain, case.plan))
     assert (arena.live_bytes, arena.bytes, merged_bytes) == (573440, 573440, 753664)
@@ -60,7 +60,7 @@ def test_an_arena_can_be_smaller_than_tvms_allocations() -> None:
 def test_two_caches_in_one_place_give_another_result() -> None:
     """The check by running would see it."""
     conv = Conv2d(out_channels=8)
-    case = Case("clash", Chain(input=(1, 8, 8, 8), conv=(conv, replace(conv, kernel=(3, 3)))), Plan())
+    case = Case("clash", Chain(input=(1, 8, 8, 8), conv=(conv, replace(conv, kernel=(3, 3)))), Plan(kernel="plain"))
     lowered, arena = lower_case(case), plan_arena(case.chain, case.plan)
     offsets = {placement.name: placement.offset_bytes for placement in arena.placements}
     clash = offsets | {"intermediate1": offsets["input_cache"]}

@@ -23,7 +23,7 @@ from hexconv.run.measure import run_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from tests.strategies import chains
 
-LEAST = Plan(k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")
+LEAST = Plan(kernel="plain", k_split=4, h_split=1, order="h_outer", halo="roll", filters="resident")
 CAPACITY_BYTES = 4 << 20
 POINTWISE = Conv2d(out_channels=128)
 THREE = Conv2d(out_channels=128, kernel=(3, 3))
@@ -78,7 +78,7 @@ def test_a_rest_of_a_stripe_takes_nothing_that_a_later_step_takes_again(
 ) -> None:
     """Stripes of h_split + 1 slabs, made in steps of h_split: the second step of each is a rest."""
     chain = Chain(input=(1, 130, 2, 3), conv=(replace(TALL, stride=(stride, 1)), TALL, TALL))
-    case = Case("rest", chain, Plan(h_split=h_split, order="h_outer", halo="roll", filters=filters))
+    case = Case("rest", chain, Plan(kernel="plain", h_split=h_split, order="h_outer", halo="roll", filters=filters))
     lowered = lower_case(case)
     work, needed = work_usage(case, count(lowered)), needed_work(chain)
     assert work.agrees
@@ -111,7 +111,7 @@ STEPS_OVER = (
 @pytest.mark.parametrize("h_split", [1, 2, 3])
 @pytest.mark.parametrize("chain", STEPS_OVER, ids=lambda chain: chain.slug)
 def test_rings_serve_strides_that_step_over_slabs(chain: Chain, h_split: int) -> None:
-    case = Case("over", chain, Plan(h_split=h_split, order="h_outer", halo="roll"))
+    case = Case("over", chain, Plan(kernel="plain", h_split=h_split, order="h_outer", halo="roll"))
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
     assert work_usage(case, count(lowered)).agrees
@@ -122,7 +122,7 @@ def test_an_accumulator_sums_nothing_that_its_epilogue_leaves() -> None:
     """A stripe of 3 slabs in steps of 2: TVM itself would sum for the 4th too."""
     tall = Conv2d(out_channels=1, kernel=(2, 1), dilation=(2, 1))
     chain = Chain(input=(1, 29, 5, 1), conv=(Conv2d(out_channels=1, activation="relu"), tall, tall))
-    case = Case("relu", chain, Plan(h_split=2))
+    case = Case("relu", chain, Plan(kernel="plain", h_split=2))
     work = work_usage(case, count(lower_case(case)))
     assert work.agrees
 
@@ -145,10 +145,10 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
 def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, h_split: int) -> None:
     """Every knob, turned alone, moves and multiplies no more than before; all together compute no output twice."""
     plans = [
-        Plan(k_split=k_split, h_split=h_split),
-        Plan(k_split=k_split, h_split=h_split, order="h_outer"),
-        Plan(k_split=k_split, h_split=h_split, order="h_outer", halo="roll"),
-        Plan(k_split=k_split, h_split=h_split, order="h_outer", halo="roll", filters="resident"),
+        Plan(kernel="plain", k_split=k_split, h_split=h_split),
+        Plan(kernel="plain", k_split=k_split, h_split=h_split, order="h_outer"),
+        Plan(kernel="plain", k_split=k_split, h_split=h_split, order="h_outer", halo="roll"),
+        Plan(kernel="plain", k_split=k_split, h_split=h_split, order="h_outer", halo="roll", filters="resident"),
     ]
     works = [planned_work(chain, plan) for plan in plans]
     for before, after in pairwise(works):
@@ -160,10 +160,10 @@ def test_rings_and_resident_filters_never_cost_more(chain: Chain, k_split: int, 
 
 def test_the_documented_cases_do_what_their_listings_say() -> None:
     """Slabs of the 3x3 listing: 76 loads of 8, 22 of 8 computed by conv #1 (of 62 rows, the last slab holds 6)."""
-    work = planned_work(square(THREE, THREE), Plan(k_split=2, h_split=2))
+    work = planned_work(square(THREE, THREE), Plan(kernel="plain", k_split=2, h_split=2))
     needed = needed_work(square(THREE, THREE))
     assert work.traffic_bytes["input"] / needed.traffic_bytes["input"] == 76 / 8
     # 22 slabs, 2 of them the last one with 6 rows: 172 of 62 rows; in slabs 22 / 8 = 2.75.
     assert work.macs["conv1"] / needed.macs["conv1"] == 172 / 62
-    baseline = planned_work(square(POINTWISE, POINTWISE), Plan())
+    baseline = planned_work(square(POINTWISE, POINTWISE), Plan(kernel="plain"))
     assert baseline.macs["conv1"] == 4 * needed_work(square(POINTWISE, POINTWISE)).macs["conv1"]

@@ -55,7 +55,7 @@ def test_needed_is_what_masks_over_all_pixels_say(chain: Chain) -> None:
 @given(ANY)
 def test_no_plan_of_the_plain_kernel_does_less(chain: Chain) -> None:
     needed = needed_work(chain)
-    space = Space.of(chain, Plan())
+    space = Space.of(chain, Plan(kernel="plain"))
     few = Space(space.words, space.h_splits[:6], space.k_splits[:3])
     grid = evaluate(chain, few, rates("v68"))
     assert grid.traffic_bytes.min() >= sum(needed.traffic_bytes.values())

@@ -43,7 +43,7 @@ def test_every_statement_has_what_it_touches(case: Case) -> None:
 def test_resident_filters_and_rings_live_from_the_start_to_the_end() -> None:
     conv = Conv2d(out_channels=64, kernel=(3, 3))
     chain = Chain(input=(1, 40, 40, 64), conv=(conv, conv))
-    timeline = timeline_of(chain, Plan(order="h_outer", halo="roll", filters="resident"))
+    timeline = timeline_of(chain, Plan(kernel="plain", order="h_outer", halo="roll", filters="resident"))
     lives = {life.cache: (life.first, life.last) for life in timeline.lives}
     end = len(timeline.statements) - 1
     assert timeline.statements[:3] == ("read filter 1", "read filter 2", "read input")

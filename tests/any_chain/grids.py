@@ -13,7 +13,7 @@ from hexconv.spec import Case, Chain, Conv2d, Plan, tensor_extents
 def case_of(chain: Chain, k_split: int, h_split: int) -> Case | None:
     """A case named by all that it is made of; none if there is nothing to split so far."""
     outputs = tensor_extents(chain)[1:]
-    plan = Plan(k_split=k_split, h_split=h_split)
+    plan = Plan(kernel="plain", k_split=k_split, h_split=h_split)
     has_blocks = h_split <= max(output.row_blocks for output in outputs)
     return Case(f"{chain.slug}-{plan.slug}", chain, plan) if has_blocks else None
 

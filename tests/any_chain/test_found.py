@@ -101,10 +101,10 @@ FOUND = {
     ),
 }
 PLANS = {
-    "cancelled": Plan(k_split=2, h_split=4, filters="resident"),
-    "in-vtcm": Plan(storage="vtcm"),
-    "many-copies": Plan(h_split=17, order="h_outer", buffering="double"),
-    "retyped": Plan(k_split=4),
+    "cancelled": Plan(kernel="plain", k_split=2, h_split=4, filters="resident"),
+    "in-vtcm": Plan(kernel="plain", storage="vtcm"),
+    "many-copies": Plan(kernel="plain", h_split=17, order="h_outer", buffering="double"),
+    "retyped": Plan(kernel="plain", k_split=4),
     "rows-stepped-over": Plan(kernel="host", threads=3, simd="avx2"),
 }
 

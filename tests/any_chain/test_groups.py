@@ -22,10 +22,10 @@ BLOCK = Chain(
 
 PLANS = [
     Plan(kernel="plain"),
-    Plan(k_split=2, h_split=2),
-    Plan(k_split=3, order="h_outer", filters="resident"),
-    Plan(k_split=2, h_split=1, order="h_outer", halo="roll"),
-    Plan(k_split=2, h_split=2, buffering="double"),
+    Plan(kernel="plain", k_split=2, h_split=2),
+    Plan(kernel="plain", k_split=3, order="h_outer", filters="resident"),
+    Plan(kernel="plain", k_split=2, h_split=1, order="h_outer", halo="roll"),
+    Plan(kernel="plain", k_split=2, h_split=2, buffering="double"),
 ]
 
 
@@ -50,11 +50,11 @@ def test_groups_are_dense_filters_with_zeros_between(channels: int, outputs: int
 
 def test_a_depthwise_filter_takes_one_vector_of_32_per_tap() -> None:
     """96 channels in three blocks: 3 x 9 taps x 32, where a dense filter of 96 inputs takes 3 x 3 x 9 x 1024."""
-    caches = {cache.name: cache.shape for cache in cache_footprints(BLOCK, Plan(filters="resident"))}
+    caches = {cache.name: cache.shape for cache in cache_footprints(BLOCK, Plan(kernel="plain", filters="resident"))}
     assert caches["filter2_cache"] == (3, 1, 3, 3, 32)
     assert caches["filter1_cache"] == (3, 1, 1, 1, 8, 32, 4)
     assert caches["intermediate1"][3] == 3  # all channels, as in front of any other conv
-    least = Plan(order="h_outer", halo="roll", filters="resident")
+    least = Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")
     work = planned_work(BLOCK, least)
     assert work.macs == {"conv1": 20 * 12 * 96 * 24, "conv2": 20 * 12 * 96 * 9, "conv3": 18 * 10 * 24 * 96 * 9}
     assert work.traffic_bytes["filter2"] == 3 * 9 * 32 * 4
@@ -62,7 +62,7 @@ def test_a_depthwise_filter_takes_one_vector_of_32_per_tap() -> None:
 
 def test_groups_of_whole_blocks_keep_the_packed_filter() -> None:
     chain = Chain(input=(1, 8, 8, 128), conv=(Conv2d(out_channels=128, kernel=(3, 3), groups=2),))
-    assert cache_footprints(chain, Plan(k_split=2))[1].shape == (2, 2, 3, 3, 8, 32, 4)
+    assert cache_footprints(chain, Plan(kernel="plain", k_split=2))[1].shape == (2, 2, 3, 3, 8, 32, 4)
 
 
 @pytest.mark.parametrize(("kernel", "dtype"), [("hvx", "uint8"), ("host", "float32")])

@@ -45,6 +45,6 @@ def test_caches_hold_what_a_step_uses_however_much_of_it_is_padding(chain: Chain
         check_supported(chain)
     except Unsupported:
         return
-    case = Case("column", chain, Plan(h_split=h_split))
+    case = Case("column", chain, Plan(kernel="plain", h_split=h_split))
     allocated = {cache.name: cache.shape for cache in lower_case(case).caches}
     assert allocated == {cache.name: cache.shape for cache in cache_footprints(chain, case.plan)}

@@ -39,10 +39,10 @@ CHAINS = {
     "three-convs": Chain(input=(1, 41, 3, 3), conv=(SAME, HALVING, DILATED)),
 }
 PLANS = {
-    "documented": Plan(buffering="double"),
-    "stripes": Plan(order="h_outer", h_split=2, buffering="double"),
-    "rings": Plan(order="h_outer", halo="roll", buffering="double"),
-    "least": Plan(k_split=2, order="h_outer", halo="roll", filters="resident", buffering="double"),
+    "documented": Plan(kernel="plain", buffering="double"),
+    "stripes": Plan(kernel="plain", order="h_outer", h_split=2, buffering="double"),
+    "rings": Plan(kernel="plain", order="h_outer", halo="roll", buffering="double"),
+    "least": Plan(kernel="plain", k_split=2, order="h_outer", halo="roll", filters="resident", buffering="double"),
 }
 
 
