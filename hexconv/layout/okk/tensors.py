@@ -64,15 +64,15 @@ def local(
 def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
     """Strides of a named layout in local memory."""
     if name == "compact":
-        return named.compact(chip, start_npu, shape)
-    find = {"aligned": named.aligned, "line-aligned": named.line_aligned}[name]
+        return named.compact_strides(chip, start_npu, shape)
+    find = {"aligned": named.aligned_strides, "line-aligned": named.line_aligned_strides}[name]
     return find(chip, start_npu, shape, unit_bytes)
 
 
 def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: Sequence[int] = ()) -> Layout:
     """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`."""
     n, c, h, w = sizes = _four(shape)
-    steps = check_strides(strides) if strides else named.continuous((n, c, h, w))
+    steps = check_strides(strides) if strides else named.continuous_strides((n, c, h, w))
     reach = 1 + sum(step * (size - 1) for step, size in zip(steps, sizes, strict=True))
     return Layout(
         name="system-strided" if strides else "continuous",
@@ -81,6 +81,17 @@ def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: 
         digits=tuple(Digit(letter, "byte", stride=step) for letter, step in zip("NCHW", steps, strict=True)),
         itemsize_bytes=itemsize(dtype),
     )
+
+
+def strides_of(layout: Layout) -> tuple[int, ...]:
+    """One stride per axis of a tensor in local or system memory, in elements; storage modes count units.
+
+    >>> strides_of(system((2, 3, 4, 5), "float32"))
+    (60, 20, 5, 1)
+    """
+    leading = [[d for d in layout.digits_of(axis=axis.name) if d.output == "byte"] for axis in layout.axes]
+    unit = max((d.modulus or 1 for d in leading[0]), default=1)
+    return tuple(digits[0].stride // unit for digits in leading)
 
 
 def used_elements(chip: Chip, start_npu: int, shape: Shape, strides: Strides) -> int:
