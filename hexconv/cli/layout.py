@@ -171,3 +171,33 @@ def compare(
     if csv != TABLE:
         check_file("--csv", csv)
     return compare_layouts(cases, chip, csv, wide, json)
+
+
+@layout.command
+def reorder(
+    system: System,
+    source: str,
+    target: str,
+    given: Path,
+    made: Path,
+    *,
+    shape: str,
+    dtype: str = "float32",
+    json: bool = False,
+) -> int:
+    """Move an array from one layout of a system to another, as the system's own reorders do.
+
+    Args:
+        system: `packed`, `onednn`, `mace` or `okk`.
+        source: layout of the array that is given.
+        target: layout of the array that is made; its padding is zero.
+        given: `.npy` file of the first layout's store; of a plain layout (`nchw`) that is the tensor itself.
+        made: `.npy` file to write.
+        shape: logical sizes, `2,17,4,5`.
+        dtype: of the elements.
+        json: print JSON instead.
+    """
+    from hexconv.cli.layout_reorder import reorder_file  # what `layout` alone has no need for
+
+    check_file("layout reorder: the file to write", made)
+    return reorder_file(system, (source, target), sizes("--shape", shape), dtype, given, made, json)

@@ -4,9 +4,11 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hexconv.cli.app import exit_code
+from hexconv.layout.catalog import Placement, find
 
 
 @pytest.fixture
@@ -240,6 +242,50 @@ def test_what_is_refused_is_a_zero_descriptor_where_that_is_allowed(run):
     code, out, _ = run(*asked, "--allow-empty", "--json")
     told = json.loads(out)
     assert (code, told["bytes"], told["format_kind"], told["dims"]) == (0, 0, "undef", [])
+
+
+@pytest.mark.parametrize(
+    ("system", "source", "target", "shape", "dtype"),
+    [
+        ("onednn", "nchw", "nChw16c", (2, 17, 4, 5), "float32"),
+        ("packed", "NHWC", "NCHW4h16c", (2, 4, 5, 17), "int8"),
+        ("mace", "in-out-channel", "in-out-height", (2, 4, 5, 7), "float16"),
+        ("okk", "continuous", "4n", (6, 5, 4, 5), "int8"),
+    ],
+)
+def test_reorder_moves_a_file_there_and_back(run, tmp_path, system, source, target, shape, dtype):
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    given, made, back = (tmp_path / name for name in ("given.npy", "made.npy", "back.npy"))
+    layout = find(system, source, shape, dtype, Placement()).layout
+    np.save(given, layout.pack(values))
+    options = ("--shape", ",".join(map(str, shape)), "--dtype", dtype)
+    assert run("reorder", system, source, target, str(given), str(made), *options)[0] == 0
+    logical = "NHWC" if system == "packed" else None
+    there = find(system, target, shape, dtype, Placement(logical=logical)).layout
+    np.testing.assert_array_equal(np.load(made), there.pack(values))
+    if system != "packed":
+        assert run("reorder", system, target, source, str(made), str(back), *options)[0] == 0
+        np.testing.assert_array_equal(layout.unpack(np.load(back)), values)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("onednn nChw16c nchw given.npy", "got float32 [2, 17], allowed: [1280]"),
+        ("onednn nchw any given.npy", "a format without places"),
+        ("onednn nchw nhwc none.npy", "No such file"),
+        ("onednn nchw nhwc text.npy", "no array of numpy"),
+        ("mace in-out-width in-out-channel given.npy", "no kernel from"),
+        ("mace cpu-in-out in-out-channel given.npy", "axes of in-out-channel: got N,H,W,C, allowed: a layout"),
+    ],
+)
+def test_a_file_that_can_t_be_reordered_is_one_line(run, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    np.save("given.npy", np.zeros((2, 17), np.float32))
+    Path("text.npy").write_text("text")
+    code, out, err = run("reorder", *words.split(), "made.npy", "--shape", "2,17,4,5")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
 
 
 CASE = """

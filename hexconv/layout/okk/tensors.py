@@ -70,14 +70,17 @@ def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_byte
 
 
 def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: Sequence[int] = ()) -> Layout:
-    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`."""
+    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`.
+
+    A size may be 0: then there is nothing to store. Tensors in local memory have no such sizes.
+    """
     n, c, h, w = sizes = _four(shape)
     steps = check_strides(strides) if strides else named.continuous_strides((n, c, h, w))
     reach = 1 + sum(step * (size - 1) for step, size in zip(steps, sizes, strict=True))
     return Layout(
         name="system-strided" if strides else "continuous",
         axes=tuple(Axis(letter, size) for letter, size in zip("NCHW", sizes, strict=True)),
-        outputs=(Output("byte", max(reach, n * steps[0]), offset_bytes, itemsize(dtype)),),
+        outputs=(Output("byte", max(reach, n * steps[0]) if n * c * h * w else 0, offset_bytes, itemsize(dtype)),),
         digits=tuple(Digit(letter, "byte", stride=step) for letter, step in zip("NCHW", steps, strict=True)),
         itemsize_bytes=itemsize(dtype),
     )
@@ -125,8 +128,8 @@ def _scattered(
 
 
 def _four(shape: Sequence[int]) -> Shape:
-    """A shape of four positive sizes; system memory has no limits of instructions."""
-    if len(shape) != 4 or any(size < 1 for size in shape):
-        raise InputError("okk: shape", str(list(shape)), "four sizes from 1 on: n,c,h,w")
+    """A shape of four sizes; system memory has no limits of instructions."""
+    if len(shape) != 4 or any(size < 0 for size in shape):
+        raise InputError("okk: shape", str(list(shape)), "four sizes from 0 on: n,c,h,w")
     n, c, h, w = shape
     return n, c, h, w
