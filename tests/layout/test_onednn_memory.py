@@ -67,6 +67,13 @@ def test_conversions_round_to_even_and_saturate():
         assert target.get_data_handle()[6:].tolist() == [0, 0]
 
 
+def test_float32_saturates_at_the_largest_int32_that_it_has():
+    source = Memory(MemoryDesc.by_tag((2,), "f32", "a"), np.array([3e9, -3e9], np.float32))
+    target = Memory.allocate(MemoryDesc.by_tag((2,), "s32", "a"))
+    source.reorder_to(target)
+    assert target.read().tolist() == [2147483520, -2147483648]
+
+
 @pytest.mark.parametrize(
     ("act", "said"),
     [

@@ -62,6 +62,8 @@ class Memory:
     def set_data_handle(self, handle: NDArray[Any] | None) -> None:
         """Take a buffer, and write zeros into the padding of its blocks; what lies elsewhere stays.
 
+        This is what the document says; version 3.2 leaves the padding as it is.
+
         Args:
             handle: flat, writable, of the type of `NUMPY`, at least `get_size()` bytes long; a submemory's
                 starts where its parent's starts. That of a zero volume is never touched. None takes the
@@ -89,7 +91,8 @@ class Memory:
     def reorder_to(self, target: Memory) -> None:
         """Move the elements to where another memory wants them, converted to its type.
 
-        What becomes an integer is rounded to the nearest one, halves to even, and held within the type.
+        What becomes an integer is rounded to the nearest one, halves to even, and held within the type. Pairs
+        of types that the library has no reorder for (f64 with any, f16 with s32) follow the same rule.
 
         Raises:
             DescriptorError: other dimensions, a bfloat16 on one side alone, or no buffer.
@@ -119,5 +122,14 @@ def _converted(array: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
     """Elements of another type."""
     if array.dtype == wanted or wanted.kind == "f":
         return array.astype(wanted)
-    limits = np.iinfo(wanted)
-    return np.clip(np.rint(array.astype(np.float64)), limits.min, limits.max).astype(wanted)
+    held = np.clip(np.rint(array.astype(np.float64)), np.iinfo(wanted).min, _highest(array.dtype, wanted))
+    return held.astype(wanted)
+
+
+def _highest(source: np.dtype[Any], wanted: np.dtype[Any]) -> float:
+    """The largest value that both types have: float32 ends at 2147483520 on its way to int32."""
+    most = np.iinfo(wanted).max
+    if source != np.float32:
+        return most
+    nearest = np.float32(most)
+    return float(nearest if float(nearest) <= most else np.nextafter(nearest, np.float32(0)))
