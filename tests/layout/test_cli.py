@@ -179,7 +179,7 @@ def test_indices_come_one_by_one_or_together(run, at):
         ("okk aligned --shape 2,3,4,5 --columns 3", "--columns"),
         ("okk strided --shape 2,3,4,5", "--strides"),
         ("okk matrix --shape 2,40", "--columns"),
-        ("okk aligned --shape 2,3,4,5 --npus 0", "1 to 4096; the chip itself has 64"),
+        ("okk aligned --shape 2,3,4,5 --npus 0", "1 to 256; the chip itself has 64"),
         ("okk continuous --shape 2,3,4,5 --npus 4", "--npus"),
         ("okk aligned --shape 2,3,4,5 --beside compact", "NAME SHAPE"),
         ("okk aligned --shape 2,3,4,5 --beside compact 1,1,1,1 float32 x", "whole numbers"),

@@ -175,3 +175,8 @@ def test_a_gate_s_part_is_where_its_number_says(cell, tag, axis):
     for gate in GATES[cell]:
         part = Memory(gate_of(desc, cell, gate), memory.get_data_handle())
         assert (part.read() == gate_index(cell, gate)).all()
+
+
+def test_gates_are_in_the_document_s_order():
+    assert GATES["lstm"] == ("input", "forget", "candidate", "output")
+    assert GATES["gru"] == ("update", "reset", "output")

@@ -23,7 +23,7 @@ class Beside(NamedTuple):
     offset_bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placement:
     """Where and how a tensor is placed, as far as a system asks; None where nothing was said.
 

@@ -53,7 +53,7 @@ class Chip:
         return start_npu * self.local_bytes + offset_bytes
 
 
-MAX_NPUS = 4096
+MAX_NPUS = 256
 """The most NPUs that one may ask for; no chip has more than 64."""
 
 CHIPS = {
