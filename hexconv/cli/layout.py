@@ -9,6 +9,7 @@ from rich.table import Table
 
 import hexconv.layout
 from hexconv.cli.cases import print_json, write_text
+from hexconv.cli.layout_words import beside_of, indices, sizes, views_of
 from hexconv.cli.options import check_file
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Found, Placement, find
@@ -36,11 +37,17 @@ def of_element(
     dtype: str = "float32",
     at: Many = None,
     chip: str | None = None,
+    npus: int | None = None,
     start_npu: int | None = None,
     offset: int | None = None,
     strides: str | None = None,
     columns: int | None = None,
+    beside: Many = None,
     logical: str | None = None,
+    use: str | None = None,
+    cell: str | None = None,
+    view: Many = None,
+    allow_empty: bool = False,
     draw: bool = False,
     svg: Path | None = None,
     json: bool = False,
@@ -52,25 +59,45 @@ def of_element(
         name: of the layout, as the system calls it.
         shape: logical sizes, `2,17,4,5`.
         dtype: of the elements.
-        at: indices to look up, each `i,j,..`; may be given many times.
+        at: indices to look up, each `i,j,..`; may be given many times; with `--cell` gates by name.
         chip: okk: bm1684, bm1684x or bm1688.
+        npus: okk: another number of NPUs than the chip's: 4 gives the document's pictures.
         start_npu: okk: NPU of channel 0.
         offset: okk: bytes from the start of each NPU's memory, or of system memory.
         strides: okk and onednn `strided`: `n,c,h,w`.
         columns: okk matrix: columns per channel.
+        beside: okk: another tensor, `NAME SHAPE DTYPE START_NPU OFFSET`, refused if it lies in the room of
+            this one, empty blocks included; all but name and shape may be left out.
         logical: packed: order of the shape's axes, where it isn't the tag's.
+        use: onednn any: data, weights or grouped-weights; a stated rule chooses the format.
+        cell: onednn: lstm or gru, whose gates are an axis of this tensor.
+        view: onednn: `reshape 6,20`, `permute_axes 1,0` or `submemory SIZES OFFSETS`; several follow each other.
+        allow_empty: onednn: a zero descriptor for what is refused.
         draw: draw the store as text.
         svg: draw it into a file.
         json: print JSON instead.
     """
-    steps = None if strides is None else _sizes("--strides", strides)
-    placement = Placement(chip, start_npu, offset, steps, columns, logical)
+    steps = None if strides is None else sizes("--strides", strides)
+    placement = Placement(
+        chip=chip,
+        npus=npus,
+        start_npu=start_npu,
+        offset_bytes=offset,
+        strides=steps,
+        columns=columns,
+        beside=beside_of(beside) if beside else None,
+        logical=logical,
+        use=use,
+        cell=cell,
+        views=views_of(view) if view else None,
+        allow_empty=allow_empty or None,
+    )
     check_file("layout: --svg", svg)
-    found = find(system, name, _sizes("--shape", shape), dtype, placement)
+    found = find(system, name, sizes("--shape", shape), dtype, placement)
     if json and draw:
         raise InputError("layout: --draw", "with --json", "--svg FILE, which goes with --json")
     drawing = _picture(found) if draw or svg else None
-    addresses = [{"index": list(index), "address": found.address(index)} for index in _indices(at or [])]
+    addresses = [{"index": list(index), "address": found.address(index)} for index in indices(at or [], cell)]
     if drawing and svg:
         write_text(svg, as_svg(drawing))
     if json:
@@ -84,7 +111,7 @@ def _json(found: Found, addresses: list[dict]) -> dict:
     """The answer as plain data; of tensors in local memory also what each NPU gives."""
     told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
     local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
-    return {**told, "bytes": found.bytes, **local, "at": addresses}
+    return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}
 
 
 def _print(found: Found, addresses: list[dict], drawing: str) -> None:
@@ -93,6 +120,8 @@ def _print(found: Found, addresses: list[dict], drawing: str) -> None:
     each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
     asked = f"{found.system} {found.name} {list(found.shape)} {found.dtype}"
     console.print(f"{asked}: {found.bytes} bytes{each}{unused}", highlight=False, markup=False)
+    for name, fact in found.facts.items():
+        console.print(f"{name.replace('_', ' ')}: {_words(fact)}", highlight=False, markup=False)
     if found.note:
         console.print(f"note: {found.note}", highlight=False, markup=False)
     if addresses:
@@ -109,28 +138,15 @@ def _table(addresses: list[dict]) -> Table:
 
 
 def _words(value: object) -> str:
-    return ",".join(str(x) for x in value) if isinstance(value, list) else str(value)
+    if isinstance(value, dict):
+        return " ".join(_words(part) for part in value.values())
+    return ",".join(str(x) for x in value) or "none" if isinstance(value, list) else str(value)
 
 
 def _picture(found: Found) -> Picture:
     if found.layout is None:
         raise InputError(f"layout: drawing of {found.name}", "nothing to draw", "a layout with places")
     return picture(found.layout)
-
-
-def _indices(words: list[str]) -> list[tuple[int, ...]]:
-    """Indices of `--at`; one option may hold several, parted by spaces or semicolons."""
-    return [_sizes("--at", word) for entry in words for word in entry.replace(";", " ").split()]
-
-
-def _sizes(option: str, words: str) -> tuple[int, ...]:
-    """Whole numbers parted by commas; brackets around them and spaces between them don't matter."""
-    inside = words.strip().strip("[]()").strip()
-    try:
-        return tuple(int(part) for part in inside.split(",")) if inside else ()
-    except ValueError:
-        allowed = "whole numbers parted by commas: 2,17,4,5"
-        raise InputError(f"layout: {option}", repr(words), allowed) from None
 
 
 @layout.command
@@ -155,3 +171,33 @@ def compare(
     if csv != TABLE:
         check_file("--csv", csv)
     return compare_layouts(cases, chip, csv, wide, json)
+
+
+@layout.command
+def reorder(
+    system: System,
+    source: str,
+    target: str,
+    given: Path,
+    made: Path,
+    *,
+    shape: str,
+    dtype: str = "float32",
+    json: bool = False,
+) -> int:
+    """Move an array from one layout of a system to another, as the system's own reorders do.
+
+    Args:
+        system: `packed`, `onednn`, `mace` or `okk`.
+        source: layout of the array that is given.
+        target: layout of the array that is made; its padding is zero.
+        given: `.npy` file of the first layout's store; of a plain layout (`nchw`) that is the tensor itself.
+        made: `.npy` file to write.
+        shape: logical sizes, `2,17,4,5`.
+        dtype: of the elements.
+        json: print JSON instead.
+    """
+    from hexconv.cli.layout_reorder import reorder_file  # what `layout` alone has no need for
+
+    check_file("layout reorder: the file to write", made)
+    return reorder_file(system, (source, target), sizes("--shape", shape), dtype, given, made, json)

@@ -147,7 +147,8 @@ class Layout:
     @property
     def collision_is_certain(self) -> bool:
         """Whether a stride of 0 repeats elements: no store of such a layout has one owner per place."""
-        return any(inverse.values(self, d) > 1 and d.stride == 0 for d in self.digits)
+        repeats = any(inverse.values(self, d) > 1 and d.stride == 0 for d in self.digits)
+        return repeats and self.logical_elements > 0
 
     def pack(self, array: ArrayLike, fill: Any = 0) -> NDArray[Any]:
         """Move a logical array into a new store.

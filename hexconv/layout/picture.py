@@ -86,11 +86,16 @@ def picture(layout: Layout, *, max_lines: int = 40, max_cells: int = LINE_CELLS)
     lines = tuple(_line(layout, varying, *each) for each in shown)
     return Picture(
         title=_title(layout),
-        cell=".".join(layout.axes[k].name.lower() for k in varying) or "the one element",
+        cell=".".join(layout.axes[k].name.lower() for k in varying) or _unnamed(layout),
         lines=lines,
         hidden_lines=count - sum(line.repeated for line in lines),
         hidden_cells=max(0, whole - max_cells),
     )
+
+
+def _unnamed(layout: Layout) -> str:
+    """What cells show where no axis varies among them."""
+    return "the one element" if layout.logical_elements else "none, the tensor is empty"
 
 
 Shown = tuple[tuple[int, ...], int, NDArray[np.int64], NDArray[np.bool_], int]

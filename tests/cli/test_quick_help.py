@@ -36,7 +36,7 @@ def test_the_help_of_every_command_needs_no_tvm_and_names_only_files_that_are_th
     asked = f"""
 import sys
 from hexconv.cli.app import exit_code
-for command in {[[name] for name in COMMANDS] + [["layout", "compare"], []]!r}:
+for command in {[[name] for name in COMMANDS] + [["layout", "compare"], ["layout", "reorder"], []]!r}:
     assert exit_code([*command, "--help"]) == 0
     print(command, sorted({{name.partition(".")[0] for name in sys.modules}} & set({SLOW!r}) - {ALLOWED!r}))
 """
@@ -44,7 +44,7 @@ for command in {[[name] for name in COMMANDS] + [["layout", "compare"], []]!r}:
     told = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path, env=wide
     ).stdout
-    assert told.count("] []\n") == len(COMMANDS) + 2
+    assert told.count("] []\n") == len(COMMANDS) + 3
     named = re.findall(r"[\w./-]*/[\w.-]+\.(?:md|toml)\b", told)
     assert named
     assert all(Path(name).is_file() for name in named), named

@@ -65,7 +65,9 @@ def layout(text: str) -> None:
     """A layout: lines of system, name, shape, dtype, index and options, as the command line has them."""
     system, name, shape, dtype, index, chip, strides, *rest = [*text.split("\n"), *[""] * 7][:10]
     start_npu, offset, columns = (_number(word) for word in [*rest, "", "", ""][:3])
-    placement = Placement(chip or None, start_npu, offset, _numbers(strides), columns)
+    placement = Placement(
+        chip=chip or None, start_npu=start_npu, offset_bytes=offset, strides=_numbers(strides), columns=columns
+    )
     found = find(system, name, _numbers(shape) or (), dtype, placement)
     found.address(_numbers(index) or ())
 

@@ -4,9 +4,11 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hexconv.cli.app import exit_code
+from hexconv.layout.catalog import Placement, find
 
 
 @pytest.fixture
@@ -48,6 +50,12 @@ def run(capsys, monkeypatch):
                 "shape": [2, 17, 4, 5],
                 "dtype": "float32",
                 "bytes": 5120,
+                "format_kind": "blocked",
+                "dims": [2, 17, 4, 5],
+                "padded_dims": [2, 32, 4, 5],
+                "strides": [640, 320, 80, 16],
+                "inner_blks": [16],
+                "inner_idxs": [1],
                 "at": [{"index": [1, 16, 3, 4], "address": {"offset_elements": 1264}}],
             },
         ),
@@ -59,6 +67,7 @@ def run(capsys, monkeypatch):
                 "shape": [2, 10],
                 "dtype": "float16",
                 "bytes": 48,
+                "purpose": "input and output of most operators; the default",
                 "at": [{"index": [1, 9], "address": {"x": 2, "y": 1, "lane": 1}}],
             },
         ),
@@ -71,6 +80,11 @@ def run(capsys, monkeypatch):
                 "dtype": "float32",
                 "bytes": 32768,
                 "bytes_per_npu": 512,
+                "npus": 64,
+                "address": 62 * 524288 + 128,
+                "strides": [64, 32, 5, 1],
+                "channels_per_npu": 2,
+                "empty_blocks": 125,
                 "at": [{"index": [1, 2, 3, 4], "address": {"npu": 0, "byte": 588}}],
             },
         ),
@@ -82,12 +96,16 @@ def run(capsys, monkeypatch):
                 "shape": [2, 3, 4, 5],
                 "dtype": "float32",
                 "bytes": 480,
+                "strides": [60, 20, 5, 1],
                 "at": [{"index": [1, 2, 3, 4], "address": {"byte": 576}}],
             },
         ),
         (
             "onednn any --shape 2,3",
-            {"system": "onednn", "name": "any", "shape": [2, 3], "dtype": "float32", "bytes": 0, "at": []},
+            {
+                **{"system": "onednn", "name": "any", "shape": [2, 3], "dtype": "float32", "bytes": 0},
+                **{"format_kind": "any", "dims": [2, 3], "at": []},
+            },
         ),
     ],
 )
@@ -113,6 +131,11 @@ def test_json_is_the_contract_s(run, arguments, expected):
         ("mace argument --shape 10 --at 9", {"x": 2, "y": 0, "lane": 1}),
         ("mace winograd-2 --shape 5,6,3,3 --at 4,5,3,3", {"x": 1, "y": 79, "lane": 1}),
         ("mace cpu-filter --shape 2,3,3,3 --at 1,2,2,2", {"offset_elements": 53}),
+        ("okk aligned --npus 4 --shape 2,3,4,5 --start-npu 2 --at 1,2,3,4", {"npu": 0, "byte": 4 * (64 + 32 + 19)}),
+        ("onednn any --shape 2,32,4,5 --use data --at 1,17,2,3", {"offset_elements": ((3 * 4 + 2) * 5 + 3) * 16 + 1}),
+        ("onednn ldgo --shape 1,2,4,3 --cell lstm --at 0,1,candidate,2", {"offset_elements": (4 + 2) * 3 + 2}),
+        ("onednn nchw --shape 2,3,4,5 --view submemory 1,2,2,3 1,1,1,2 --at 0,1,1,2", {"offset_elements": 87 + 27}),
+        ("onednn ab --shape 4,6 --view reshape 2,2,6 permute-axes 0,2,1 --at 1,3,1", {"offset_elements": 21}),
         ("packed NCHW16c --logical NHWC --shape 1,4,4,20 --at 0,1,2,19",
          {"index": [0, 1, 1, 2, 3], "offset_elements": (16 + 4 + 2) * 16 + 3}),
     ],
@@ -156,6 +179,22 @@ def test_indices_come_one_by_one_or_together(run, at):
         ("okk aligned --shape 2,3,4,5 --columns 3", "--columns"),
         ("okk strided --shape 2,3,4,5", "--strides"),
         ("okk matrix --shape 2,40", "--columns"),
+        ("okk aligned --shape 2,3,4,5 --npus 0", "1 to 256; the chip itself has 64"),
+        ("okk continuous --shape 2,3,4,5 --npus 4", "--npus"),
+        ("okk aligned --shape 2,3,4,5 --beside compact", "NAME SHAPE"),
+        ("okk aligned --shape 2,3,4,5 --beside compact 1,1,1,1 float32 x", "whole numbers"),
+        ("okk aligned --shape 2,3,4,5 --beside matrix 1,1", "aligned, line-aligned"),
+        ("okk aligned --shape 2,3,4,5 --beside compact 1,1,4,5 int8 3 64", "got empty blocks of aligned [2, 3, 4, 5]"),
+        ("okk aligned --shape 2,3,4,5 --beside compact 1,1,4,5 int8 2 64", "got 16 bytes of elements of aligned"),
+        ("onednn nchw --shape 2,3,4,5 --use data", "--use"),
+        ("onednn any --shape 2,3 --use bias", "data, weights, grouped-weights"),
+        ("onednn ab --shape 2,3 --view 3,2", "a view first"),
+        ("onednn ab --shape 2,3 --view layout 3,2", "reshape, permute_axes, submemory"),
+        ("onednn ab --shape 2,3 --view submemory 3,2", "sizes and offsets"),
+        ("onednn ab --shape 2,3 --view reshape 5", "could not reshape"),
+        ("onednn ldigo --shape 1,1,2,3,4 --cell lstm", "l,d,i,4,o"),
+        ("onednn ldigo --shape 1,1,2,3,4 --cell gru --at 0,0,0,rest,0", "did you mean reset?"),
+        ("onednn ldigo --shape 1,1,2,3,4 --cell rnn", "lstm, gru"),
         ("okk diagonal --shape 2,3,4,5", "aligned, line-aligned, compact"),
         ("okk 4n --shape 2,3,4,5", "int8 or uint8"),
         ("tvm NHWC --shape 1,2,3,4", "tvm"),
@@ -188,6 +227,65 @@ def test_a_start_at_which_the_matrix_dma_differs_is_told(run):
     assert "note: okk matrix: the DMA of bm1684 writes rows 32 elements apart" in run(*asked, "62")[1]
     assert "note" not in run(*asked, "60")[1]
     assert "note" not in run(*asked, "62", "--json")[1]
+
+
+def test_a_matrix_is_told_its_best_width_and_a_mode_its_view(run):
+    told = json.loads(run("okk", "matrix", "--npus", "4", "--shape", "2,40", "--columns", "8", "--json")[1])
+    assert (told["advised_columns"], told["view"]) == (10, {"shape": [2, 5, 1, 8], "dtype": "float32"})
+    told = json.loads(run("okk", "4n", "--npus", "4", "--shape", "6,5,4,5", "--dtype", "int8", "--json")[1])
+    assert (told["strides"], told["view"]) == ([64, 32, 5, 1], {"shape": [2, 5, 4, 5], "dtype": "int8x4"})
+
+
+def test_what_is_refused_is_a_zero_descriptor_where_that_is_allowed(run):
+    asked = ("onednn", "nhwc", "--shape", "2,3,4,5", "--view", "reshape", "6,4,5")
+    assert run(*asked)[0] == 2
+    code, out, _ = run(*asked, "--allow-empty", "--json")
+    told = json.loads(out)
+    assert (code, told["bytes"], told["format_kind"], told["dims"]) == (0, 0, "undef", [])
+
+
+@pytest.mark.parametrize(
+    ("system", "source", "target", "shape", "dtype"),
+    [
+        ("onednn", "nchw", "nChw16c", (2, 17, 4, 5), "float32"),
+        ("packed", "NHWC", "NCHW4h16c", (2, 4, 5, 17), "int8"),
+        ("mace", "in-out-channel", "in-out-height", (2, 4, 5, 7), "float16"),
+        ("okk", "continuous", "4n", (6, 5, 4, 5), "int8"),
+    ],
+)
+def test_reorder_moves_a_file_there_and_back(run, tmp_path, system, source, target, shape, dtype):
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    given, made, back = (tmp_path / name for name in ("given.npy", "made.npy", "back.npy"))
+    layout = find(system, source, shape, dtype, Placement()).layout
+    np.save(given, layout.pack(values))
+    options = ("--shape", ",".join(map(str, shape)), "--dtype", dtype)
+    assert run("reorder", system, source, target, str(given), str(made), *options)[0] == 0
+    logical = "NHWC" if system == "packed" else None
+    there = find(system, target, shape, dtype, Placement(logical=logical)).layout
+    np.testing.assert_array_equal(np.load(made), there.pack(values))
+    if system != "packed":
+        assert run("reorder", system, target, source, str(made), str(back), *options)[0] == 0
+        np.testing.assert_array_equal(layout.unpack(np.load(back)), values)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("onednn nChw16c nchw given.npy", "got float32 [2, 17], allowed: [1280]"),
+        ("onednn nchw any given.npy", "a format without places"),
+        ("onednn nchw nhwc none.npy", "No such file"),
+        ("onednn nchw nhwc text.npy", "no array of numpy"),
+        ("mace in-out-width in-out-channel given.npy", "no kernel from"),
+        ("mace cpu-in-out in-out-channel given.npy", "axes of in-out-channel: got N,H,W,C, allowed: a layout"),
+    ],
+)
+def test_a_file_that_can_t_be_reordered_is_one_line(run, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    np.save("given.npy", np.zeros((2, 17), np.float32))
+    Path("text.npy").write_text("text")
+    code, out, err = run("reorder", *words.split(), "made.npy", "--shape", "2,17,4,5")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
 
 
 CASE = """

@@ -186,3 +186,13 @@ def reorder(source: Desc, data: np.ndarray, target: Desc, into: np.ndarray) -> n
     lib.dnnl_primitive_destroy(primitive)
     lib.dnnl_primitive_desc_destroy(made)
     return into
+
+
+def set_handle(desc: Desc, array: np.ndarray) -> None:
+    """Make a memory object without a buffer, and give it the array's."""
+    lib = dnnl()
+    engine, _ = _engine_and_stream()
+    memory = c_void_p()
+    check(lib.dnnl_memory_create(byref(memory), desc.handle, engine, None))
+    check(lib.dnnl_memory_set_data_handle(memory, c_void_p(array.ctypes.data)))
+    lib.dnnl_memory_destroy(memory)

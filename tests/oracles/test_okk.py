@@ -7,7 +7,6 @@ import pytest
 
 from hexconv.errors import InputError
 from hexconv.layout import Layout, okk
-from hexconv.layout.okk import strides as named_strides
 
 from . import okk as simulators
 
@@ -91,19 +90,10 @@ def test_strides_of_the_newer_chips_are_the_vendor_s(chip, name):
 
 
 def our_strides(chip: okk.Chip, name: str, sizes, dtype: str, npu: int) -> tuple[int, ...]:
-    """Strides as the layout has them, read off its digits."""
-    if name == "continuous":
-        layout, divisor = okk.system(sizes, dtype), 1
-    else:
-        layout, divisor = okk.local(chip, name, sizes, dtype, start_npu=npu), chip.npus
-    return tuple(
-        next(
-            d.stride
-            for d in layout.digits
-            if d.output == "byte" and d.axis == axis and d.divisor == (divisor if axis == "C" else 1)
-        )
-        for axis in "NCHW"
-    )
+    """Strides as the layout has them."""
+    system = name == "continuous"
+    layout = okk.system(sizes, dtype) if system else okk.local(chip, name, sizes, dtype, start_npu=npu)
+    return okk.strides_of(layout)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -170,8 +160,8 @@ def test_a_dma_of_the_newer_chips_without_strides_takes_the_start_for_npu_0(chip
     array = bits(Random(0), sizes, "float32")
     put(sim, array)
     sim.to_local(chip.join(last, 0), sizes, "float32")
-    from_npu_0 = named_strides.aligned(chip, 0, sizes, 4)
-    assert from_npu_0 != named_strides.aligned(chip, last, sizes, 4)
+    from_npu_0 = okk.aligned_strides(chip, 0, sizes, 4)
+    assert from_npu_0 != okk.aligned_strides(chip, last, sizes, 4)
     expect(sim, okk.local(chip, "strided", sizes, "float32", start_npu=last, strides=from_npu_0), array)
 
 

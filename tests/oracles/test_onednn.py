@@ -5,8 +5,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from hexconv.layout.onednn import FormatTag, MemoryDesc
+from hexconv.layout.onednn import FormatTag, Memory, MemoryDesc
 from hexconv.layout.onednn.memory import write
+from hexconv.layout.onednn.memory_object import NUMPY
 
 from ..layout.onednn_cases import build, fields, ours, random_case, tag_case
 from . import onednn as library
@@ -157,3 +158,36 @@ def test_tags_that_have_no_name_work_as_the_library_s_strings(tag):
     memory = np.full(its.size // 4, 123, np.float32)
     library.reorder(library.Desc.by_strides(dims, "f32"), numbers(dims), its, memory)
     np.testing.assert_array_equal(memory, packed(mine))
+
+
+VALUES = (0, 0.5, 1.5, -2.5, 3.4, 127.5, 128.5, 255.5, 300, -300, 1e6, 2.0**31, -3e9, 1e20, 65504, 70000, 1.0001)
+PAIRS = [(a, b) for a in ("f32", "s32", "s8", "u8", "f16") for b in ("f32", "s32", "s8", "u8", "f16")]
+
+
+@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if {*pair} != {"f16", "s32"}])
+def test_memories_convert_types_as_the_library_does(source, target):
+    given = _of_type(np.array(VALUES), np.dtype(NUMPY[source]))
+    ours = Memory.allocate(MemoryDesc.by_tag(given.shape, target, "a"))
+    with np.errstate(over="ignore"):
+        Memory(MemoryDesc.by_tag(given.shape, source, "a"), given).reorder_to(ours)
+    theirs = np.zeros(given.shape, NUMPY[target])
+    one, other = (library.Desc.by_strides(given.shape, name) for name in (source, target))
+    library.reorder(one, given, other, theirs)
+    np.testing.assert_array_equal(ours.read(), theirs)
+
+
+def _of_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Values within a type; floats past its end become infinite."""
+    if dtype.kind in "iu":
+        return np.clip(np.rint(values), np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
+
+
+def test_the_library_leaves_padding_as_it_is_when_a_handle_is_set():
+    """The document says that it writes zeros there, which is what `Memory` does: see README."""
+    buffer = np.full(16, 7, np.float32)
+    library.set_handle(library.Desc.by_tag((1, 3, 1, 1), "f32", "aBcd16b"), buffer)
+    np.testing.assert_array_equal(buffer, 7)
+    Memory(MemoryDesc.by_tag((1, 3, 1, 1), "f32", "aBcd16b"), buffer)
+    np.testing.assert_array_equal(buffer, [7] * 3 + [0] * 13)

@@ -7,7 +7,7 @@ from hexconv.errors import InputError, Unsupported
 from hexconv.layout.dense import dense
 from hexconv.layout.digit import Axis, Digit, Output
 from hexconv.layout.layout import Layout
-from hexconv.layout.mace.kinds import ALIASES, CPU_BUFFERS, KINDS, LANES, Kind
+from hexconv.layout.mace.kinds import ALIASES, CPU_BUFFERS, KINDS, LANES, PURPOSES, Kind
 
 LANE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 4}
 """Bytes of a lane: CL_FLOAT, CL_HALF_FLOAT, CL_SIGNED_INT32 and, for bytes too, CL_UNSIGNED_INT32."""
@@ -24,6 +24,15 @@ def kind(name: str) -> Kind:
     if not found:
         raise InputError.no_such("mace layout", name, [*KINDS, *CPU_BUFFERS])
     return found
+
+
+def purpose(name: str) -> str:
+    """What MACE keeps in a kind of image, or in a buffer of its CPU runtime.
+
+    Raises:
+        InputError: no such kind.
+    """
+    return PURPOSES[name] if name in CPU_BUFFERS else PURPOSES[kind(name).name]
 
 
 def image(name: str, shape: Sequence[int], *, dtype: str = "float32") -> Layout:

@@ -69,3 +69,22 @@ CPU_BUFFERS = {
     "cpu-argument": "W",
 }
 """Order of the buffers of MACE's CPU runtime."""
+
+PURPOSES = {
+    "in-out-channel": "input and output of most operators; the default",
+    "in-out-height": "output of Winograd transforms and of matrix multiplications",
+    "in-out-width": "no operator of MACE asks for it",
+    "conv2d-filter": "filters of convolutions",
+    "dw-conv2d-filter": "filters of depthwise convolutions with a multiplier of 1",
+    "argument": "one-dimensional arguments, such as a bias",
+    "weight-height": "no operator of MACE asks for it: weights, output channels in the lanes",
+    "weight-width": "weights of fully connected layers, input channels in the lanes",
+    "winograd-filter-2": "3x3 filters of convolutions, transformed for output tiles of 2x2",
+    "winograd-filter-4": "3x3 filters of convolutions, transformed for output tiles of 4x4",
+    "winograd-filter-6": "3x3 filters of convolutions, transformed for output tiles of 6x6",
+    "cpu-in-out": "input and output of every operator",
+    "cpu-filter": "filters of convolutions",
+    "cpu-dw-filter": "filters of depthwise convolutions",
+    "cpu-argument": "one-dimensional arguments, such as a bias",
+}
+"""What MACE keeps in each kind of image, and in each buffer of its CPU runtime (as its operators ask for them)."""

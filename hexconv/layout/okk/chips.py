@@ -4,7 +4,7 @@ Measured on the vendor's functional simulators (`tpu_mlir` 1.6.1). OKKernel's do
 alone: its "128-byte" alignment is 64 bytes on the BM1684X and 16 on the BM1688.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hexconv.errors import InputError
 
@@ -53,6 +53,9 @@ class Chip:
         return start_npu * self.local_bytes + offset_bytes
 
 
+MAX_NPUS = 256
+"""The most NPUs that one may ask for; no chip has more than 64."""
+
 CHIPS = {
     chip.name: chip
     for chip in (
@@ -63,12 +66,15 @@ CHIPS = {
 }
 
 
-def chip(name: str) -> Chip:
-    """A chip by name.
+def chip(name: str, npus: int | None = None) -> Chip:
+    """A chip by name; with another number of NPUs, such as the four of the document's pictures, if one is given.
 
     Raises:
-        InputError: no such chip.
+        InputError: no such chip, or no NPUs.
     """
     if name.lower() not in CHIPS:
         raise InputError.no_such("okk: chip", name, CHIPS)
-    return CHIPS[name.lower()]
+    found = CHIPS[name.lower()]
+    if npus is not None and not 1 <= npus <= MAX_NPUS:
+        raise InputError(f"okk: NPUs of {found.name}", str(npus), f"1 to {MAX_NPUS}; the chip itself has {found.npus}")
+    return replace(found, npus=npus or found.npus)

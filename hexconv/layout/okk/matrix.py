@@ -5,7 +5,7 @@ from hexconv.layout.digit import Axis, Digit, Output
 from hexconv.layout.layout import Layout
 from hexconv.layout.okk.chips import Chip
 from hexconv.layout.okk.rules import check_end, check_shape, check_start, itemsize
-from hexconv.layout.okk.strides import aligned
+from hexconv.layout.okk.strides import aligned_strides
 
 
 def matrix(
@@ -38,7 +38,7 @@ def matrix(
     channels = -(-columns // width)
     shape = check_shape(chip, (rows, channels, 1, width))
     check_start(chip, start_npu, offset_bytes, chip.eu_bytes)
-    n_stride, c_stride, _, _ = aligned(chip, start_npu, shape, itemsize(dtype))
+    n_stride, c_stride, _, _ = aligned_strides(chip, start_npu, shape, itemsize(dtype))
     check_end(chip, offset_bytes, rows * n_stride * itemsize(dtype))
     return Layout(
         name="matrix",
@@ -62,7 +62,7 @@ def dma_row_stride(chip: Chip, columns: int, columns_per_channel: int, dtype: st
     """
     counted_from = 0 if chip.name == "bm1684" else start_npu
     shape = (1, -(-columns // columns_per_channel), 1, columns_per_channel)
-    return aligned(chip, counted_from, shape, itemsize(dtype))[0]
+    return aligned_strides(chip, counted_from, shape, itemsize(dtype))[0]
 
 
 def check_matrix_dma(chip: Chip, columns: int, columns_per_channel: int, dtype: str, start_npu: int) -> None:
@@ -72,7 +72,7 @@ def check_matrix_dma(chip: Chip, columns: int, columns_per_channel: int, dtype: 
         Unsupported: the BM1684 with a start NPU that pushes the channels over a multiple of the NPUs.
     """
     shape = (1, -(-columns // columns_per_channel), 1, columns_per_channel)
-    wanted = aligned(chip, start_npu, shape, itemsize(dtype))[0]
+    wanted = aligned_strides(chip, start_npu, shape, itemsize(dtype))[0]
     written = dma_row_stride(chip, columns, columns_per_channel, dtype, start_npu)
     if wanted != written:
         raise Unsupported(

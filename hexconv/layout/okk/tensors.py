@@ -64,23 +64,37 @@ def local(
 def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
     """Strides of a named layout in local memory."""
     if name == "compact":
-        return named.compact(chip, start_npu, shape)
-    find = {"aligned": named.aligned, "line-aligned": named.line_aligned}[name]
+        return named.compact_strides(chip, start_npu, shape)
+    find = {"aligned": named.aligned_strides, "line-aligned": named.line_aligned_strides}[name]
     return find(chip, start_npu, shape, unit_bytes)
 
 
 def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: Sequence[int] = ()) -> Layout:
-    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`."""
+    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`.
+
+    A size may be 0: then there is nothing to store. Tensors in local memory have no such sizes.
+    """
     n, c, h, w = sizes = _four(shape)
-    steps = check_strides(strides) if strides else named.continuous((n, c, h, w))
+    steps = check_strides(strides) if strides else named.continuous_strides((n, c, h, w))
     reach = 1 + sum(step * (size - 1) for step, size in zip(steps, sizes, strict=True))
     return Layout(
         name="system-strided" if strides else "continuous",
         axes=tuple(Axis(letter, size) for letter, size in zip("NCHW", sizes, strict=True)),
-        outputs=(Output("byte", max(reach, n * steps[0]), offset_bytes, itemsize(dtype)),),
+        outputs=(Output("byte", max(reach, n * steps[0]) if n * c * h * w else 0, offset_bytes, itemsize(dtype)),),
         digits=tuple(Digit(letter, "byte", stride=step) for letter, step in zip("NCHW", steps, strict=True)),
         itemsize_bytes=itemsize(dtype),
     )
+
+
+def strides_of(layout: Layout) -> tuple[int, ...]:
+    """One stride per axis of a tensor in local or system memory, in elements; storage modes count units.
+
+    >>> strides_of(system((2, 3, 4, 5), "float32"))
+    (60, 20, 5, 1)
+    """
+    leading = [[d for d in layout.digits_of(axis=axis.name) if d.output == "byte"] for axis in layout.axes]
+    unit = max((d.modulus or 1 for d in leading[0]), default=1)
+    return tuple(digits[0].stride // unit for digits in leading)
 
 
 def used_elements(chip: Chip, start_npu: int, shape: Shape, strides: Strides) -> int:
@@ -114,8 +128,8 @@ def _scattered(
 
 
 def _four(shape: Sequence[int]) -> Shape:
-    """A shape of four positive sizes; system memory has no limits of instructions."""
-    if len(shape) != 4 or any(size < 1 for size in shape):
-        raise InputError("okk: shape", str(list(shape)), "four sizes from 1 on: n,c,h,w")
+    """A shape of four sizes; system memory has no limits of instructions."""
+    if len(shape) != 4 or any(size < 0 for size in shape):
+        raise InputError("okk: shape", str(list(shape)), "four sizes from 0 on: n,c,h,w")
     n, c, h, w = shape
     return n, c, h, w

@@ -1,7 +1,20 @@
-"""oneDNN: format tags and memory descriptors."""
+"""oneDNN: format tags, memory descriptors and memory objects."""
 
+from hexconv.layout.onednn.choice import tag_for
 from hexconv.layout.onednn.descriptor import MemoryDesc
 from hexconv.layout.onednn.errors import DescriptorError
+from hexconv.layout.onednn.gates import GATES, gate_axis, gate_index, gate_of
+from hexconv.layout.onednn.memory_object import Memory
 from hexconv.layout.onednn.tags import FormatTag
 
-__all__ = ["MemoryDesc", "FormatTag", "DescriptorError"]
+__all__ = [
+    "MemoryDesc",
+    "Memory",
+    "FormatTag",
+    "DescriptorError",
+    "tag_for",
+    "GATES",
+    "gate_axis",
+    "gate_index",
+    "gate_of",
+]

@@ -23,9 +23,21 @@ def write(desc: MemoryDesc, array: NDArray[Any], memory: NDArray[Any]) -> None:
         DescriptorError: the shape isn't the descriptor's, or the memory ends too early.
     """
     _check(desc, array.shape, memory)
-    padded = replace(desc, dims=desc.padded_dims)
-    memory[_offsets(padded)] = 0
+    zero_padding(desc, memory)
     memory[_offsets(desc)] = array
+
+
+def zero_padding(desc: MemoryDesc, memory: NDArray[Any]) -> None:
+    """Write zeros into the padding of the blocks, and nowhere else.
+
+    Raises:
+        DescriptorError: the memory ends too early.
+    """
+    _check(desc, desc.dims, memory)
+    padding = np.ones(desc.padded_dims, np.bool_)
+    padding[tuple(slice(size) for size in desc.dims)] = False
+    if padding.any():
+        memory[_offsets(replace(desc, dims=desc.padded_dims))[padding]] = 0
 
 
 def read(desc: MemoryDesc, memory: NDArray[Any]) -> NDArray[Any]:

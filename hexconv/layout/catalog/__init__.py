@@ -1,0 +1,8 @@
+"""Every layout by the words of the command line: a system, a name, a shape, a type and where it is placed."""
+
+from hexconv.layout.catalog.find import SYSTEMS, find
+from hexconv.layout.catalog.found import Found
+from hexconv.layout.catalog.okk import OKK_NAMES
+from hexconv.layout.catalog.placement import Beside, Placement, View
+
+__all__ = ["find", "SYSTEMS", "Found", "Placement", "Beside", "View", "OKK_NAMES"]

@@ -1,0 +1,61 @@
+"""The answer of the catalog."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hexconv.errors import InputError
+from hexconv.layout import mace
+from hexconv.layout.layout import Layout
+
+
+@dataclass(frozen=True)
+class Found:
+    """A layout of the catalog.
+
+    Attributes:
+        system: one of `SYSTEMS`.
+        name: as it was asked for.
+        shape: as it was asked for.
+        dtype: as it was asked for.
+        bytes: to allocate; on okk, on all NPUs together.
+        layout: None where nothing has a place: oneDNN's `any` and zero descriptors.
+        facts: what the system says beyond that, by the names of the JSON: strides, purpose, views.
+        note: what one should know before one relies on it; mostly empty.
+    """
+
+    system: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    layout: Layout | None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def bytes_per_npu(self) -> int | None:
+        """Bytes of one NPU's local memory, for tensors in local memory."""
+        local = self.layout is not None and self.layout.outputs[0].name == "npu"
+        return self.bytes // self.layout.outputs[0].extent if local and self.layout else None
+
+    def address(self, index: Sequence[int]) -> dict[str, Any]:
+        """Address of an element, in the system's own words.
+
+        Raises:
+            InputError: an index outside of the shape, or a descriptor without places.
+        """
+        layout = self._placed()
+        if self.system == "packed":
+            where = list(layout.address(index).values())
+            return {"index": where, "offset_elements": layout.position(index)}
+        if self.system == "mace" and self.name not in mace.CPU_BUFFERS:
+            place = layout.address(mace.buffer_index(self.name, index))
+            return {name: place[name] for name in ("x", "y", "lane")}
+        return layout.address(index)
+
+    def _placed(self) -> Layout:
+        if self.layout is None:
+            allowed = "a tag or strides: without a format no element has a place"
+            raise InputError(f"{self.system} {self.name}: index", "one", allowed)
+        return self.layout

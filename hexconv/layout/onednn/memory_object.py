@@ -1,0 +1,135 @@
+"""A memory object: a descriptor and a handle, which is a flat numpy array.
+
+There is one engine, numpy's, and no stream: every call is done when it returns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hexconv.layout.limits import check_array
+from hexconv.layout.onednn import memory
+from hexconv.layout.onednn.descriptor import MemoryDesc
+from hexconv.layout.onednn.errors import DescriptorError
+
+NUMPY = {
+    **{"f16": "float16", "f32": "float32", "f64": "float64", "s32": "int32", "s8": "int8", "u8": "uint8"},
+    "bf16": "uint16",
+}
+"""Type of a handle per data type; numpy has no bfloat16, whose handles hold its bits."""
+
+
+class Memory:
+    """`dnnl::memory`: made by `Memory(desc, handle)`, or by `allocate`; without a handle it has no buffer yet."""
+
+    def __init__(self, desc: MemoryDesc, handle: NDArray[Any] | None = None) -> None:
+        """Take a buffer as `set_data_handle` takes it; None is the library's DNNL_MEMORY_NONE.
+
+        Raises:
+            DescriptorError: a handle that doesn't fit.
+        """
+        self._desc = desc
+        self._handle: NDArray[Any] | None = None
+        if handle is not None:
+            self.set_data_handle(handle)
+
+    @classmethod
+    def allocate(cls, desc: MemoryDesc) -> Memory:
+        """A memory with a buffer of its own, filled with zeros (DNNL_MEMORY_ALLOCATE).
+
+        Raises:
+            DescriptorError: `any` has no size yet.
+            Unsupported: more bytes than arrays are made with.
+        """
+        if desc.format_kind == "any":
+            raise DescriptorError("create a memory object", "the format is 'any': choose a tag or strides")
+        check_array("onednn: a memory", desc.get_size(), 1)
+        if desc.is_zero:
+            return cls(desc)
+        return cls(desc, np.zeros(desc.get_size() // desc.itemsize_bytes, NUMPY[desc.data_type]))
+
+    def get_desc(self) -> MemoryDesc:
+        """The descriptor."""
+        return self._desc
+
+    def get_data_handle(self) -> NDArray[Any] | None:
+        """The buffer itself, not a copy; None where there is none."""
+        return self._handle
+
+    def set_data_handle(self, handle: NDArray[Any] | None) -> None:
+        """Take a buffer, and write zeros into the padding of its blocks; what lies elsewhere stays.
+
+        This is what the document says; version 3.2 leaves the padding as it is.
+
+        Args:
+            handle: flat, writable, of the type of `NUMPY`, at least `get_size()` bytes long; a submemory's
+                starts where its parent's starts. That of a zero volume is never touched. None takes the
+                buffer away.
+
+        Raises:
+            DescriptorError: a handle that doesn't fit.
+        """
+        if handle is not None and not self._is_empty():
+            self._check_type(handle)
+            memory.zero_padding(self._desc, handle)
+        self._handle = handle
+
+    def write(self, array: NDArray[Any]) -> None:
+        """Store a logical array; the padding of the blocks becomes zero."""
+        if not self._is_empty():
+            memory.write(self._desc, array, self._buffer())
+
+    def read(self) -> NDArray[Any]:
+        """The logical array that the buffer holds."""
+        if self._is_empty():
+            return np.empty(self._desc.dims, NUMPY.get(self._desc.data_type, "uint8"))
+        return memory.read(self._desc, self._buffer())
+
+    def reorder_to(self, target: Memory) -> None:
+        """Move the elements to where another memory wants them, converted to its type.
+
+        What becomes an integer is rounded to the nearest one, halves to even, and held within the type. Pairs
+        of types that the library has no reorder for (f64 with any, f16 with s32) follow the same rule.
+
+        Raises:
+            DescriptorError: other dimensions, a bfloat16 on one side alone, or no buffer.
+        """
+        kinds = {self._desc.data_type, target._desc.data_type}
+        if len(kinds) > 1 and "bf16" in kinds:
+            raise DescriptorError("reorder", f"{' and '.join(sorted(kinds))}: bits of bf16 go to bf16 alone")
+        target.write(_converted(self.read(), np.dtype(NUMPY.get(target._desc.data_type, "uint8"))))
+
+    def _is_empty(self) -> bool:
+        return self._desc.is_zero or 0 in self._desc.dims
+
+    def _buffer(self) -> NDArray[Any]:
+        if self._handle is None:
+            raise DescriptorError("use a memory object", "it has no buffer: set_data_handle gives it one")
+        return self._handle
+
+    def _check_type(self, handle: NDArray[Any]) -> None:
+        wanted = np.dtype(NUMPY[self._desc.data_type])
+        if handle.dtype != wanted or not handle.flags.writeable:
+            kind = f"{handle.dtype}" if handle.flags.writeable else f"read-only {handle.dtype}"
+            reason = f"a {kind} array; {self._desc.data_type} wants a writable one of {wanted}"
+            raise DescriptorError("set the data handle", reason)
+
+
+def _converted(array: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
+    """Elements of another type."""
+    if array.dtype == wanted or wanted.kind == "f":
+        return array.astype(wanted)
+    held = np.clip(np.rint(array.astype(np.float64)), np.iinfo(wanted).min, _highest(array.dtype, wanted))
+    return held.astype(wanted)
+
+
+def _highest(source: np.dtype[Any], wanted: np.dtype[Any]) -> float:
+    """The largest value that both types have: float32 ends at 2147483520 on its way to int32."""
+    most = np.iinfo(wanted).max
+    if source != np.float32:
+        return most
+    nearest = np.float32(most)
+    return float(nearest if float(nearest) <= most else np.nextafter(nearest, np.float32(0)))
