@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, shared_allocations, vtcm_fit
-    from hexconv.build import build, load
+    from hexconv.build import load
     from hexconv.compute import chain_module, reference
     from hexconv.lower import annotated_tir, lower_case
     from hexconv.report import run_row
@@ -44,7 +44,7 @@ _HOMES = {
     "hexconv.run.measure": ("measure",),
     "hexconv.search": ("Question", "best_plan"),
     "hexconv.report": ("run_row",),
-    "hexconv.build": ("build", "load"),
+    "hexconv.build": ("load",),
 }
 
 __all__ = [
@@ -69,7 +69,6 @@ __all__ = [
     "Question",
     "best_plan",
     "run_row",
-    "build",
     "load",
 ]
 

@@ -38,7 +38,6 @@ SPARE = (
     "vtcm_bytes",
     "max_rel_error",
     "fill",
-    "weights",
     "fringe_is_zero",
     "seconds",
     "target",
@@ -152,7 +151,8 @@ def _as_result(fit: Fit) -> Row:
 
 def _table(rows: list[Row]) -> Table:
     """Results to read, the verdict first; what went wrong is told apart."""
-    hidden = ["error", "vtcm", "kernels"] + (["input"] if all(row.get("input", DRAWN) == DRAWN for row in rows) else [])
+    drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
+    hidden = ["error", "vtcm", "kernels", *drawn]
     told = dict.fromkeys(name for row in rows for name in row if name not in hidden)
     table = Table(*(headings := list(dict.fromkeys([*FIRST, *told]))))
     for row in rows:

@@ -67,7 +67,7 @@ class Grid:
 
     @classmethod
     def _of(cls, table: Table) -> "Grid":
-        check_keys(table, "", ("chain", "plan", "grid", "targets"))
+        check_keys(table, "", ("chain", "plan", "grid", "targets", "documented"))
         chain, plan, grid = (_table(table, name) for name in ("chain", "plan", "grid"))
         convs = chain.get("conv", [])
         if not isinstance(convs, list) or not all(isinstance(conv, dict) for conv in convs):

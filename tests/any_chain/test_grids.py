@@ -22,7 +22,7 @@ def name(case: Case) -> str:
 def test_the_grids_are_as_large_as_documented() -> None:
     assert len(unique(ancestor())) == 16
     assert len(unique(sibling())) == 8
-    assert KNOWN[0].name == "n1h64w64c128-k128r1x1-k128r1x1-float32-ks1-hs1"
+    assert KNOWN[0].name == "n1h64w64c128-k128r1x1-k128r1x1-float32-ks1-hs1-plain"
 
 
 @pytest.mark.parametrize("case", [*KNOWN, *WIDE], ids=name)
