@@ -19,7 +19,8 @@ second slot.
 Products. An instruction is 128 of them: 4 in each of 32 lanes. Every logical pixel of a step takes one for each block
 of 32 output channels and each word of 4 channels under its window. Where the filter has a zero point (int8 filters have
 128, as uint8) every tile of channels sums its windows: all vectors of the rows under a row of outputs, or, where rows
-are no whole vectors, one instruction more for each word. Where the source has one, the filter is summed once.
+are no whole vectors, one instruction more for each word. Where the source has one, the filter is summed once. Where the
+first words of a tile are multiplied during the tile before it, the last tile of a row starts once more.
 
 Traffic. The input's logical elements of all rows that are read; a filter whenever a step of its conv makes anything, or
 once where it is resident; the packed output once. Biases are left out.
@@ -33,7 +34,15 @@ from math import ceil, prod
 
 from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.needed import Work
-from hexconv.kernel.forms import Forms, has_vector_rows, rows_forms, tile_blocks
+from hexconv.kernel.forms import (
+    FIRST_WORDS,
+    Forms,
+    has_vector_rows,
+    overlaps_tiles,
+    rows_forms,
+    tile_blocks,
+    tile_pixels,
+)
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
 
@@ -191,16 +200,40 @@ class PlannedRows:
         pixel_bytes = self.forms.activations[index].physical_shape[-1]
         return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
 
+    def tiles(self, index: int) -> Counter[int]:
+        """How many tiles of channels conv `index` has, by their blocks."""
+        blocks = self.extents[index + 1].channel_blocks
+        split = min(self.plan.k_split, blocks)
+        most, (whole, rest) = tile_blocks(split), divmod(blocks, split)
+        found: Counter[int] = Counter()
+        for size, times in ((split, whole), (rest, 1)):
+            found[most] += size // most * times
+            found[size % most] += times
+        return Counter({size: times for size, times in found.items() if size and times})
+
+    def begun_again(self, index: int) -> int:
+        """Instructions of each row that start a tile once more, where the first words of tiles overlap others."""
+        conv, tensor = self.chain.conv[index], self.extents[index + 1]
+        first, end = tensor.valid_columns
+        planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]
+        words = prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION // tensor.channel_blocks
+        in_tiles = self.filter_zero(index) != 0 and not self.sums_windows_ahead(index)
+        if in_tiles or (conv.dilation[1] > 1 and conv.kernel[1] > 1):
+            return 0
+        return sum(
+            times * blocks * tile_pixels(blocks) * FIRST_WORDS
+            for blocks, times in self.tiles(index).items()
+            if overlaps_tiles(conv.kernel[0], planes, words, blocks, (end - first) // tile_pixels(blocks))
+        )
+
     def instructions(self, index: int) -> int:
         """Instructions that multiply for conv `index`."""
         tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
-        blocks, split = tensor.channel_blocks, min(self.plan.k_split, tensor.channel_blocks)
-        whole, rest = divmod(blocks, split)
-        tiles = whole * ceil(split / tile_blocks(split)) + ceil(rest / tile_blocks(split))
         vectors = prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION
-        rows, words = self.logical_rows(index + 1), vectors // blocks
-        products = rows * (end - first) * words * blocks
+        rows, tiles = self.logical_rows(index + 1), self.tiles(index).total()
+        words = vectors // tensor.channel_blocks
+        products = rows * ((end - first) * vectors + self.begun_again(index))
         if self.sums_windows_ahead(index):
             products += rows * tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
         elif self.filter_zero(index):

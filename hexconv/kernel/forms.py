@@ -34,6 +34,12 @@ BLOCK_WORDS = 8
 """Words of 4 channels in a block of 32."""
 MOST_BLOCKS = 4
 """Blocks of output channels that a tile of sums in registers has at most."""
+FEW_BLOCKS = 2
+"""Tiles of so few blocks of output channels are of eight pixels, all others of four."""
+FIRST_WORDS = 2
+"""Of a tile, that are multiplied while the tile before it is narrowed."""
+SHORT_WORDS = 128
+"""Under a window whose tiles' start and end count."""
 MADE_UNSIGNED = 128
 NESTED_DTYPES = ("uint8", "int8")
 
@@ -154,6 +160,15 @@ def tile_blocks(k_split: int) -> int:
     return ceil(k_split / ceil(k_split / MOST_BLOCKS))
 
 
+def tile_pixels(blocks: int) -> int:
+    """Pixels of a tile: as many as make 12 or 16 sums.
+
+    >>> [tile_pixels(blocks) for blocks in (1, 2, 3, 4)]
+    [8, 8, 4, 4]
+    """
+    return 8 if blocks <= FEW_BLOCKS else 4
+
+
 def interleaved_blocks(out_blocks: int, k_split: int) -> int:
     """Blocks of output channels that lie side by side in a filter: a tile's, where these divide all there are.
 
@@ -171,6 +186,21 @@ def narrowed_blocks(out_blocks: int, k_split: int) -> int:
     [4, 2, 1, 1]
     """
     return gcd(interleaved_blocks(out_blocks, k_split), VECTOR_BLOCKS)
+
+
+def overlaps_tiles(rows: int, planes: int, words: int, blocks: int, tiles: int) -> bool:
+    """Whether a tile's first words are multiplied while the tile before it is narrowed.
+
+    Worth it where a reduction is short and a tile large; possible where it is one run of words.
+
+    Args:
+        rows: of taps.
+        planes: of channels that don't lie side by side.
+        words: under a window.
+        blocks: of output channels of a tile.
+        tiles: in a row.
+    """
+    return rows == planes == 1 and blocks > FEW_BLOCKS and tiles > 1 and FIRST_WORDS < words <= SHORT_WORDS
 
 
 def has_vector_rows(pixel_bytes: int, columns: int) -> bool:

@@ -5,16 +5,19 @@ for tile of channels: for row: fill what is no element; for tile of pixels: sums
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tvm import tirx
 
+from hexconv.kernel.forms import overlaps_tiles, tile_pixels
 from hexconv.lower.conv_steps import ConvStep, Rows
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv, inner_convs
-from hexconv.lower.hvx.tile import ONES, Operands, Tile, allocate, offset_of, reduce, results, start
+from hexconv.lower.hvx.tile import ONES, Operands, Tile, allocate, offset_of, reduce, results, start, start_with_words
 from hexconv.lower.hvx.windows import Windows, correct_row, splats, windows_of
-from hexconv.lower.hvx.write import Target, block_of_output, fill_columns, fill_row, store_tile
+from hexconv.lower.hvx.write import Target, block_of_output, fill_columns, fill_row, stores
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx import vector
+from hexconv.schedule.hvx.narrowing import FixedPoint
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 __all__ = ["Scratch", "emit_step", "inner_convs", "scratch_of"]
@@ -129,20 +132,109 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
     fill_columns(block, target)
     if channels.scratch.windows:
         correct_row(block, conv, channels.step.source.buffer, _source_row(channels, y), channels.scratch.windows)
-    whole, rest = divmod(conv.columns, _tile_pixels(channels.blocks))
-    pixels = _tile_pixels(channels.blocks)
+    pixels = tile_pixels(channels.blocks)
+    whole, rest = divmod(conv.columns, pixels)
     if whole:
         tile = allocate(block, conv, pixels, channels.blocks)
-        block.loop(
-            "x",
-            whole,
-            lambda at, index: _one_tile(
-                at, channels, target, tile, y, at.bind("x", _counted(channels, index)) * pixels
-            ),
-        )
+        tiles = _Tiles(channels, target, tile, y, whole)
+        _overlapped(block, tiles) if _overlaps(tiles) else _one_by_one(block, tiles)
     if rest:
         tile = allocate(block, conv, rest, channels.blocks)
-        _one_tile(block, channels, target, tile, y, int32(whole * pixels))
+        _one_tile(block, _Tiles(channels, target, tile, y, 1), int32(whole * pixels))
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The tiles of a row that are alike."""
+
+    channels: _Channels
+    target: Target
+    tile: Tile
+    y: tirx.Expr
+    count: int
+
+    @property
+    def operands(self) -> Operands:
+        """What they multiply."""
+        step = self.channels.step
+        row = _source_row(self.channels, self.y)
+        return Operands(step.source.buffer, row, step.filter, _filter_byte(self.channels))
+
+    def column(self, x: tirx.Expr) -> tirx.Expr:
+        """The stored column of a logical one."""
+        return x + self.channels.conv.target.left
+
+    def left(self, block: Block, x: tirx.Expr) -> tirx.Expr:
+        """The byte of the window of a logical column, from the start of its row."""
+        conv = self.channels.conv
+        return block.bind("left", self.column(x) * (conv.stride[1] * conv.plane.pixel_bytes))
+
+
+def _one_by_one(block: Block, tiles: _Tiles) -> None:
+    """Tiles that end before the next one starts."""
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        _one_tile(at, tiles, at.bind("x", _counted(tiles.channels, index)) * tiles.tile.pixels)
+
+    block.loop("x", tiles.count, one)
+
+
+def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
+    """Start, reduce, store."""
+    tile = tiles.tile
+    start(block, tile, _initial(block, tiles.channels, x, tile.pixels))
+    reduce(block, tile, tiles.operands, tiles.left(block, x))
+    for store in stores(tiles.target, tiles.column(x), results(tile)):
+        store(block)
+
+
+def _overlaps(tiles: _Tiles) -> bool:
+    """Whether a tile's first words are multiplied while the tile before it is narrowed."""
+    conv, blocks = tiles.channels.conv, tiles.channels.blocks
+    is_one_run = conv.kernel[1] == 1 or conv.dilation[1] == 1
+    return (
+        is_one_run
+        and not tiles.tile.windows
+        and overlaps_tiles(conv.kernel[0], conv.plane.count, conv.filter_steps, blocks, tiles.count)
+    )
+
+
+def _overlapped(block: Block, tiles: _Tiles) -> None:
+    """Software pipelining over tiles, by hand: LLVM does it within a tile only.
+
+    before:  for tile: start; reduce; store
+    after:   first words of tile 0
+             for tile: reduce the rest; store, and first words of the next tile (of the last one again, at the end)
+
+    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes of HVX
+    for two packets per sum: then what narrows and what starts alternate, narrowing one ahead.
+    """
+    tile, operands = tiles.tile, tiles.operands
+
+    def starts(at: Block, x: tirx.Expr) -> list[Callable[[], None]]:
+        conv, scratch = tiles.channels.conv, tiles.channels.scratch
+        is_zero = scratch.offsets is None and scratch.windows is None and conv.offset == 0
+        first = None if is_zero else _initial(at, tiles.channels, x, tile.pixels)
+        return start_with_words(at, tile, operands, tiles.left(at, x), first)
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        x = at.bind("x", index * tile.pixels)
+        reduce(at, tile, operands, tiles.left(at, x), skip_pairs=1)
+        sums = [[at.bind("sum", total, vector.VECTOR) for total in row] for row in results(tile)]
+        following = at.bind("following", tirx.min(index + 1, tiles.count - 1) * tile.pixels)
+        written = [lambda store=store: store(at) for store in stores(tiles.target, tiles.column(x), sums)]
+        begun = starts(at, following)
+        if isinstance(tiles.channels.conv.narrowing, FixedPoint):
+            lead, *rest = written
+            order = [lead, *(step for pair in zip_longest(rest, begun) for step in pair if step)]
+        else:
+            order = begun + written
+        for step in order:
+            step()
+
+    for begin in starts(block, int32(0)):
+        begin()
+    block.loop("x", tiles.count, one)
 
 
 def _counted(channels: _Channels, index: tirx.Expr) -> tirx.Expr:
@@ -153,22 +245,6 @@ def _counted(channels: _Channels, index: tirx.Expr) -> tirx.Expr:
     """
     planes, taps = channels.conv.plane.count, channels.conv.kernel[0] * channels.conv.kernel[1]
     return vector.concealed(index) if channels.blocks == 1 and planes > 1 and taps > 1 else index
-
-
-def _tile_pixels(blocks: int) -> int:
-    """Pixels of a tile: as many as make 12 or 16 sums."""
-    return 4 if blocks > 2 else 8
-
-
-def _one_tile(block: Block, channels: _Channels, target: Target, tile: Tile, y: tirx.Expr, x: tirx.Expr) -> None:
-    """Start, reduce, store."""
-    conv, step = channels.conv, channels.step
-    start(block, tile, _initial(block, channels, x, tile.pixels))
-    column = x + conv.target.left
-    left = block.bind("left", column * (conv.stride[1] * conv.plane.pixel_bytes))
-    operands = Operands(step.source.buffer, _source_row(channels, y), step.filter, _filter_byte(channels))
-    reduce(block, tile, operands, left)
-    store_tile(block, target, column, results(tile))
 
 
 def _source_row(channels: _Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr], tirx.Expr]:

@@ -92,8 +92,35 @@ def results(tile: Tile) -> list[list[tirx.Expr]]:
     ]
 
 
-def reduce(block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr) -> None:
-    """Add every tap and channel to the sums; `left_byte` is the first pixel's window's from the start of its row."""
+def start_with_words(
+    block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, first: Callable[[int, int], tirx.Expr] | None
+) -> list[Callable[[], None]]:
+    """Set the sums to `first`, or nothing, plus the products of the first words; one call a block of channels."""
+    words = _words(block, tile, operands, operands.row(block, int32(0)) + left_byte)
+
+    def start_part(part: int) -> None:
+        weights = [block.bind("weights", _weights(tile, operands, int32(half), part), vector.VECTOR) for half in (0, 1)]
+        for pixel, register in enumerate(row[part] for row in tile.sums):
+            once = (
+                dot_add(tile.conv, first(pixel, part), weights[0], words[pixel][0])
+                if first
+                else dot(tile.conv, weights[0], words[pixel][0])
+            )
+            _set(block, register, dot_add(tile.conv, once, weights[1], words[pixel][1]))
+
+    return [lambda part=part: start_part(part) for part in range(tile.blocks)]
+
+
+def reduce(block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, skip_pairs: int = 0) -> None:
+    """Add every tap and channel to the sums.
+
+    Args:
+        block: where to.
+        tile: the sums.
+        operands: what to multiply.
+        left_byte: of the first pixel's window, from the start of its row.
+        skip_pairs: pairs of words, of a reduction in one run, that are in the sums already.
+    """
     conv, plane = tile.conv, tile.conv.plane
     is_one_run = conv.dilation[1] == 1
     runs, words = (1, plane.words * conv.kernel[1]) if is_one_run else (conv.kernel[1], plane.words)
@@ -102,9 +129,13 @@ def reduce(block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr) -
         byte = base + run * (conv.dilation[1] * plane.pixel_bytes)
         at.loop(
             "pair",
-            words * WORD_BYTES // PAIR_BYTES,
-            lambda inner, pair: _add_pair(
-                inner, tile, operands, byte + pair * PAIR_BYTES, first + run * words + pair * 2
+            words * WORD_BYTES // PAIR_BYTES - skip_pairs,
+            lambda inner, index: _add_pair(
+                inner,
+                tile,
+                operands,
+                byte + (index + skip_pairs) * PAIR_BYTES,
+                first + run * words + (index + skip_pairs) * 2,
             ),
         )
 
@@ -122,9 +153,7 @@ def reduce(block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr) -
 
 def _add_pair(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr, step: tirx.Expr) -> None:
     """Eight channels of every pixel, by every block."""
-    apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
-    pairs = [_pair(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
-    words = [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
+    words = _words(block, tile, operands, byte)
     for half in range(2):
         for part in range(tile.blocks):
             weights = block.bind("weights", _weights(tile, operands, step + half, part), vector.VECTOR)
@@ -132,6 +161,13 @@ def _add_pair(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr, ste
                 _set(block, register, dot_add(tile.conv, _get(register), weights, words[pixel][half]))
         for pixel, register in enumerate(tile.windows):
             _set(block, register, dot_add(tile.conv, _get(register), vector.splat(ONES), words[pixel][half]))
+
+
+def _words(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr) -> Words:
+    """Two words of every pixel."""
+    apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
+    pairs = [_pair(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
+    return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
 
 
 def _pair(block: Block, source: tirx.Buffer, byte: tirx.Expr) -> tirx.Expr:
@@ -150,6 +186,11 @@ def _weights(tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> tirx
 def dot_add(conv: InnerConv, total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
     """`total` plus 4 products in each lane, of unsigned weights and of activations as they are."""
     return (vector.signed_dot4_add if conv.is_signed else vector.dot4_add)(total, weights, word)
+
+
+def dot(conv: InnerConv, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """The same, added to nothing."""
+    return (vector.signed_dot4 if conv.is_signed else vector.dot4)(weights, word)
 
 
 def _set(block: Block, register: tirx.Buffer, value: tirx.Expr) -> None:

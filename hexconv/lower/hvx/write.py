@@ -44,17 +44,22 @@ class Target:
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
 
 
-def store_tile(block: Block, target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> None:
-    """Store the sums of some pixels from a stored column on."""
+def stores(target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> list[Callable[[Block], None]]:
+    """The stores of some pixels from a stored column on, 128 bytes each; what they need of the sums comes with them."""
     together, pixels = target.conv.narrowed_blocks, target.vector_pixels
-    for part in range(0, target.blocks, together):
-        if target.conv.narrowing is None:
-            for pixel, row in enumerate(sums):
-                _store_sums(block, target, part, column + pixel, row[part])
-            continue
-        for first in range(0, len(sums), pixels):
-            some = [row[part : part + together] for row in sums[first : first + pixels]]
-            _store_bytes(block, target, part, column + first, some)
+    if target.conv.narrowing is None:
+        return [
+            lambda at, part=part, pixel=pixel: _store_sums(at, target, part, column + pixel, sums[pixel][part])
+            for part in range(target.blocks)
+            for pixel in range(len(sums))
+        ]
+    return [
+        lambda at, part=part, first=first: _store_bytes(
+            at, target, part, column + first, [row[part : part + together] for row in sums[first : first + pixels]]
+        )
+        for part in range(0, target.blocks, together)
+        for first in range(0, len(sums), pixels)
+    ]
 
 
 def fill_columns(block: Block, target: Target) -> None:

@@ -49,6 +49,11 @@ def dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr
     return _call("vrmpyub.acc", total, weights, word)
 
 
+def signed_dot4(weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """`dot4` of unsigned bytes of `weights` and signed bytes of `word`."""
+    return _call("vrmpybus", weights, word)
+
+
 def signed_dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
     """`total` plus 4 products in each lane, unsigned bytes of `weights` by signed bytes of `word`."""
     return _call("vrmpybus.acc", total, weights, word)
