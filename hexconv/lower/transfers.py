@@ -31,6 +31,7 @@ from hexconv.schedule.hvx import vector
 from hexconv.schedule.steps import LOOP_NAME, PART
 
 ZERO, ONE = tirx.const(0, "int32"), tirx.const(1, "int32")
+PAIR_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,23 @@ class Run:
     steps: tuple[int, int] = (0, 0)
 
 
+@dataclass(frozen=True)
+class Fill:
+    """Bytes that lie side by side and hold one value.
+
+    Attributes:
+        target: buffer and first element.
+        value: of each element.
+        elements: how many.
+    """
+
+    target: tuple[tirx.Var, tirx.Expr]
+    value: tirx.IntImm
+    elements: int
+
+
 Copier = Callable[[Run], tirx.Stmt]
+Piece = Run | Fill | tirx.Stmt
 
 
 def start_copies(module: tvm.IRModule) -> tvm.IRModule:
@@ -104,7 +121,14 @@ def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
 
 def transfers(statement: tirx.Stmt, copier: Copier) -> list[tirx.Stmt]:
     """What a statement that copies becomes."""
-    return [copier(piece) if isinstance(piece, Run) else piece for piece in _pieces(_hoisted(statement), copier)]
+    return [_statement(piece, copier) for piece in _pieces(_hoisted(statement), copier)]
+
+
+def _statement(piece: Piece, copier: Copier) -> tirx.Stmt:
+    """What a piece becomes where it gets no longer."""
+    if isinstance(piece, Run):
+        return copier(piece)
+    return _filled(piece) if isinstance(piece, Fill) else piece
 
 
 def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
@@ -134,8 +158,8 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
     return tirx.IfThenElse(tirx.all(*others), _around(loop, inside), otherwise and _around(loop, otherwise))
 
 
-def _pieces(statement: tirx.Stmt, copier: Copier) -> list[Run | tirx.Stmt]:
-    """Runs, and what is no run."""
+def _pieces(statement: tirx.Stmt, copier: Copier) -> list[Piece]:
+    """Runs, fills, and what is neither."""
     if isinstance(statement, tirx.For):
         return list(_of_loop(statement, copier))
     if isinstance(statement, tirx.SeqStmt):
@@ -147,22 +171,52 @@ def _pieces(statement: tirx.Stmt, copier: Copier) -> list[Run | tirx.Stmt]:
     if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, TensorLoad):
         [to], [where] = statement.indices, statement.value.indices
         return [Run((statement.buffer, to), (statement.value.source, where), ONE)]
+    if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, tirx.IntImm):
+        return [Fill((statement.buffer, statement.indices[0]), statement.value, 1)]
     return [statement]
 
 
-def _of_loop(loop: tirx.For, copier: Copier) -> Iterator[Run | tirx.Stmt]:
+def _of_loop(loop: tirx.For, copier: Copier) -> Iterator[Piece]:
     """The pieces of a loop: those of its body, each in a loop of its own or as part of a longer run."""
+    if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) <= 0:
+        return
     if isinstance(loop.body, tirx.IfThenElse) and _uses(loop.body.condition, loop.loop_var):
         for part in _split(loop, loop.body):
             yield from _of_loop(part, copier)
         return
     for piece in _pieces(loop.body, copier):
-        if not isinstance(piece, Run):
-            yield _bound(_around(loop, piece))
-        elif (longer := _longer(piece, loop)) is not None:
+        if isinstance(piece, Run) and (longer := _longer(piece, loop)) is not None:
             yield longer
+        elif isinstance(piece, Fill) and _goes_on(piece, loop):
+            yield replace(piece, target=_begin(piece.target, loop.loop_var), elements=piece.elements * int(loop.extent))
         else:
-            yield _bound(_around(loop, copier(piece)))
+            yield _bound(_around(loop, _statement(piece, copier)))
+
+
+def _goes_on(fill: Fill, loop: tirx.For) -> bool:
+    """Whether a loop fills on where the trip before ended."""
+    return isinstance(loop.extent, tirx.IntImm) and _step(fill.target[1], loop.loop_var) == fill.elements
+
+
+def _filled(fill: Fill) -> tirx.Stmt:
+    """Store doublewords, then what is left, element by element.
+
+    LLVM is not told that all bytes are alike: it would call memset, which costs more than short rows.
+    """
+    block, (target, first) = Block(), fill.target
+    pairs, rest = divmod(fill.elements, PAIR_BYTES) if _itemsize(target) == 1 else (0, fill.elements)
+    word = vector.concealed(tirx.IntImm("int32", vector.signed((int(fill.value) & 0xFF) * 0x01010101)))
+    pair = tirx.reinterpret(f"{target.dtype}x{PAIR_BYTES}", tirx.Broadcast(word, 2))
+
+    def whole(at: Block, index: tirx.Expr) -> None:
+        at.store(target, tirx.Ramp(first + index * PAIR_BYTES, 1, PAIR_BYTES), pair)
+
+    def element(at: Block, index: tirx.Expr) -> None:
+        at.store(target, first + pairs * PAIR_BYTES + index, fill.value)
+
+    block.loop("pair", pairs, whole)
+    block.loop("element", rest, element)
+    return block.statement()
 
 
 def _bound(loop: tirx.For) -> tirx.Stmt:

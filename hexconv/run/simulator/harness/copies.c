@@ -27,6 +27,7 @@ struct piece {
     const uint8_t *source;
     uint64_t content; /* a hash of the source when the copy started */
     uint32_t bytes, group;
+    int32_t rows, target_step, source_step;
     int32_t next;
     bool performed;
 };
@@ -60,10 +61,12 @@ static bool chance(void) {
     return (random_state * 0x2545F4914F6CDD1Dull >> 32) % CHANCES == 0;
 }
 
-/* FNV-1a. */
-static uint64_t hash(const uint8_t *data, uint32_t bytes) {
+/* FNV-1a, row by row. */
+static uint64_t hash(const uint8_t *data, int32_t step, const struct piece *piece) {
     uint64_t value = 0xcbf29ce484222325ull;
-    for (uint32_t i = 0; i < bytes; i++) value = (value ^ data[i]) * 0x100000001b3ull;
+    for (int32_t row = 0; row < piece->rows; row++)
+        for (uint32_t i = 0; i < piece->bytes; i++)
+            value = (value ^ data[(ptrdiff_t)row * step + i]) * 0x100000001b3ull;
     return value;
 }
 
@@ -75,11 +78,18 @@ static bool is_poison(const uint8_t *data, uint32_t bytes) {
     return true;
 }
 
+static uint8_t *target_row(const struct piece *piece, int32_t row) {
+    return piece->target + (ptrdiff_t)row * piece->target_step;
+}
+
 static void perform(struct piece *piece, int32_t queue) {
     if (piece->performed) return;
-    if (!is_poison(piece->target, piece->bytes))
-        complain(COPIES_TARGET_CHANGED, queue, piece->group, piece->bytes);
-    for (uint32_t i = 0; i < piece->bytes; i++) piece->target[i] = piece->source[i];
+    for (int32_t row = 0; row < piece->rows; row++) {
+        uint8_t *target = target_row(piece, row);
+        const uint8_t *source = piece->source + (ptrdiff_t)row * piece->source_step;
+        if (!is_poison(target, piece->bytes)) complain(COPIES_TARGET_CHANGED, queue, piece->group, piece->bytes);
+        for (uint32_t i = 0; i < piece->bytes; i++) target[i] = source[i];
+    }
     piece->performed = true;
 }
 
@@ -96,9 +106,9 @@ static void finish(int32_t number) {
     const int32_t index = queue->first;
     struct piece *piece = &pieces[index];
     perform(piece, number);
-    if (hash(piece->source, piece->bytes) != piece->content)
+    if (hash(piece->source, piece->source_step, piece) != piece->content)
         complain(COPIES_SOURCE_CHANGED, number, piece->group, piece->bytes);
-    else if (hash(piece->target, piece->bytes) != piece->content)
+    else if (hash(piece->target, piece->target_step, piece) != piece->content)
         complain(COPIES_TARGET_CHANGED, number, piece->group, piece->bytes);
     queue->first = piece->next;
     if (queue->first == NONE) queue->last = NONE;
@@ -133,13 +143,20 @@ static void note_size(uint32_t bytes) {
     copies->size_pieces[place]++;
 }
 
-static void start_piece(int32_t queue, uint8_t *target, const uint8_t *source, uint32_t bytes) {
+static void start_piece(int32_t queue, struct piece asked) {
     struct piece *piece = append(queue);
-    if (piece == NULL) return complain(COPIES_TOO_MANY, queue, queues[queue].started, bytes);
-    *piece = (struct piece){target, source, hash(source, bytes), bytes, queues[queue].started, NONE, false};
-    for (uint32_t i = 0; i < bytes; i++) target[i] = poison_at(target + i);
-    copies->moved_bytes[queue] += bytes;
-    note_size(bytes);
+    if (piece == NULL) return complain(COPIES_TOO_MANY, queue, queues[queue].started, asked.bytes);
+    asked.group = queues[queue].started;
+    asked.next = NONE;
+    asked.content = hash(asked.source, asked.source_step, &asked);
+    *piece = asked;
+    for (int32_t row = 0; row < asked.rows; row++)
+        for (uint32_t i = 0; i < asked.bytes; i++) {
+            uint8_t *place = target_row(&asked, row) + i;
+            *place = poison_at(place);
+        }
+    copies->moved_bytes[queue] += (uint64_t)asked.bytes * (uint64_t)asked.rows;
+    note_size(asked.bytes * (uint32_t)asked.rows);
     if (copies->moment == COPIES_EARLY || (copies->moment == COPIES_RANDOM && chance())) perform(piece, queue);
 }
 
@@ -161,9 +178,8 @@ int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32
     if (knows(queue)) {
         const bool alone = !queues[queue].open;
         if (alone) start_group(queue);
-        for (int32_t row = 0; row < rows; row++)
-            start_piece(queue, (uint8_t *)target + (ptrdiff_t)row * target_step,
-                        (const uint8_t *)source + (ptrdiff_t)row * source_step, (uint32_t)bytes);
+        start_piece(queue, (struct piece){.target = target, .source = source, .bytes = (uint32_t)bytes, .rows = rows,
+                                          .target_step = target_step, .source_step = source_step});
         if (alone) queues[queue].open = false;
     }
     counters_resume();
