@@ -329,15 +329,17 @@ def _stage_offsets(block: Block, conv: InnerConv, scratch: Scratch, step: ConvSt
 
 
 def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, offsets: tirx.Buffer, first: tirx.Expr) -> tirx.Expr:
-    """The bias of 32 channels, by way of the offsets: the argument ends with the last channel."""
+    """The bias of 32 channels; by way of the offsets where the argument ends inside of a block."""
+    lanes = tirx.Ramp(first, 1, CHANNEL_BLOCK)
+    if conv.last_channels == CHANNEL_BLOCK:
+        return block.bind("bias", tirx.BufferLoad(bias, [lanes]), vector.VECTOR)
 
     def channel(at: Block, lane: tirx.Expr) -> None:
         place = tirx.min(first + lane, conv.out_channels - 1)
         at.store(offsets, first + lane, tirx.BufferLoad(bias, [place]))
 
     block.loop("channel", CHANNEL_BLOCK, channel)
-    loaded = tirx.BufferLoad(offsets, [tirx.Ramp(first, 1, CHANNEL_BLOCK)])
-    return block.bind("bias", loaded, vector.VECTOR)
+    return block.bind("bias", tirx.BufferLoad(offsets, [lanes]), vector.VECTOR)
 
 
 def _filter_sum(block: Block, conv: InnerConv, step: ConvStep, part: tirx.Expr) -> tirx.Expr:
