@@ -1,6 +1,6 @@
 """A nest of rows, lowered: TVM's passes on the chain's own loops, then kernels in the place of its convs' steps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import tvm
@@ -52,25 +52,38 @@ def _results(case: Case) -> dict[str, Result]:
 
 
 def _outside(module: tvm.IRModule) -> tvm.IRModule:
-    """Allocate every cache once, outside of all loops, where vectors begin."""
-    main, renamed = module["main"], {}
+    """Allocate every cache once, outside of all loops; caches and arguments begin where vectors do.
 
-    def note(node: tirx.AllocBuffer) -> None:
-        old = node.buffer
-        name = cache_name(old.name)
-        elements = (prod(int(size) for size in old.shape),)
-        renamed[old] = tirx.decl_buffer(elements, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES)
+    LLVM loads vectors of which it doesn't know that by whole ones around them, past the end of their buffer too.
+    """
+    main = module["main"]
+    caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)
+    renamed = {old: _aligned(old, cache_name(old.name), (prod(map(int, old.shape)),)) for old in caches}
+    allocated = [tirx.AllocBuffer(buffer) for buffer in renamed.values()]
+    renamed |= {old: _aligned(old, old.name, old.shape) for old in main.params}
+    renamed |= {old: _aligned(old, old.name, old.shape, layout=None) for old in views}
 
     def without(sequence: tirx.SeqStmt) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not isinstance(step, tirx.AllocBuffer)]
         return sequence if len(kept) == len(sequence.seq) else tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
 
-    tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, note))
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
-    allocated = [tirx.AllocBuffer(buffer) for buffer in renamed.values()]
     # A function of flat buffers and plain loops: nothing is left for the passes that a schedule still has before it.
-    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, body])).without_attr("s_tir")})
+    func = tirx.PrimFunc([renamed[argument] for argument in main.params], tirx.SeqStmt([*allocated, body]))
+    return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
+
+
+def _buffers(main: tirx.PrimFunc, kind: type) -> list[tirx.Var]:
+    """The buffers that a function allocates, or gives another shape."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(main.body, (kind, lambda node: found.append(node.buffer)))
+    return found
+
+
+def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> tirx.Var:
+    """A buffer that begins where a vector does."""
+    return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES, **more)
 
 
 def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:

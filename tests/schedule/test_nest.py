@@ -145,10 +145,10 @@ LARGE = Conv2d(out_channels=512, kernel=(3, 3), padding=Padding(top=1, left=1, b
 C = Chain(input=(1, 14, 14, 512), dtype="uint8", conv=(LARGE, LARGE))
 DENSE = [
     (B, replace(ROLLING, k_split=4), 249),
-    (B, replace(ROLLING, k_split=4, buffering="single"), 246),
+    (B, replace(ROLLING, k_split=4, buffering="single"), 247),
     (B, replace(ROLLING, k_split=2, h_split=2), 244),
     (A, replace(ROLLING, k_split=4), 242),
-    (A, replace(ROLLING, k_split=1, buffering="single"), 220),
+    (A, replace(ROLLING, k_split=4, buffering="single"), 241),
     (C, replace(ROLLING, k_split=1, h_split=2), 244),
 ]
 
