@@ -15,6 +15,7 @@ from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
 from hexconv.errors import InputError
+from hexconv.kernel import forms_of
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.lower.callable import Callable, callable_module
@@ -97,7 +98,8 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
     """
     name = c_name(case.name)
     functions = callable_module(lower_case(case).module, name)
-    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors), strict=False))
+    forms = forms_of(case.chain, case.settled)
+    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, forms), strict=False))
     weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
     memory = placed(functions, weights)
     image, result = tensors.image, _expected(case, tensors)

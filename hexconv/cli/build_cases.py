@@ -24,6 +24,7 @@ def build_cases(
     if isa not in isas():
         raise InputError("--isa", isa, "one of " + ", ".join(reversed(isas())))
     batch = Batch.of(paths, target)
+    batch.say_fallbacks()
     asked.check(len(batch.sources))
     with waiting("building"):
         built = build([_with_tensors(path, case, asked, seed) for path, case in batch.sources], folder, target, isa)

@@ -18,6 +18,7 @@ from hexconv.spec.kernel import kernel_words
 def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide: bool, json: bool) -> int:
     """Judge cases, and show them; returns 0 if all agree, 1 if one doesn't, 2 if one could not be judged."""
     batch = Batch.of(paths, target)
+    batch.say_fallbacks()
     done = list(batch.each("counting", _judge))
     if csv and done:
         write_text(csv, cache_csv([judged for _, judged in done]))

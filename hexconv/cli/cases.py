@@ -62,6 +62,11 @@ class Batch:
         """Those that could be read."""
         return [case for _, case in self.sources]
 
+    def say_fallbacks(self) -> None:
+        """Tell, in a line each, which cases get another kernel than they ask for."""
+        for case in self.cases:
+            say_fallback(case.name, case.kernels)
+
     def each(self, doing: str, work: Callable[[Case], Result]) -> Iterator[tuple[Case, Result]]:
         """What comes of every case, with a bar while somebody looks; one that can't be done is told.
 
@@ -114,10 +119,8 @@ class Batch:
 
 
 def _loaded(path: Path, target: Target) -> Case:
-    """A case for this machine; if its chain gets another kernel than was asked for, a line says so."""
-    case = Case.load(path, target, os.cpu_count() or 1)
-    say_fallback(case.name, case.kernels)
-    return case
+    """A case for this machine."""
+    return Case.load(path, target, os.cpu_count() or 1)
 
 
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:

@@ -27,7 +27,7 @@ def reorder_file(
         mace.check_readable(source.name)
     store = _loaded(given, before)
     content = io.BytesIO()
-    np.save(content, before.reorder(store.reshape(-1), after))
+    np.save(content, before.reorder(store.reshape(-1), after), allow_pickle=False)
     write_bytes(made, content.getvalue())
     told = {"system": system, "from": source.name, "to": target.name, "bytes": [source.bytes, target.bytes]}
     if json:

@@ -51,6 +51,7 @@ def report(
         check_file("--output", output)
     check_folder("--plots", plots)
     batch = Batch.of(cases or _all_cases(), target)
+    batch.say_fallbacks()
     if not batch.sources:
         return batch.code(False)
     with waiting("drawing"):

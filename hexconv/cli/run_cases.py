@@ -108,6 +108,7 @@ def run_cases(paths: Sequence[Path], asked: Asked, csv: Path | None, is_wide: bo
     if asked.save and len(asked.seeds) > 1:
         raise InputError("--save", f"{len(asked.seeds)} seeds", "one seed at a time, since one file holds one run")
     batch = Batch.of(paths, asked.target)
+    batch.say_fallbacks()
     if asked.save and len(batch.cases) > 1:
         raise InputError("--save", f"{len(batch.cases)} cases", "one case at a time, since one file holds one run")
     asked.given.check(len(batch.cases))

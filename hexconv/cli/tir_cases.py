@@ -15,6 +15,7 @@ from hexconv.spec.kernel import kernel_words
 def tir_cases(paths: Sequence[Path], target: Target, output: Path | None, json: bool) -> int:
     """Write the TIR of cases; returns 0 if all are as the closed form predicts, 1 if not, 2 if one was refused."""
     batch, written = Batch.of(paths, target), []
+    batch.say_fallbacks()
     folders = {case.name: output or path.parent for path, case in batch.sources}
     for case, entry in batch.each("lowering", lambda case: _written(case, folders[case.name])):
         written.append(entry)

@@ -97,7 +97,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         arguments=tuple(buffer.name for buffer in main.params),
         memories=tuple(caches.memories),
         tasks=tuple(task.extent for task in tasks),
-        copies=_calls(body, f"{name}_copy"),
+        copies=any(_calls(body, f"{name}_{how}") for how in ("copy", "copy_rows")),
     )
 
 

@@ -54,6 +54,7 @@ class Given:
     def fill(self, fills: Fills) -> str:
         """In words, what fills the tensors that are drawn.
 
+        >>> import numpy as np
         >>> Given(image=np.zeros(1)).fill(("most", "least", "random")), Given().fill(("most", "most"))
         ('least,random', 'most')
         """

@@ -42,9 +42,9 @@ class Plan:
             copied out, while a step computes.
         kernel: the kernel that is wished for; where it can't serve a chain, the next best takes over
             (`hexconv.spec.kernel`). `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains: in the
-            documented schedule's loops, over rows, where a plan of uint8 or int8 has any knob above but `h_split`; else a
-            kernel of the whole chain (`hexconv.schedule.hvx`), which rolls stripes and stages whole filters; `"host"`,
-            AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise. Without it, the fastest
+            documented schedule's loops, over rows, where a plan of uint8 or int8 has any knob above but `h_split`; else
+            a kernel of the whole chain (`hexconv.schedule.hvx`), which rolls stripes and stages whole filters;
+            `"host"`, AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise. Without it, the fastest
             that serves the chain where it runs and obeys all knobs that are stated.
         threads: of the host kernel: bands of the output's rows that are computed side by side, each with caches of its
             own. Rows of intermediates at the seams of bands are computed once, unless bands are too short for that.
@@ -115,7 +115,7 @@ class Plan:
         >>> Plan(order="h_outer", filters="resident").slug
         'ks1-hs1-h_outer-resident'
         >>> Plan(kernel="hvx", h_split=2).slug
-        'hs2-hvx'
+        'ks1-hs2-hvx'
         """
         splits = f"hs{self.h_split}"
         if acts("k_split", self.kernel or "plain"):

@@ -12,7 +12,8 @@ enum { CPU = 1, HEAP = 0, VTCM = 1, UNSIGNED = 1, BITS = 8 };
 
 extern void *(*__TVMBackendAllocWorkspace)(int type, int id, uint64_t bytes, int code, int bits);
 extern int (*__TVMBackendFreeWorkspace)(int type, int id, void *memory);
-int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t bytes);
+int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows, int32_t target_step,
+                          int32_t source_step);
 int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_end_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);
@@ -28,7 +29,7 @@ static void close_group(int queue) {
     open[queue] = false;
 }
 
-static int copy_start(void *user, int queue, uint32_t group, void *target, const void *source, size_t bytes) {
+static int copy_start(void *user, int queue, uint32_t group, const struct hexconv_copy *copy) {
     (void)user;
     while (started[queue] < group) {
         close_group(queue);
@@ -36,7 +37,8 @@ static int copy_start(void *user, int queue, uint32_t group, void *target, const
         open[queue] = true;
         started[queue]++;
     }
-    return hexconv_copy(queue, target, source, (int32_t)bytes);
+    return hexconv_copy_rows(queue, copy->target, copy->source, (int32_t)copy->bytes, copy->rows,
+                             (int32_t)copy->target_step, (int32_t)copy->source_step);
 }
 
 static int copy_wait(void *user, int queue, uint32_t group) {

@@ -44,15 +44,18 @@ def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     }
 
 
+PLAIN = Plan(kernel="plain")
+
+
 @settings(max_examples=25, deadline=None)
 @given(chains(), st.sampled_from(OBJECTIVES), st.floats(0, 1))
 def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: float) -> None:
-    space = Space.of(chain, Plan())
+    space = Space.of(chain, PLAIN)
     assume(space.size <= 150)
     plans = [one_by_one(chain, space.plan(number)) for number in range(space.size)]
     sizes = sorted(plan["footprint"] for plan in plans)
     limit = int(sizes[0] - 2048 + share * (sizes[-1] - sizes[0] + 4096))
-    found = best_plan(chain, Question(max(limit, 1), objective))
+    found = best_plan(chain, Question(max(limit, 1), objective, plan=PLAIN))
     fitting = [plan for plan in plans if plan["footprint"] <= limit]
     assert found.proof.fitting == len(fitting)
     assert found.smallest.footprint_bytes == sizes[0]
@@ -74,7 +77,7 @@ def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: 
 @settings(max_examples=25, deadline=None)
 @given(chains())
 def test_the_front_is_every_plan_that_none_beats(chain: Chain) -> None:
-    space = Space.of(chain, Plan())
+    space = Space.of(chain, PLAIN)
     assume(space.size <= 100)
     figures = [one_by_one(chain, space.plan(number)) for number in range(space.size)]
     pairs = {(plan["footprint"], plan["traffic"]) for plan in figures}
@@ -83,7 +86,7 @@ def test_the_front_is_every_plan_that_none_beats(chain: Chain) -> None:
         for size, traffic in pairs
         if not any(s <= size and t <= traffic and (s, t) != (size, traffic) for s, t in pairs)
     }
-    found = best_plan(chain, Question(1 << 40)).front
+    found = best_plan(chain, Question(1 << 40, plan=PLAIN)).front
     assert {(one.footprint_bytes, one.traffic_bytes) for one in found} == front
     assert len(found) == len(front)
 

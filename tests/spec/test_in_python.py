@@ -27,7 +27,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "negative padding": (lambda: Padding(top=-1), "padding.top: got -1"),
     "no multiplier": (lambda: Requantize(), "requantize.multiplier: got nothing"),
     "no chain": (lambda: Case("case", 3), "case[1]: got 3"),
-    "a number for a question": (lambda: best_plan(CHAIN, 1 << 20), "Question(vtcm_bytes=1048576)"),
+    "a number for a question": (lambda: best_plan(CHAIN, 1 << 20), "Question(vtcm_bytes), from hexconv"),
 }
 
 

@@ -30,6 +30,15 @@ enum hexconv_error {
     HEXCONV_THREAD_FAILED = 8  /* the platform could not run a task */
 };
 
+/* Rows of bytes that lie side by side; their starts lie a step apart. One row where all of it lies side by side. */
+struct hexconv_copy {
+    void *target;
+    const void *source;
+    size_t bytes; /* of a row */
+    int rows;
+    ptrdiff_t target_step, source_step; /* in bytes */
+};
+
 struct hexconv_platform {
     void *user;
 
@@ -39,9 +48,9 @@ struct hexconv_platform {
     /* `bytes` of ordinary memory, aligned; NULL where there is not as much. */
     void *(*scratch)(void *user, size_t bytes);
 
-    /* Start to copy bytes; the copy belongs to group `group` of a queue. Groups of a queue are numbered from 1 on in each
-     * call of a chain. Returns 0, or anything else for a failure. NULL: copies are performed at once, by memcpy. */
-    int (*copy_start)(void *user, int queue, uint32_t group, void *target, const void *source, size_t bytes);
+    /* Start to copy rows; the copy belongs to group `group` of a queue. Groups of a queue are numbered from 1 on in each
+     * call of a chain. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
+    int (*copy_start)(void *user, int queue, uint32_t group, const struct hexconv_copy *copy);
 
     /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */
     int (*copy_wait)(void *user, int queue, uint32_t group);

@@ -17,8 +17,8 @@ from hexconv.lower.hvx.windows import Windows, correct_row, splats, windows_of
 from hexconv.lower.hvx.write import Target, block_of_output, fill_columns, fill_row, stores
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.narrowing import FixedPoint
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.narrowing import FixedPoint
 
 __all__ = ["Scratch", "emit_step", "inner_convs", "scratch_of"]
 
