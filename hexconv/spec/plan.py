@@ -42,9 +42,9 @@ class Plan:
             copied out, while a step computes.
         kernel: the kernel that is wished for; where it can't serve a chain, the next best takes over
             (`hexconv.spec.kernel`). `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains: in the
-            documented schedule's loops, over rows, where a plan of uint8 or int8 has any knob above but `h_split`; else
-            a kernel of the whole chain (`hexconv.schedule.hvx`), which rolls stripes and stages whole filters;
-            `"host"`, AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise. Without it, the fastest
+            documented schedule's loops, over rows, where a plan of uint8 or int8 has any knob above but `h_split`, else
+            kernels of the whole chain (`hexconv.schedule.hvx`), which roll stripes and stage whole filters; `"host"`,
+            AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise. Without it, the fastest
             that serves the chain where it runs and obeys all knobs that are stated.
         threads: of the host kernel: bands of the output's rows that are computed side by side, each with caches of its
             own. Rows of intermediates at the seams of bands are computed once, unless bands are too short for that.
