@@ -6,6 +6,8 @@ import pytest
 
 from hexconv.lower.packets.instruction import Packet, instruction, packet
 from hexconv.lower.packets.issue import RULES, stall
+from hexconv.lower.packets.listing import Line
+from hexconv.lower.packets.room import has_room
 
 MANUAL = (
     ("v8.w = vadd(v0.w,v0.w)", False),
@@ -83,3 +85,23 @@ def test_every_rule_says_where_it_is_from() -> None:
 def test_what_an_instruction_reads_and_writes(text: str, writes: set[str], reads: set[str]) -> None:
     read = instruction(text)
     assert (read.writes, read.reads) == (writes, reads)
+
+
+def test_a_word_that_is_inserted_keeps_the_rest_of_its_vector() -> None:
+    """A load must not take the register in between, nor the word another one."""
+    for text in ("v2.w = vinsert(r5)", "v3:2.w = vasrinto(v4.w,v5.w)"):
+        read = instruction(text)
+        assert read.accumulates == read.writes
+
+
+@pytest.mark.parametrize(
+    ("texts", "room"),
+    [
+        ("v5.w += vrmpy(v1.b,v19.b); v7:6 = vcombine(v18,v18)", False),  # both multipliers, and two units more
+        ("v5.w += vrmpy(v1.b,v19.b); v7 = v18", True),
+        ("v5.uw += vrmpy(v1.ub,r1.ub); v7:6 = vcombine(v18,v18)", True),
+        ("v5.uw += vrmpy(v1.ub,r1.ub); v7 = vmem(r2+#0)", False),
+    ],
+)
+def test_a_packet_has_room_for_a_load_where_units_are_left(texts: str, room: bool) -> None:
+    assert has_room(Line(packet(texts.split("; ")), "}")) == room

@@ -20,6 +20,10 @@ _MEMORY = re.compile(r"^v?mem\w*")
 _EXCHANGED = ("vshuff", "vdeal", "vswap")
 
 
+_INTO = ("vinsert", "vasrinto", "insert", "tableidx")
+"""Operations that change a part of their target, and keep the rest."""
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One instruction.
@@ -72,6 +76,8 @@ def instruction(text: str) -> Instruction:
     ('vrmpy', ['v15'], ['v15'], ['r8', 'v18'])
     >>> sorted(instruction("v17 = vmem(r25++#1)").writes)
     ['r25', 'v17']
+    >>> sorted(instruction("v2.w = vinsert(r5)").accumulates)
+    ['v2']
     """
     text = text.strip()
     small = text.lower()
@@ -88,7 +94,8 @@ def instruction(text: str) -> Instruction:
         operation = _operation(target if stores else rest)
         return Instruction(text, operation, vectors | moved, vectors, reads, stores, False, guard is not None)
     written = _registers(target)
-    added = written if sign != "=" else frozenset[str]()
+    keeps = sign != "=" or source.startswith(_INTO)
+    added = written if keeps else frozenset[str]()
     forwards = ".cur" in target or ".tmp" in target
     reads = _old(source) | guards
     return Instruction(text, _operation(source), written | moved, added, reads, False, forwards, guard is not None)

@@ -12,6 +12,8 @@ from hexconv.lower.packets.listing import ALL, Line
 WORDS, UNITS, MEMORY = 4, 4, 2
 
 _PAIR = re.compile(r"\bv\d+:\d+")
+_VECTOR_BY_VECTOR = re.compile(r"\(v\d+\.\w+, ?v\d+\.\w+\)")
+"""Operands of a product of two vectors of bytes, which takes both multipliers before v69."""
 _ALONE = ("vmemu", "vgather", "vscatter", "vhist", "vwhist", "vextract", "barrier", "isync", "syncht", "trap", "call")
 _ON_MEMORY = ("dc", "l2", "alloc", "dealloc")
 
@@ -31,8 +33,12 @@ def _is_alone(each: Instruction) -> bool:
 
 
 def _units(each: Instruction) -> int:
-    """Vector units that an instruction takes at most: two for pairs of registers, and for products of wide elements."""
+    """Vector units that an instruction takes at most: two for pairs of registers, and for products of wide elements.
+
+    A product of two vectors takes two as well, where one of a vector and a scalar takes one.
+    """
     if not any(register in ALL for register in each.reads | each.writes):
         return 0
     is_wide = each.operation.startswith(("vmpy", "vdmpy", "vmpa", "vtmpy", "vdsad"))
+    is_wide |= each.operation.startswith("vrmpy") and _VECTOR_BY_VECTOR.search(each.text) is not None
     return 2 if is_wide or _PAIR.search(each.text) else 1
