@@ -16,6 +16,7 @@ help: ## list the targets
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
 	$(BIN)/hexconv tir $(CASES) $(HVX_CASES)
 	$(BIN)/hexconv tir $(HOST_CASES) --target llvm
+	@mkdir -p build
 	$(BIN)/hexconv cache $(HOST_CASES) --target llvm --csv build/cache_usage_host.csv
 	$(BIN)/hexconv cache $(CASES) $(HVX_CASES) --csv reports/cache_usage.csv
 	@tail -n +2 build/cache_usage_host.csv >> reports/cache_usage.csv

@@ -5,6 +5,7 @@ report: .venv/installed ## the page about all cases: reports/index.html, for any
 docs: .venv/installed ## make hexconv/docs/knobs.md and the picture of the README again
 	$(BIN)/python -m hexconv.report.knobs
 	@mkdir -p build/docs
+	@mkdir -p build/docs
 	$(BIN)/hexconv report schedules/split-3x3.toml --output build/docs/page.html --plots build/docs
 	cp build/docs/split-3x3-lifetimes.svg hexconv/docs/
 
