@@ -12,7 +12,7 @@ from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
 
 DEFAULT_ISA = "v68"
-SHARED = {"Makefile": "Makefile", "CMakeLists.txt": "CMakeLists.txt", "README.md": "README.md"}
+SHARED = ("Makefile", "CMakeLists.txt", "README.md")
 
 
 def build(
@@ -41,7 +41,7 @@ def build(
         folder.mkdir(parents=True, exist_ok=True)
         built = tuple(build_chain(case, tensors, folder, target, isa) for case, tensors in cases)
         words = {"names": names, "isa": isa, "hexagon": target == "hexagon", "version": version("hexconv")}
-        shared = {file: rendered(template, words).encode() for file, template in SHARED.items()} | platform_files()
+        shared = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
         for file, content in shared.items():
             (folder / file).write_bytes(content)
     except OSError as error:

@@ -22,7 +22,7 @@ from hexconv.search.work import work_grid
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 
 NEST_MACS_PER_PACKET = {1: 224, 2: 245, 3: 247, 4: 250}
-"""By blocks of output channels in a tile, measured as what is below; that of 3 lies between its neighbours."""
+"""By blocks of output channels in a tile, measured as what is below; that of 3 is a guess between its neighbours."""
 NEST_COPIED_BYTES_PER_PACKET = 94
 """Measured on the simulator: 3x3 -> 3x3 and 1x1 -> 1x1 over 64x64x128, single against double buffering."""
 

@@ -18,8 +18,6 @@ _OPERATION = re.compile(r"^[!~]?([a-z]\w*)")
 _MOVED_BASE = re.compile(r"\b(r\d+)\+\+|\((r\d+)=")
 _MEMORY = re.compile(r"^v?mem\w*")
 _EXCHANGED = ("vshuff", "vdeal", "vswap")
-
-
 _INTO = ("vinsert", "vasrinto", "insert", "tableidx")
 """Operations that change a part of their target, and keep the rest."""
 
