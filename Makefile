@@ -5,6 +5,8 @@ BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
 HVX_CASES := $(sort $(wildcard schedules/hvx/*.toml))
 HOST_CASES := $(sort $(wildcard schedules/host/*.toml))
+# A case with NAME.tir.sha256 beside it has no whole listing there.
+DIGESTED_CASES := $(patsubst %.tir.sha256,%.toml,$(sort $(wildcard schedules/hvx/*.tir.sha256)))
 WORKERS ?= 2
 
 help: ## list the targets
@@ -14,7 +16,8 @@ help: ## list the targets
 	@.ci/setup
 
 tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.csv, and the table
-	$(BIN)/hexconv tir $(CASES) $(HVX_CASES)
+	$(BIN)/hexconv tir $(CASES) $(filter-out $(DIGESTED_CASES),$(HVX_CASES))
+	$(BIN)/hexconv tir $(DIGESTED_CASES) --digest
 	$(BIN)/hexconv tir $(HOST_CASES) --target llvm
 	@mkdir -p build
 	$(BIN)/hexconv cache $(HOST_CASES) --target llvm --csv build/cache_usage_host.csv

@@ -2,12 +2,13 @@
 report: .venv/installed ## the page about all cases: reports/index.html, for any browser, offline
 	$(BIN)/hexconv report
 
-docs: .venv/installed ## make hexconv/docs/knobs.md and the picture of the README again
+docs: .venv/installed ## make hexconv/docs/reference/knobs.md and the pictures of the pages again
 	$(BIN)/python -m hexconv.report.knobs
 	@mkdir -p build/docs
-	@mkdir -p build/docs
 	$(BIN)/hexconv report schedules/split-3x3.toml --output build/docs/page.html --plots build/docs
-	cp build/docs/split-3x3-lifetimes.svg hexconv/docs/
+	$(BIN)/hexconv report schedules/hvx/double-rings.toml --run --output build/docs/page.html --plots build/docs
+	cp build/docs/split-3x3-lifetimes.svg build/docs/split-3x3-traffic.svg hexconv/docs/pictures/
+	cp build/docs/double-rings-timeline.svg hexconv/docs/pictures/
 
 test-page: .venv/installed ## open the page in Chromium: build/page/*.png are its screenshots
 	@.ci/browser

@@ -1,6 +1,6 @@
 """From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon, on stock Apache TVM.
 
-The whole tool in six steps; `hexconv/docs/api.md` has them with shapes, units and errors:
+The whole tool in six steps; `hexconv/docs/reference/api.md` has them with shapes, units and errors:
 
     module   = chain_module(case.chain)                  # compute
     schedule = stripe(module, case.chain, case.settled)    # schedule
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, shared_allocations, vtcm_fit
-    from hexconv.build import load
     from hexconv.compute import chain_module, reference
     from hexconv.lower import annotated_tir, lower_case
+    from hexconv.network import load
     from hexconv.report import run_row
     from hexconv.run.measure import measure
     from hexconv.schedule import stripe
@@ -44,7 +44,7 @@ _HOMES = {
     "hexconv.run.measure": ("measure",),
     "hexconv.search": ("Question", "best_plan"),
     "hexconv.report": ("run_row",),
-    "hexconv.build": ("load",),
+    "hexconv.network": ("load",),
 }
 
 __all__ = [

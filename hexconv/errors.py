@@ -37,6 +37,10 @@ class HexconvError(Exception):
         super().__init__(one_line(message))
 
 
+class HexconvWarning(UserWarning):
+    """What is right, and not as good as it was meant to be: told in one line, and no reason to stop."""
+
+
 def one_line(text: str) -> str:
     r"""Text as one line that a terminal shows and doesn't obey: what can't be printed is escaped.
 
@@ -76,31 +80,48 @@ class InputError(HexconvError):
     Args (of the constructor):
         where: the file and the field's path, `schedules/a.toml: chain.conv[0].kernel`.
         given: what was found there.
-        allowed: what may stand there, and what to change.
+        expected: what may stand there, and what to change. Where it begins with a question (`did_you_mean`), it
+            stands as a sentence of its own.
 
     >>> raise InputError("a.toml: plan.k_split", "0", "a positive number of 32-channel blocks")
     Traceback (most recent call last):
     ...
-    hexconv.errors.InputError: a.toml: plan.k_split: got 0, allowed: a positive number of 32-channel blocks
+    hexconv.errors.InputError: a.toml: plan.k_split: got 0; expected a positive number of 32-channel blocks
     """
 
-    def __init__(self, where: str, given: str, allowed: str) -> None:
-        super().__init__(f"{short_line(where)}: got {short_line(given)}, allowed: {allowed}")
-        self.where, self.given, self.allowed = where, given, allowed
+    def __init__(self, where: str, given: str, expected: str) -> None:
+        super().__init__(f"{short_line(where)}{_found(given, expected)}{expected}")
+        self.where, self.given, self.expected = where, given, expected
+
+    @classmethod
+    def because(cls, what: str, change: str) -> "InputError":
+        """What is wrong in words of its own, where nothing was given or things don't go together.
+
+        >>> str(InputError.because("no case file given", "name one or more case files"))
+        'no case file given; name one or more case files'
+        """
+        return cls(what, "", change)
 
     @classmethod
     def no_such(cls, where: str, given: str, known: Iterable[str]) -> "InputError":
         """A name that is none of the known ones.
 
         >>> str(InputError.no_such("okk: chip", "bm168", ("bm1688", "v68")))
-        'okk: chip: got bm168, allowed: did you mean bm1688? one of bm1688, v68'
+        'okk: chip: got bm168; did you mean bm1688? one of bm1688, v68'
         """
         names = list(known)
         return cls(where, given, f"{did_you_mean(given, names)}one of {', '.join(names)}")
 
     def within(self, source: str) -> "InputError":
         """The same error, with the file that the field stands in before the field's path."""
-        return InputError(f"{source}: {self.where}", self.given, self.allowed)
+        return InputError(f"{source}: {self.where}", self.given, self.expected)
+
+
+def _found(given: str, expected: str) -> str:
+    """What stands between the place of an error and what is expected there."""
+    if not given:
+        return "; "
+    return f": got {short_line(given)}; {'' if expected.startswith('did you mean') else 'expected '}"
 
 
 class Unsupported(HexconvError):

@@ -1,9 +1,19 @@
-"""Tests marked `simulator` need qemu-hexagon: without it they are not run, and say so; on CI they fail."""
+"""Tests marked `simulator` need qemu-hexagon: without it they are not run, and say so; on CI they fail.
+
+No example of hypothesis has a deadline: a machine that does other work beside the tests is slow, and not wrong.
+"""
 
 import os
 import shutil
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+
+collect_ignore = ["networks/export.py"]
+"""Needs torch, which `make bench-networks` installs, and has no test."""
 
 REASON = "qemu-hexagon is not on PATH: apt-get install qemu-user"
 

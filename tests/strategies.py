@@ -8,9 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from hexconv.compute.limits import check_supported
+from hexconv.errors import Unsupported
 from hexconv.spec import Case, Chain
 from hexconv.spec.chain import Dtype
-from hexconv.spec.plan import Kernel
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.places import Storage
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import EVERYTHING
@@ -32,7 +35,7 @@ class Shrinking(Draw):
 def cases(
     draw: st.DrawFn,
     dtypes: Sequence[Dtype] = SMALL.dtypes,
-    storage: tuple[str, ...] = SMALL.storages,
+    storage: tuple[Storage, ...] = SMALL.storages,
     kernels: tuple[Kernel, ...] = ("plain",),
     channels: int = SMALL.channels,
 ) -> Case:
@@ -44,3 +47,12 @@ def cases(
 def chains(dtypes: Sequence[Dtype] = SMALL.dtypes, channels: int = SMALL.channels) -> st.SearchStrategy[Chain]:
     """Chains of these dtypes; tensors have up to so many channels, but for those of long sums."""
     return cases(dtypes, channels=channels).map(lambda case: case.chain)
+
+
+def is_supported(chain: Chain) -> bool:
+    """Whether a chain has plans at all."""
+    try:
+        check_supported(chain)
+    except Unsupported:
+        return False
+    return True

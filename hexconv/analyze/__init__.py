@@ -1,6 +1,5 @@
 """Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
 
-from hexconv.analyze.arena import Arena, plan_arena
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.in_flight import copies_in_flight
@@ -11,7 +10,6 @@ from hexconv.analyze.usage import Usage, cache_usage
 from hexconv.analyze.work import WorkUsage, work_usage
 
 __all__ = [
-    "Arena",
     "Fit",
     "PredictedAllocation",
     "PredictedCache",
@@ -23,7 +21,6 @@ __all__ = [
     "copies_in_flight",
     "needed_macs",
     "needed_work",
-    "plan_arena",
     "planned_work",
     "shared_allocations",
     "vtcm_fit",

@@ -1,7 +1,7 @@
 """Whether a plan's caches fit VTCM. A plan that doesn't is a result: by how much, because of what, and what would.
 
-The demand is the closed form's: the merged allocations of the plan, each in whole granules of 2 KiB, all of them held
-for the whole run. Nothing is lowered or built for it.
+The demand is the closed form's: the merged allocations of the plan that lie in VTCM, each in whole granules of 2 KiB,
+all of them held for the whole run; where none does, what it would be if all did. Nothing is lowered or built for it.
 """
 
 import json
@@ -90,9 +90,9 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
 
 
 def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
-    """The allocations of a plan, largest first."""
-    memories = shared_allocations(chain, plan)
-    terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes)) for memory in memories]
+    """The allocations of a plan in VTCM, largest first; all where it puts none there."""
+    memories = [each for each in shared_allocations(chain, plan) if each.is_in_vtcm or not plan.uses_vtcm]
+    terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes, memory.copies)) for memory in memories]
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
 
 

@@ -54,10 +54,18 @@ from math import prod
 
 from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, intermediate
+from hexconv.spec.places import Role
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 FILTER_BLOCK = (8, 32, 4)
+PLACES: dict[str, Role] = {
+    **{"input": "input", "split": "input", "filter": "filters", "taps": "filters", "offset": "filters"},
+    **{"scale": "filters", "intermediate": "intermediates", "accumulator": "intermediates", "window": "intermediates"},
+    "output": "output",
+}
+"""By the role of a cache, or of what a kernel has beside them, whose place it shares."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +77,23 @@ class PredictedCache:
         role: `input`, `filter`, `intermediate`, `accumulator` or `output`.
         dtype: of an element.
         shape: in elements, packed.
+        copies: as many as the first axis has; one a thread.
     """
 
     name: str
     role: str
     dtype: str
     shape: tuple[int, ...]
+    copies: int = 1
+
+    @property
+    def place(self) -> Role:
+        """Whose place in VTCM or outside it has."""
+        return PLACES[self.role]
+
+    def is_in_vtcm(self, plan: Plan) -> bool:
+        """Whether a plan puts it there; sums of windows are read word by word, so that splats keep them outside."""
+        return plan.is_in_vtcm(self.place) and not (self.role == "window" and plan.activations == "splats")
 
     @property
     def elements(self) -> int:
@@ -98,11 +117,11 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     """
     extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
     stripe = _stripe(extents[0], slabs[0] + ahead_slabs(chain, plan))
-    caches = [PredictedCache("input_cache", "input", chain.dtype, stripe)]
+    caches = [PredictedCache(INPUT_CACHE, "input", chain.dtype, stripe)]
     for index in range(len(chain.conv)):
         caches.append(_filter_cache(chain, plan, index))
         if has_accumulator(chain, index):
-            name = f"accumulator{index + 1}"
+            name = accumulator(index + 1)
             caches.append(PredictedCache(name, "accumulator", chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
         caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
     doubled = doubled_caches(chain, plan)
@@ -120,7 +139,7 @@ def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
         return frozenset()
     times = copy_times(chain, plan)
     return frozenset(
-        name for name, runs in times.items() if runs > 1 and not (name == "input_cache" and plan.halo == "roll")
+        name for name, runs in times.items() if runs > 1 and not (name == INPUT_CACHE and plan.halo == "roll")
     )
 
 
@@ -132,10 +151,10 @@ def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
         stripes = row_steps(chain, plan, index)
         tiles = runs * stripes * channel_tiles
         if index == last:
-            times["output_cache"] = tiles
-        times[f"filter{index + 1}_cache"] = 1 if plan.filters == "resident" else tiles
+            times[OUTPUT_CACHE] = tiles
+        times[filter_cache(index + 1)] = 1 if plan.filters == "resident" else tiles
         runs = tiles if plan.order == "k_outer" and stripes > 1 else runs * stripes
-    return {**times, "input_cache": runs}
+    return {**times, INPUT_CACHE: runs}
 
 
 def ahead_slabs(chain: Chain, plan: Plan) -> int:
@@ -206,7 +225,7 @@ def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The filter blocks of one step of conv `index`, or all where the filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(f"filter{index + 1}_cache", "filter", chain.dtype_of_filters, shape)
+    return PredictedCache(filter_cache(index + 1), "filter", chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
@@ -222,9 +241,9 @@ def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: in
     """What conv `index` writes: an intermediate, or the output cache."""
     dtype = chain.output_dtype(index)
     if index < len(chain.conv) - 1:
-        return PredictedCache(f"intermediate{index + 1}", "intermediate", dtype, _stripe(tensor, slabs))
+        return PredictedCache(intermediate(index + 1), "intermediate", dtype, _stripe(tensor, slabs))
     channel_blocks = min(plan.k_split, tensor.channel_blocks)
-    return PredictedCache("output_cache", "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
+    return PredictedCache(OUTPUT_CACHE, "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:

@@ -20,6 +20,7 @@ from hexconv.analyze.rolling import rolled_rows
 from hexconv.analyze.seams import bands_of, seam_rows
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.names import INPUT_CACHE, filter_cache, intermediate
 
 
 def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -35,17 +36,17 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     for index, conv in enumerate(chain.conv):
         channels = _whole_blocks(conv.out_channels)
         elements = channels * prod(conv.kernel) * chain.shapes[index][3]
-        caches.append(PredictedCache(f"filter{index + 1}_cache", "filter", "float32", (elements,)))
+        caches.append(PredictedCache(filter_cache(index + 1), "filter", "float32", (elements,)))
         if conv.bias:
             caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", "float32", (channels,)))
     rows, seams = _band_rows(chain, plan), seam_rows(chain, plan)
     bands = bands_of(chain, plan).bands if seams else 1
     if has_input_cache(chain):
         elements = bands * rows[0] * _padded_columns(chain, 0) * chain.input[3]
-        caches.append(PredictedCache("input_cache", "input", "float32", (elements,)))
+        caches.append(PredictedCache(INPUT_CACHE, "input", "float32", (elements,)))
     for tensor in range(1, len(chain.conv)):
         elements = bands * rows[tensor] * _line(chain, tensor)
-        caches.append(PredictedCache(f"intermediate{tensor}", "intermediate", "float32", (elements,)))
+        caches.append(PredictedCache(intermediate(tensor), "intermediate", "float32", (elements,)))
     for tensor, kept in seams.items():
         elements = (bands - 1) * kept * _line(chain, tensor)
         caches.append(PredictedCache(f"seam{tensor}", "intermediate", "float32", (elements,)))

@@ -19,9 +19,10 @@ from hexconv.analyze.footprint import DTYPE_BYTES
 from hexconv.analyze.host import has_input_cache
 from hexconv.analyze.needed import Work
 from hexconv.analyze.seams import computed_rows
+from hexconv.kernel.host.registers import Registers, registers_of
+from hexconv.kernel.host.tiles import split_evenly, tiling
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.registers import Registers, registers_of
-from hexconv.spec.tiles import split_evenly, tiling
+from hexconv.spec.names import conv_name, filter_name
 
 WORD = 4
 """Input channels that lie together in a packed filter."""
@@ -44,9 +45,9 @@ def host_work(chain: Chain, plan: Plan) -> Work:
     copied = rows[0] * prod(chain.input[2:])
     loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])
     traffic = {"input": images * loaded * ELEMENT_BYTES}
-    traffic |= {f"filter{index + 1}": _filter_elements(chain, index, registers) * ELEMENT_BYTES for index in order}
+    traffic |= {filter_name(index + 1): _filter_elements(chain, index, registers) * ELEMENT_BYTES for index in order}
     traffic["output"] = prod(tensor_extents(chain)[-1].packed_shape) * ELEMENT_BYTES
-    macs = {f"conv{i + 1}": images * rows[i + 1] * _row_macs(chain, i, registers) for i in order}
+    macs = {conv_name(i + 1): images * rows[i + 1] * _row_macs(chain, i, registers) for i in order}
     return Work(traffic, macs)
 
 

@@ -2,7 +2,7 @@
 
 A copy is what is started and waited for as one: what a step copies of a tensor, or one slab that is read into a ring.
 
-`buffering = "single"`, and every kernel but the plain one: none, everything waits. With `"double"`, between its start
+`buffering = "single"`, and the host kernel: none, everything waits. With `"double"`, between its start
 and its wait,
 
 - a cache of two slots has the copy that a step needs and the next one, or the copies of the last two outputs;
@@ -12,9 +12,10 @@ and its wait,
 """
 
 from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
-from hexconv.analyze.rows import rows_in_flight
-from hexconv.kernel import is_nested
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.analyze.rows_footprint import rows_in_flight
+from hexconv.kernel import is_in_rows
+from hexconv.spec import Chain, Plan, nest_of
+from hexconv.spec.names import copied_arguments
 
 
 def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
@@ -26,10 +27,10 @@ def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     >>> copies_in_flight(chain, Plan(filters="resident", buffering="double"))
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
-    tensors = ["input", *(f"filter{index + 1}" for index in range(len(chain.conv))), "output"]
-    if is_nested(chain, plan):
+    tensors = copied_arguments(len(chain.conv))
+    if is_in_rows(chain, plan):
         return rows_in_flight(chain, plan)
-    if plan.buffering == "single" or kernel_of(chain, plan) != "plain":
+    if plan.buffering == "single" or nest_of(chain, plan) != "blocks":
         return dict.fromkeys(tensors, 0)
     doubled = doubled_caches(chain, plan)
     in_flight = {name: 2 if f"{name}_cache" in doubled else 1 for name in tensors}

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
 from hexconv.spec import Case, Chain
+from hexconv.spec.names import filter_name, intermediate
 
 ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 
@@ -89,8 +90,8 @@ def tensors(chain: Chain) -> Iterator[Tensor]:
     yield Tensor("input", False, chain.shapes[0], chain.dtype)
     last = len(chain.conv)
     for k, shape in enumerate(chain.filter_shapes, start=1):
-        yield Tensor(f"filter{k}", True, shape, chain.dtype_of_filters)
-        between = "intermediate" if last == 2 else f"intermediate{k}"
+        yield Tensor(filter_name(k), True, shape, chain.dtype_of_filters)
+        between = "intermediate" if last == 2 else intermediate(k)
         yield Tensor("output" if k == last else between, False, chain.shapes[k], chain.output_dtype(k - 1))
 
 

@@ -41,10 +41,6 @@ class Lifetime:
     first: int
     last: int
 
-    def meets(self, other: "Lifetime") -> bool:
-        """Whether both are live at some statement."""
-        return self.first <= other.last and other.first <= self.last
-
 
 def statements(chain: Chain, plan: Plan) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""

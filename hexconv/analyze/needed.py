@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hexconv.analyze.footprint import DTYPE_BYTES
 from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.spec.names import conv_name, filter_name
 
 Indices = NDArray[np.int64]
 
@@ -60,10 +61,10 @@ def needed_work(chain: Chain) -> Work:
     for index in reversed(range(len(chain.conv))):
         conv, source = chain.conv[index], chain.shapes[index]
         outputs = chain.input[0] * len(rows) * len(columns) * conv.out_channels
-        macs[f"conv{index + 1}"] = outputs * macs_per_output(chain, index)
+        macs[conv_name(index + 1)] = outputs * macs_per_output(chain, index)
         down, across = _reached(conv, 0, rows, source[1]), _reached(conv, 1, columns, source[2])
         rows, columns = down.indices, across.indices
-        traffic[f"filter{index + 1}"] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
+        traffic[filter_name(index + 1)] = prod(chain.filter_shapes[index][:2]) * down.taps * across.taps * filter_bytes
     traffic["input"] = chain.input[0] * len(rows) * len(columns) * chain.input[3] * DTYPE_BYTES[chain.dtype]
     return Work(dict(reversed(traffic.items())), dict(reversed(macs.items())))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hexconv.analyze.footprint import doubled_caches, has_accumulator, row_steps, stripe_slabs
 from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
     With two slots the first copy into a cache stands before the outermost statement that the others are in.
     """
     last, doubled = len(chain.conv) - 1, doubled_caches(chain, plan)
-    staged = [_copy_in(f"filter{index + 1}_cache") for index in range(last + 1)] if plan.filters == "resident" else []
-    body = _conv(chain, plan, last, (Leaf(("output_cache",)),))
+    staged = [_copy_in(filter_cache(index + 1)) for index in range(last + 1)] if plan.filters == "resident" else []
+    body = _conv(chain, plan, last, (Leaf((OUTPUT_CACHE,)),))
     whole = (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
     return tuple(part for node in whole for part in (*(_copy_in(n) for n in _copied_in(node) if n in doubled), node))
 
@@ -74,7 +75,7 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
     """
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
     stripes = row_steps(chain, plan, index)
-    filter = () if plan.filters == "resident" else (_copy_in(f"filter{index + 1}_cache"),)
+    filter = () if plan.filters == "resident" else (_copy_in(filter_cache(index + 1)),)
     tile = (*filter, *_blocks(chain, plan, index), *after)
     source = _source(chain, plan, index)
     if plan.order == "h_outer" or stripes == 1:
@@ -85,16 +86,16 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
 def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
-        return (_copy_in("input_cache"),)
+        return (_copy_in(INPUT_CACHE),)
     return _conv(chain, plan, index - 1)
 
 
 def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """The blocks of one step: init, compute and, where there is one, the epilogue."""
-    target = "output_cache" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"
-    source = f"intermediate{index}" if index else "input_cache"
-    sums = f"accumulator{index + 1}" if has_accumulator(chain, index) else target
-    body: list[Node] = [Leaf((sums,)), Leaf((sums, source, f"filter{index + 1}_cache"))]
+    target = target_cache(index + 1, len(chain.conv))
+    source = source_cache(index + 1)
+    sums = accumulator(index + 1) if has_accumulator(chain, index) else target
+    body: list[Node] = [Leaf((sums,)), Leaf((sums, source, filter_cache(index + 1)))]
     if sums != target:
         body.append(Leaf((sums, target), elementwise=True))
     return _loops(_step(plan, chain, index), body)

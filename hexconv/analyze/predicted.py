@@ -1,19 +1,22 @@
 """The closed forms of the kernel that a chain gets: its caches, who shares memory, what is moved and multiplied."""
 
+from dataclasses import replace
+
 from hexconv.analyze.footprint import PredictedCache, plain_footprints
 from hexconv.analyze.host import host_footprints
 from hexconv.analyze.host_work import host_work
-from hexconv.analyze.hvx import hvx_footprints
-from hexconv.analyze.hvx_work import hvx_work
 from hexconv.analyze.needed import Work
-from hexconv.analyze.rows import rows_footprints, rows_work
+from hexconv.analyze.outside import plain_touched, rows_touched
+from hexconv.analyze.rows import rows_work
+from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_work
-from hexconv.kernel import is_nested
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec import Chain, Plan, nest_of
+from hexconv.spec.places import MIXED
 
-FOOTPRINTS = {"plain": plain_footprints, "hvx": hvx_footprints, "rows": rows_footprints, "host": host_footprints}
-WORKS = {"plain": plain_work, "hvx": hvx_work, "rows": rows_work, "host": host_work}
+FOOTPRINTS = {"blocks": plain_footprints, "rows": rows_footprints, "bands": host_footprints}
+WORKS = {"blocks": plain_work, "rows": rows_work, "bands": host_work}
+TOUCHED = {"blocks": plain_touched, "rows": rows_touched}
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -24,18 +27,19 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> [[cache.name for cache in cache_footprints(chain, Plan(kernel=kernel))] for kernel in ("plain", "host")]
     [['input_cache', 'filter1_cache', 'output_cache'], ['filter1_cache']]
     """
-    return FOOTPRINTS[_form(chain, plan)](chain, plan)
+    return FOOTPRINTS[nest_of(chain, plan)](chain, plan)
 
 
 def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
     """Every physical allocation of that kernel, as they are made; only the caches of the plain kernel share any."""
-    if kernel_of(chain, plan) == "plain":
+    if nest_of(chain, plan) == "blocks":
         return plain_allocations(chain, plan)
-    return tuple(PredictedAllocation((c.name,), c.dtype, c.bytes) for c in cache_footprints(chain, plan))
+    caches = cache_footprints(chain, plan)
+    return tuple(PredictedAllocation((c.name,), c.dtype, c.bytes, c.is_in_vtcm(plan), c.copies) for c in caches)
 
 
 def planned_work(chain: Chain, plan: Plan) -> Work:
-    """All bytes moved and all multiply-accumulates done.
+    """All bytes moved and all multiply-accumulates done; by their names, caches outside of VTCM where others lie there.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -43,9 +47,10 @@ def planned_work(chain: Chain, plan: Plan) -> Work:
     >>> [planned_work(chain, Plan(kernel=kernel)).macs["conv1"] for kernel in ("plain", "host")]
     [4242014208, 566820864]
     """
-    return WORKS[_form(chain, plan)](chain, plan)
-
-
-def _form(chain: Chain, plan: Plan) -> str:
-    """Whose closed forms a plan follows."""
-    return "rows" if is_nested(chain, plan) else kernel_of(chain, plan)
+    nest = nest_of(chain, plan)
+    work = WORKS[nest](chain, plan)
+    if plan.storage not in MIXED:
+        return work
+    outside = {each.name for each in cache_footprints(chain, plan) if not each.is_in_vtcm(plan)}
+    touched = {name: count for name, count in TOUCHED[nest](chain, plan).items() if name in outside}
+    return replace(work, traffic_bytes=work.traffic_bytes | touched)

@@ -16,8 +16,8 @@ stride steps over rows.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hexconv.kernel.host.bands import Band
 from hexconv.spec import Chain
-from hexconv.spec.bands import Band
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
 """Which rows the bands of a host kernel compute, and which they hand up to the band above: the closed form.
 
-Where bands begin is `hexconv.spec.bands`. A band's own rows of a tensor begin where the first row of the band's output,
-carried back through the convs, begins: `* stride - padding.top` per conv, 0 at least, and of the last intermediate the
-rows before that the band makes ahead. The band above reads on for `reach - stride` rows. Handed up they are where no
-first stripe but the last band's reads past its own rows, and each but the first band's makes as many as are read from
-above. Else bands are even, and both compute them.
+Where bands begin is `hexconv.kernel.host.bands`. A band's own rows of a tensor begin where the first row of the band's
+output, carried back through the convs, begins: `* stride - padding.top` per conv, 0 at least, and of the last
+intermediate the rows before that the band makes ahead. The band above reads on for `reach - stride` rows. Handed up
+they are where no first stripe but the last band's reads past its own rows, and each but the first band's makes as many
+as are read from above. Else bands are even, and both compute them.
 """
 
 from itertools import pairwise
 
+from hexconv.kernel.host.bands import Band, BandEdges, balanced_edges, edge_rows, even_edges
 from hexconv.spec import Chain, Plan
-from hexconv.spec.bands import Band, BandEdges, balanced_edges, edge_rows, even_edges
 from hexconv.spec.extents import ROW_BLOCK
 
 

@@ -2,9 +2,11 @@
 
 Walking the nest once (`hexconv.analyze.liveness` says when a cache starts and ends),
 
-- a cache that starts takes the smallest free allocation that is large enough, else the largest free one of the same
-  dtype (which then grows), if the two sizes are within a factor of 16; else it gets an allocation of its own;
-- a statement that ends one cache and starts another, element by element, may run in place: same dtype, same size;
+- a cache that starts takes, of the memory that its plan puts it into, the smallest free allocation that is large
+  enough, else the largest free one of the same dtype (which then grows), if the two sizes are within a factor of 16;
+  else it gets an allocation of its own;
+- a statement that ends one cache and starts another, element by element, may run in place: same dtype, same size, same
+  memory;
 - a cache that ends sets its allocation free.
 
 So the filter caches of a chain take turns in one allocation, and the output cache takes the input cache's. The
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
 from hexconv.spec import Chain, Plan
+from hexconv.spec.places import Role, roles_in_vtcm
 
 MATCH_RANGE = 16
 """How much smaller or larger than a cache a free allocation may be."""
@@ -30,11 +33,15 @@ class PredictedAllocation:
         holds: names of its caches, in the order of their first use.
         dtype: of the first of them.
         bytes: of the largest of them.
+        is_in_vtcm: whether it lies there.
+        copies: of as many bytes each: one a thread.
     """
 
     holds: tuple[str, ...]
     dtype: str
     bytes: int
+    is_in_vtcm: bool
+    copies: int = 1
 
     @property
     def elements(self) -> int:
@@ -48,6 +55,7 @@ class _Memory:
 
     dtype: str
     bytes: int
+    is_in_vtcm: bool
     holds: list[str] = field(default_factory=list)
 
 
@@ -61,16 +69,17 @@ def plain_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ..
     [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
     """
     caches = {cache.name: cache for cache in plain_footprints(chain, plan)}
-    memories = _Memories(caches)
+    memories = _Memories(caches, roles_in_vtcm(plan.storage))
     memories.walk(statements(chain, plan))
-    return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes) for m in memories.all)
+    return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes, m.is_in_vtcm) for m in memories.all)
 
 
 class _Memories:
     """The allocations made so far, and which of them are free."""
 
-    def __init__(self, caches: dict[str, PredictedCache]) -> None:
+    def __init__(self, caches: dict[str, PredictedCache], in_vtcm: frozenset[Role]) -> None:
         self._caches = caches
+        self._in_vtcm = in_vtcm
         self._home: dict[str, _Memory] = {}
         self._free: list[_Memory] = []
         self.all: list[_Memory] = []
@@ -101,17 +110,21 @@ class _Memories:
             if source in self._home
             and self._home[source].dtype == cache.dtype
             and self._home[source].bytes == cache.bytes
+            and self._home[source].is_in_vtcm == self._is_in_vtcm(cache)
         )
         return next(same, None) if step.elementwise else None
 
+    def _is_in_vtcm(self, cache: PredictedCache) -> bool:
+        return cache.place in self._in_vtcm
+
     def _find(self, cache: PredictedCache) -> _Memory:
         """A free allocation by StorageRewrite's rule, or a new one."""
-        size = cache.bytes
-        larger = [memory for memory in self._free if size <= memory.bytes <= size * MATCH_RANGE]
-        smaller = [m for m in reversed(self._free) if size // MATCH_RANGE <= m.bytes < size and m.dtype == cache.dtype]
+        size, free = cache.bytes, [each for each in self._free if each.is_in_vtcm == self._is_in_vtcm(cache)]
+        larger = [memory for memory in free if size <= memory.bytes <= size * MATCH_RANGE]
+        smaller = [m for m in reversed(free) if size // MATCH_RANGE <= m.bytes < size and m.dtype == cache.dtype]
         for memory in (*larger, *smaller):
             self._free.remove(memory)
             return memory
-        memory = _Memory(cache.dtype, 0)
+        memory = _Memory(cache.dtype, 0, self._is_in_vtcm(cache))
         self.all.append(memory)
         return memory

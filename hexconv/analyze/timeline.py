@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from hexconv.analyze.liveness import lifetimes
 from hexconv.analyze.nest import Leaf, Node, chain_nest
 from hexconv.analyze.predicted import cache_footprints
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec import Chain, Plan, nest_of
+from hexconv.spec.names import INPUT_CACHE, read_name
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def timeline_of(chain: Chain, plan: Plan) -> Timeline:
     >>> timeline.alive(5)
     ('intermediate1', 'filter2_cache', 'output_cache')
     """
-    if kernel_of(chain, plan) != "plain":
+    if nest_of(chain, plan) != "blocks":
         return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in cache_footprints(chain, plan)))
     nest = chain_nest(chain, plan)
     leaves = list(_leaves(nest))
@@ -82,10 +83,10 @@ def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
             yield f"conv {computing} epilogue"
         elif len(leaf.touches) > 1:
             yield f"conv {computing}"
-        elif first == "input_cache":
+        elif first == INPUT_CACHE:
             yield "read input"
-        elif first.startswith("filter"):
-            yield f"read filter {first.removeprefix('filter').removesuffix('_cache')}"
+        elif read_name(first).role == "filter":
+            yield f"read filter {read_name(first).number}"
         elif index == len(leaves) - 1:
             yield "write output"
         else:

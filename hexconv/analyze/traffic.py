@@ -24,6 +24,7 @@ from hexconv.analyze.needed import Work, macs_per_output
 from hexconv.analyze.steps import Steps, tensor_steps
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec.names import conv_name, filter_name
 
 
 def plain_work(chain: Chain, plan: Plan) -> Work:
@@ -40,10 +41,10 @@ def plain_work(chain: Chain, plan: Plan) -> Work:
     traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * DTYPE_BYTES[chain.dtype]}
     for index in range(len(chain.conv)):
         stagings = _filter_stagings(plan, steps[index + 1])
-        traffic[f"filter{index + 1}"] = stagings * prod(packed_filter(chain, index)) * filter_bytes
+        traffic[filter_name(index + 1)] = stagings * prod(packed_filter(chain, index)) * filter_bytes
     traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
-        f"conv{i + 1}": _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
+        conv_name(i + 1): _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
         for i in range(len(chain.conv))
     }
     return Work(traffic, macs)

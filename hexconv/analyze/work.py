@@ -11,11 +11,11 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class TrafficUsage:
-    """The copies of one tensor between memory and caches.
+    """The copies of one tensor between memory and caches, or what kernels do in a cache outside of VTCM.
 
     Attributes:
-        name: `input`, `filter1`, ..., `output`.
-        direction: `in` to a cache, or `out` of one.
+        name: `input`, `filter1`, ..., `output`; or of a cache.
+        direction: `in` to a cache, or `out` of one; `outside`.
         bytes: counted.
         predicted_bytes: of the closed form.
         needed_bytes: every element that matters once.
@@ -91,12 +91,12 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
     traffic = tuple(
         TrafficUsage(
             name=name,
-            direction=_direction(name),
+            direction=_direction(name) if name in in_flight else "outside",
             bytes=counted,
-            predicted_bytes=planned.traffic_bytes[name],
-            needed_bytes=needed.traffic_bytes[name],
-            copies_in_flight=counts.copies_in_flight[name],
-            predicted_copies_in_flight=in_flight[name],
+            predicted_bytes=planned.traffic_bytes.get(name, 0),
+            needed_bytes=needed.traffic_bytes.get(name, 0),
+            copies_in_flight=counts.copies_in_flight.get(name, 0),
+            predicted_copies_in_flight=in_flight.get(name, 0),
         )
         for name, counted in counts.traffic_bytes.items()
     )

@@ -66,7 +66,7 @@ def _check(client: Any, address: str, code: Callable[[], str]) -> None:
     """Rows of other code are no rows of this sweep."""
     answers: dict[str, str] = client.run(code)
     if not answers:
-        raise InputError("--scheduler", f"{address}, which has no workers", f"some: dask worker {address}")
+        raise InputError.because(f"--scheduler: {address} has no workers", f"start some: dask worker {address}")
     others = [worker for worker, answer in answers.items() if answer != code()]
     if others:
         raise InputError("--scheduler", f"other code on {', '.join(others)}", "the same hexconv and TVM everywhere")

@@ -13,9 +13,9 @@ import numpy as np
 import tvm
 from tvm import tirx
 
+from hexconv.lower.hvx import vector
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule.block import Block, vector_register
-from hexconv.schedule.hvx import vector
 
 TILES, PIXELS, BLOCKS, WORDS = 8, 4, 4, 64
 SUMS = TILES * PIXELS * BLOCKS * vector.WORDS

@@ -2,7 +2,7 @@
 
     python -m hexconv.bench.isa
 
-`hexconv/docs/dtypes.md` quotes it. Three tables:
+`hexconv/docs/reference/dtypes.md` quotes it. Three tables:
 
 - by instruction set: whether the simulator takes its programs, the HVX float instructions that LLVM emits for a loop
   over vectors of float16, and what becomes of that loop, and of the same in int16, under the label of the newest set
@@ -30,8 +30,9 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu, relabelled, runs
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule.block import Block
-from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, refusal
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, refusals
 from hexconv.spec.chain import Dtype
+from hexconv.spec.kernel import unstated
 
 LANES, VECTORS = 64, 4
 HVX_FLOAT = re.compile(r"\bv\d+(?::\d+)?\.(?:qf16|qf32|hf|sf) = ")
@@ -107,7 +108,7 @@ def forms() -> list[Row]:
 def chains() -> list[Row]:
     """By dtype: two pointwise convs of 64 channels over 24x24, everything staged once."""
     plain = Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")
-    return [_of_chain(chain, plan) for chain in map(_chain, KINDS) for plan in (plain, Plan(kernel="hvx"))]
+    return [_of_chain(chain, plan) for chain in map(_chain, KINDS) for plan in (plain, unstated(chain, "hvx"))]
 
 
 def _chain(kind: tuple[Dtype, Dtype | None]) -> Chain:
@@ -123,7 +124,7 @@ def _chain(kind: tuple[Dtype, Dtype | None]) -> Chain:
 
 def _of_chain(chain: Chain, plan: Plan) -> Row:
     named: Row = {"dtype": chain.dtype, "filters": chain.dtype_of_filters, "kernel": plan.kernel}
-    if reason := refusal(chain, plan.kernel or "plain"):
+    if reason := next(filter(None, refusals(chain, plan.kernel or "plain")), ""):
         return {**named, "why_not": reason}
     case = Case("isa", chain, plan)
     result = run_case(case, lower_case(case), Simulator())

@@ -16,14 +16,14 @@ import pandas as pd
 
 from hexconv.bench.host import on_first_core, ready
 from hexconv.bench.turns import Run, Turns, halves, in_turns, median
+from hexconv.kernel.host.panels import Cycles, Reads, rows_of_panel
+from hexconv.kernel.host.registers import sets_here
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
 from hexconv.schedule.host import chain_function
 from hexconv.schedule.host.panels import Panels
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.panels import Cycles, Reads, rows_of_panel
-from hexconv.spec.plan import Simd
-from hexconv.spec.registers import sets_here
+from hexconv.spec.knobs import Simd
 
 Row = dict[str, Any]
 Sizes = tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Cycles of the host kernel's tiles on this machine, beside those that the rule of `hexconv.spec.tiles` counts with.
+"""Cycles of the host kernel's tiles on this machine, beside those that `hexconv.kernel.host.tiles` counts with.
 
     python -m hexconv.bench.tiles
 
@@ -14,13 +14,13 @@ import pandas as pd
 
 from hexconv.bench.host import ready
 from hexconv.bench.turns import Run, in_turns, median
+from hexconv.kernel.host.registers import SETS, sets_here
+from hexconv.kernel.host.tiles import Tiling, tile_cycles
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
 from hexconv.schedule.host import chain_function
 from hexconv.spec import Chain, Conv2d, Plan
-from hexconv.spec.plan import Simd
-from hexconv.spec.registers import SETS, sets_here
-from hexconv.spec.tiles import Tiling, tile_cycles
+from hexconv.spec.knobs import Simd
 
 Row = dict[str, Any]
 Tile = tuple[int, int]

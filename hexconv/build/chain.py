@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,13 @@ from hexconv.build.rendering import rendered
 from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.kernel import forms_of
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import compiled
-from hexconv.run.check import TOLERANCE
+from hexconv.run.check import tolerance_of
 from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Target
 
@@ -82,13 +83,30 @@ def c_name(name: str) -> str:
     return identifier if plain else f"chain_{identifier}"
 
 
-def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:
-    """Write one chain into a folder that exists.
+@dataclass(frozen=True)
+class Parts:
+    """One chain, compiled.
+
+    Attributes:
+        built: what it is.
+        header: text of `NAME.h`.
+        code: of `NAME.o`.
+        weights: laid out once.
+    """
+
+    built: Built
+    header: str
+    code: bytes
+    weights: bytes
+
+
+def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> Parts:
+    """Compile one chain.
 
     Args:
         case: chain and plan.
-        tensors: its weights, and the image of its example.
-        folder: where to.
+        tensors: its weights.
+        name: the C identifier that its functions begin with.
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, of Hexagon.
 
@@ -96,41 +114,62 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
         Unsupported: what can't be lowered or called from C, by name.
         ToolMissing: no zig.
     """
-    name = c_name(case.name)
+    _check_threads(case)
     functions = callable_module(lower_case(case).module, name)
     forms = forms_of(case.chain, case.settled)
     arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, forms), strict=False))
     weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
     memory = placed(functions, weights)
-    image, result = tensors.image, _expected(case, tensors)
+    chain = case.chain
     built = Built(
         name=name,
         target=target,
         isa=isa,
-        input=Argument.of(image, "NHWC"),
-        output=Argument.of(result, OUTPUT_LAYOUT),
-        shape=case.chain.shapes[-1],
+        input=Argument.like("NHWC", chain.input, chain.dtype),
+        output=Argument.like(OUTPUT_LAYOUT, output_shape(chain), chain.output_dtype(len(chain.conv) - 1)),
+        shape=chain.shapes[-1],
         weights_bytes=len(weights.content),
         vtcm_bytes=memory.vtcm_bytes,
         scratch_bytes=memory.scratch_bytes,
     )
-    texts = _texts(built, functions, memory, vars(description(case)) | vars(_tolerance(case, tensors, result)))
+    texts = _texts(built, functions, memory, vars(description(case)))
+    code = linked(compiled(functions, target, isa), texts, name, target, isa)
+    return Parts(built, texts[f"{name}.h"], code, weights.content)
+
+
+def _check_threads(case: Case) -> None:
+    """Refuse bands of HVX: a queue of the platform's copies is one thread's."""
+    plan = case.settled
+    if plan.kernel == "hvx" and plan.threads > 1:
+        raise Unsupported(
+            f"{case.name}: a library runs HVX kernels on one thread, the plan has threads = {plan.threads}: a queue of "
+            "copies belongs to one thread, and platforms number queues for all; build it with threads = 1"
+        )
+
+
+def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:
+    """Write one chain into a folder that exists, with an example; the rest is as in `compiled_chain`."""
+    name = c_name(case.name)
+    parts = compiled_chain(case, tensors, name, target, isa)
+    built, image, result = parts.built, tensors.image, _expected(case, tensors)
+    words = {**vars(built), "macro": name.upper(), "version": version("hexconv")}
+    example = rendered("example.c", {**words, **vars(_tolerance(case, tensors, result))})
     contents = {
-        **{file: text.encode() for file, text in texts.items()},
+        f"{name}.h": parts.header.encode(),
+        f"{name}_example.c": example.encode(),
         f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
-        f"{name}.weights.bin": weights.content,
+        f"{name}.weights.bin": parts.weights,
         f"{name}.input.bin": np.ascontiguousarray(image).tobytes(),
         f"{name}.output.bin": result.tobytes(),
-        f"{name}.o": linked(compiled(functions, target, isa), texts, name, target, isa),
+        f"{name}.o": parts.code,
     }
-    contents.pop(f"{name}.c")
     for file, content in contents.items():
         (folder / file).write_bytes(content)
     return built
 
 
 def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:
-    """Header, glue and example, by file name; `said` is what they say beyond what the build knows."""
+    """Header and glue, by file name; `said` is what they say beyond what the build knows."""
     words = {
         **vars(built),
         **said,
@@ -142,14 +181,14 @@ def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str,
         "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],
         "digest": memory.digest,
     }
-    files = {f"{built.name}.h": "chain.h", f"{built.name}.c": "chain.c", f"{built.name}_example.c": "example.c"}
+    files = {f"{built.name}.h": "chain.h", f"{built.name}.c": "chain.c"}
     return {file: rendered(template, words) for file, template in files.items()}
 
 
 def _expected(case: Case, tensors: Tensors) -> Array:
     """The packed output that the definition of a convolution gives, its fringe zero."""
     dtype = case.chain.output_dtype(len(case.chain.conv) - 1)
-    answer = reference(case.chain, tensors.image, tensors.filters, tensors.biases).astype(dtype)
+    answer = reference(case.chain, *tensors.logical).astype(dtype)
     layout = packed(OUTPUT_LAYOUT, case.chain.shapes[-1])
     assert layout.physical_shape == output_shape(case.chain)
     return layout.pack(answer, fill=0)
@@ -157,7 +196,7 @@ def _expected(case: Case, tensors: Tensors) -> Array:
 
 def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:
     """Integers are exact; floats are as near as `hexconv run` wants them."""
-    relative, absolute = TOLERANCE.get(str(result.dtype), (0.0, 0.0))
+    relative, absolute = tolerance_of(str(result.dtype), case.chain.longest_sum)
     largest = float(np.max(np.abs(result.astype(np.float64)), initial=0.0))
     size = max(largest, magnitude(case.chain, tensors.image, tensors.filters, tensors.biases)) if absolute else 0.0
     c_type = {"float32": "float", "float16": "uint16_t"}.get(str(result.dtype), f"{result.dtype}_t")

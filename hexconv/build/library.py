@@ -5,13 +5,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hexconv.build.chain import Built, build_chain, c_name
-from hexconv.build.linked import platform_files
+from hexconv.build.linked import archived, platform_files
 from hexconv.build.rendering import rendered
 from hexconv.errors import InputError
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
 
 DEFAULT_ISA = "v68"
+ARCHIVE = "libchains.a"
+NEVER_RUN = ("v75", "v79", "v81")
+"""Instruction sets of which code is compiled and linked, and never run here."""
 SHARED = ("Makefile", "CMakeLists.txt", "README.md")
 
 
@@ -40,10 +43,19 @@ def build(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         built = tuple(build_chain(case, tensors, folder, target, isa) for case, tensors in cases)
-        words = {"names": names, "isa": isa, "hexagon": target == "hexagon", "version": version("hexconv")}
+        words = {
+            "names": names,
+            "isa": isa,
+            "hexagon": target == "hexagon",
+            "version": version("hexconv"),
+            "never_run": NEVER_RUN,
+        }
         shared = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
         for file, content in shared.items():
             (folder / file).write_bytes(content)
+        (folder / ARCHIVE).write_bytes(archived({f"{name}.o": (folder / f"{name}.o").read_bytes() for name in names}))
     except OSError as error:
-        raise InputError(str(folder), error.strerror or "an unwritable place", "a folder that can be written") from None
+        raise InputError.because(
+            f"{folder}: {error.strerror or 'not writable'}", "name a folder that can be written"
+        ) from None
     return built

@@ -24,7 +24,12 @@ PLATFORM_HEADER = "hexconv_platform.h"
 
 def platform_files() -> dict[str, bytes]:
     """The C files that are the same for every chain, by name."""
-    folder = resources.files("hexconv.build") / "platform"
+    return c_files("hexconv.build", "platform")
+
+
+def c_files(package: str, folder_name: str) -> dict[str, bytes]:
+    """The C files in a folder of a package, by name."""
+    folder = resources.files(package) / folder_name
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith((".c", ".h"))}
 
 
@@ -55,3 +60,17 @@ def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, i
         sources = [str(place / f"{name}.c"), str(place / "kernel.o")]
         zig("cc", *machine_flags(target, isa), *FLAGS, "-nostdlib", "-r", *sources, "-o", str(place / "whole.o"))
         return (place / "whole.o").read_bytes()
+
+
+def archived(objects: Mapping[str, bytes]) -> bytes:
+    """Objects, by the names of their files, in one library; the same objects give the same bytes.
+
+    Raises:
+        ToolMissing: no zig.
+    """
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+        for name, content in objects.items():
+            (Path(folder) / name).write_bytes(content)
+        whole = Path(folder) / "whole.a"
+        zig("ar", "rcsD", str(whole), *(str(Path(folder) / name) for name in objects))
+        return whole.read_bytes()

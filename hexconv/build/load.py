@@ -17,7 +17,7 @@ import numpy as np
 from hexconv.build.wording import Argument
 from hexconv.errors import InputError, RunFailed
 from hexconv.layout import packed
-from hexconv.lower.callable import ALIGNMENT_BYTES
+from hexconv.lower.signature import ALIGNMENT_BYTES
 from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
 
@@ -56,7 +56,7 @@ class Loaded:
             raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.input.shape))}")
         source, target = _aligned(self.input), _aligned(self.output)
         source[...] = image
-        _call(self._library, f"{self.name}_run", self._context, _pointer(source), _pointer(target))
+        call(self._library, f"{self.name}_run", self._context, pointer(source), pointer(target))
         return packed(self.output.layout, self.shape).unpack(target)
 
 
@@ -99,11 +99,11 @@ def _library(place: Path, names: list[str]) -> ctypes.CDLL:
 
 def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
     """Make a context ready."""
-    weights = _aligned_bytes(chain["weights_bytes"])
+    weights = aligned_bytes(chain["weights_bytes"])
     weights[...] = np.fromfile(place / f"{chain['name']}.weights.bin", np.uint8)
-    platform = _posix(library)
+    platform = posix(library)
     context = (ctypes.c_void_p * CONTEXT_POINTERS)()
-    _call(library, f"{chain['name']}_init", context, _pointer(weights), ctypes.byref(platform))
+    call(library, f"{chain['name']}_init", context, pointer(weights), ctypes.byref(platform))
     source, target = (Argument(**{**chain[side], "shape": tuple(chain[side]["shape"])}) for side in ("input", "output"))
     return Loaded(chain["name"], source, target, tuple(chain["shape"]), library, context, (weights, platform))
 
@@ -114,13 +114,13 @@ class _Platform(ctypes.Structure):
     _fields_ = [("pointers", ctypes.c_void_p * 6)]
 
 
-def _posix(library: ctypes.CDLL) -> _Platform:
+def posix(library: ctypes.CDLL) -> _Platform:
     """The platform that hexconv_posix.c has."""
     library.hexconv_posix.restype = _Platform
     return library.hexconv_posix()
 
 
-def _call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
+def call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
     """Call a function that returns one of `enum hexconv_error`."""
     if error := getattr(library, function)(*arguments):
         raise RunFailed(f"{function} returned error {error} of enum hexconv_error (hexconv_platform.h)")
@@ -128,18 +128,19 @@ def _call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
 
 def _aligned(argument: Argument) -> Array:
     return (
-        _aligned_bytes(prod(argument.shape) * np.dtype(argument.dtype).itemsize)
+        aligned_bytes(prod(argument.shape) * np.dtype(argument.dtype).itemsize)
         .view(argument.dtype)
         .reshape(argument.shape)
     )
 
 
-def _aligned_bytes(size: int) -> Array:
+def aligned_bytes(size: int) -> Array:
     """Bytes that start at a whole vector."""
     memory = np.empty(size + ALIGNMENT_BYTES, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT_BYTES
     return memory[start : start + size]
 
 
-def _pointer(array: Array) -> ctypes.c_void_p:
+def pointer(array: Array) -> ctypes.c_void_p:
+    """To its first element."""
     return ctypes.c_void_p(array.ctypes.data)

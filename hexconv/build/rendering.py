@@ -6,10 +6,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def rendered(template: str, words: Mapping[str, Any]) -> str:
-    """The text of one template, `chain.h`, filled in."""
+def rendered(template: str, words: Mapping[str, Any], package: str = "hexconv.build") -> str:
+    """The text of one template of a package, `chain.h`, filled in."""
     environment = Environment(
-        loader=PackageLoader("hexconv.build"),
+        loader=PackageLoader(package),
         autoescape=False,  # C and Markdown, no HTML; whatever is put in comes from a validated case
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.lower.callable import ALIGNMENT_BYTES
+from hexconv.lower.signature import ALIGNMENT_BYTES
 from hexconv.run.tensors import Array
 from hexconv.spec import Case
 

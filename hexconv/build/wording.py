@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import prod
+
+import numpy as np
 
 from hexconv.analyze import needed_work, planned_work
-from hexconv.run.tensors import Array
 from hexconv.spec import Case
 
 
@@ -18,9 +20,9 @@ class Argument:
     bytes: int
 
     @classmethod
-    def of(cls, array: Array, layout: str) -> "Argument":
-        """Of an array as it lies in memory."""
-        return cls(str(array.dtype), layout, array.shape, array.nbytes)
+    def like(cls, layout: str, shape: tuple[int, ...], dtype: str) -> "Argument":
+        """Of a tensor of this physical shape."""
+        return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,25 @@
 """The program: one function per command, errors as one line, exit codes 0 / 1 / 2."""
 
 import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
 from hexconv.cli.commands import register
 from hexconv.cli.streams import standard_streams
-from hexconv.errors import HexconvError, fault, one_line, short_line
+from hexconv.errors import HexconvError, HexconvWarning, fault, one_line, short_line
 
-TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
+TUTORIAL = Path(__file__).parents[1] / "docs" / "start" / "chain.md"
 HELP = f"""From the shapes of a conv2d chain to a proven schedule for Qualcomm Hexagon.
 
-A case file (TOML) says what is computed and how; the tutorial writes one in five minutes: {TUTORIAL}.
+Start with `hexconv example`, which writes a small network. The tutorial writes a case file by hand: {TUTORIAL}.
 
-Every command exits 0 (holds), 1 (checked, and does not hold) or 2 (bad input or a missing tool: one line that says what
-was asked, what is true and what to change).
+Every command exits with 0 (it holds), 1 (it was checked and does not hold) or 2 (bad input, or a tool is missing: one
+line says what was asked, what is true and what to change).
 """
 
 app = App(
@@ -48,7 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def exit_code(arguments: list[str]) -> int:
     """Run one command line; print an error as one line on standard error."""
-    with standard_streams():
+    with standard_streams(), warnings.catch_warnings():
+        warnings.simplefilter("default", HexconvWarning)
+        warnings.showwarning = partial(_warned, warnings.showwarning)
         code = _told(lambda: app(arguments, exit_on_error=False, print_error=False) or 0)
         return _told(sys.stdout.flush) or code if sys.stdout else code
 
@@ -67,6 +72,14 @@ def _told(act: Callable[[], int | None]) -> int:
         return refused("out of memory: this machine has less than the command asks for; use a smaller case", 2)
     except KeyboardInterrupt:
         return refused("interrupted", 130)
+
+
+def _warned(others: Callable[..., None], message: Warning | str, *where: Any) -> None:
+    """Print a warning of ours as one line on standard error; the others are shown as they always are."""
+    if isinstance(message, HexconvWarning):
+        print(f"hexconv: {one_line(str(message))}", file=sys.stderr)
+    else:
+        others(message, *where)
 
 
 def refused(message: str, code: int) -> int:

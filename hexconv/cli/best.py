@@ -7,8 +7,9 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
 from hexconv.spec.kernel import Target
-from hexconv.spec.knobs import Kernel
+from hexconv.spec.kernels import Kernel
 from hexconv.spec.objective import Objective
+from hexconv.spec.places import Caches
 
 
 def best(
@@ -17,34 +18,44 @@ def best(
     objective: Objective = "traffic",
     kernel: Kernel | None = None,
     target: Target = "hexagon",
+    caches: Caches = "all-in-vtcm",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     plot: Path | None = None,
+    run: bool = True,
     verified: Annotated[bool, Parameter(name="--verify")] = False,
     seconds: Seconds = 60.0,
     wide: bool = False,
+    account: Annotated[bool, Parameter(negative=())] = False,
     json: bool = False,
 ) -> int:
     """Find the best plan of a chain that fits VTCM, and prove that there is none better; or plan a whole network.
 
-    Every plan that the knobs allow is looked at, and so is every way to cut the chain. Of a case file the chain counts,
-    and of its plan the kernel and the architecture. A folder is a network: each of its case files is a chain.
+    It looks at every plan that the knobs allow, and at every way to cut the chain into pieces. From a case file it
+    takes the chain, and from its plan the kernel and the architecture. A folder is a network: each of its case files is
+    a chain.
 
-    Exits 1 if nothing fits (in a folder: not even in pieces), or if a figure does not hold when it is verified; 2 if a
-    case can't be used or planned, which leaves the others alone, or if a run that should verify an answer could not
-    be made.
+    It exits with 1 if nothing fits (in a folder: if some chain does not fit even in pieces), or if --verify finds a
+    wrong figure. It exits with 2 if a case can't be used, or if a run for --verify could not be made; the other cases
+    are done all the same.
 
     Args:
-        chains: case files (TOML, with or without a plan), folders of them, or patterns.
-        vtcm: what the caches may take, such as 4MiB or 4MB; by default all that the case's architecture has. The host
-            kernel has no VTCM: what the filters and the caches of one thread may take.
-        objective: what is to be least.
-        kernel: instead of the cases' own.
-        target: where the answers are to run, which says what kernels chains get that ask for none.
-        output: folder for the case files of the answers.
-        plot: draw the front of footprint against traffic there (.svg, for one chain).
-        verified: lower, count and run the answers, on this machine and on the simulator, wherever their kernel runs.
-        seconds: the time that a verifying run on the simulator has.
-        wide: show all columns of tables, however wide they become.
+        chains: name case files (TOML, with or without a plan), folders of them, or patterns.
+        vtcm: let the caches take this much, such as 4MiB or 4MB; the default is all that the case's architecture has.
+            For the host kernel it limits what the filters and the caches of one thread take.
+        objective: choose what the best plan has least of: bytes moved, packets (latency), or memory.
+        kernel: plan for this kernel instead of the cases' own.
+        target: plan for Hexagon, or for this machine (llvm).
+        caches: let some caches lie outside of VTCM (anywhere), where they take none of it, and what kernels do there is
+            traffic; or all that HVX kernels read by scalar loads, which are dear on VTCM (no-vtcm-scalar-loads).
+        output: write the answers into this folder, with the weights that lie beside the cases.
+        plot: draw the front of footprint against traffic into this .svg file (for one chain).
+        run: for --objective latency, run the model's best five plans, the default plan and the best cut on the
+            simulator, if it is here; the fastest one is the answer.
+        verified: lower, count and run the answers, wherever their kernel runs, and compare them with the search.
+        seconds: stop a run on the simulator after this time.
+        wide: show all columns of tables.
+        account: of one chain, also show why each other plan was not chosen, the front of footprint against traffic,
+            and the cuts.
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
@@ -52,4 +63,5 @@ def best(
 
     check_file("--plot", plot, ".svg")
     check_folder("--output", output)
-    return best_chains(chains, Asked(vtcm, objective, kernel, target, output, plot, verified, seconds, wide), json)
+    asked = Asked(vtcm, objective, kernel, target, caches, output, plot, run, verified, seconds, wide, account)
+    return best_chains(chains, asked, json)

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from hexconv.cli.best_weights import write_weights
 from hexconv.cli.cases import MANIFEST, Batch, print_json, say_fallback, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
@@ -14,21 +15,38 @@ from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
 from hexconv.report import (
     answer_table,
+    bound_lines,
     cuts_lines,
     cuts_table,
     front_table,
     network_lines,
     network_row,
     network_table,
+    outside_lines,
     proof_lines,
+    race_lines,
+    race_table,
     shortfall_lines,
+    verdict_line,
     verified_table,
     write_front_plot,
 )
-from hexconv.search import Planned, PlannedNetwork, Question, Verified, plan_all, verify
+from hexconv.search import (
+    Lap,
+    Planned,
+    PlannedNetwork,
+    Question,
+    Verified,
+    contenders,
+    decided,
+    lap_of,
+    plan_all,
+    verify,
+)
 from hexconv.spec.kernel import Target, kernel_words
-from hexconv.spec.knobs import Kernel
+from hexconv.spec.kernels import Kernel
 from hexconv.spec.objective import Objective
+from hexconv.spec.places import Caches
 
 SPARE = ("MACs", "packets (model)", "saved")
 """What tables of plans do without in 80 columns."""
@@ -44,22 +62,28 @@ class Asked:
         objective: what is to be least.
         kernel: instead of the cases' own.
         target: where the answers are to run.
+        caches: which of them may lie outside of VTCM.
         output: folder for the answers.
         plot: file for the front.
+        run: whether to run the best by the model of latency, so that the fastest is the answer.
         verified: whether to lower, count and run the answers.
         seconds: that a run on the simulator has.
         is_wide: whether tables have all of their columns.
+        account: whether to tell of all other plans too.
     """
 
     vtcm: str | None
     objective: Objective
     kernel: Kernel | None
     target: Target
+    caches: Caches
     output: Path | None
     plot: Path | None
+    run: bool
     verified: bool
     seconds: float
     is_wide: bool
+    account: bool
 
 
 def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
@@ -69,17 +93,19 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         return batch.code(False)
     with waiting("planning"):
         network = _network(batch, asked, known)
+    if asked.run:
+        network = _raced(network, asked.seconds)
     for planned in network.planned:
         say_fallback(planned.name, planned.kernels)
     if asked.plot:
         _plot(network, asked.plot)
-    written = _write(network, asked.output) if asked.output else []
+    written = _write(network, batch, asked.output) if asked.output else []
     checks = _checks(network, asked.seconds) if asked.verified else []
     if json:
         rows = [{**asdict(check), "holds": check.holds} for check in checks]
         print_json({**network_row(network), "verified": rows, "files": [str(path) for path in written]})
     else:
-        _print(network, checks, written, _is_folder(paths), asked.is_wide)
+        _print(network, checks, written, _is_folder(paths), asked)
     for line in _undone(network, checks):
         batch.tell(line)
     if network.refused:
@@ -113,8 +139,20 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
     """All chains, planned; without a limit, one architecture's VTCM is it."""
     limit = _limit(batch, asked.vtcm)
-    question = Question(limit, asked.objective, target=asked.target, threads=os.cpu_count() or 1)
+    question = Question(limit, asked.objective, target=asked.target, threads=os.cpu_count() or 1, caches=asked.caches)
     return plan_all(batch.cases, question, known, asked.kernel)
+
+
+def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
+    """Every chain with the answer that runs give; where a chain's best can't be run, nothing else of it is."""
+    todo = [(planned.name, contender) for planned in network.planned for contender in contenders(planned)]
+    laps: dict[str, list[Lap]] = {}
+    for name, contender in counted(todo, "running", lambda each: f"{each[0]}, {each[1].kind}"):
+        known = laps.setdefault(name, [])
+        if not known or known[0].packets is not None:
+            known.append(lap_of(contender, seconds))
+    chains = (decided(planned, laps[planned.name]) if planned.name in laps else planned for planned in network.planned)
+    return replace(network, planned=tuple(chains))
 
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
@@ -124,7 +162,7 @@ def _limit(batch: Batch, vtcm: str | None) -> int:
     arches = {(case.plan.arch, case.plan.vtcm_bytes): case.plan for case in batch.cases}
     if len(arches) > 1:
         names = " and ".join(sorted({arch if size is None else f"{arch} of {size} bytes" for arch, size in arches}))
-        raise InputError("--vtcm", f"nothing for cases of {names}", "an amount of memory: 4MiB")
+        raise InputError.because(f"no --vtcm given for cases of {names}", "give an amount of memory: --vtcm 4MiB")
     (plan,) = arches.values()
     return capacity_of(plan)
 
@@ -136,14 +174,15 @@ def _plot(network: PlannedNetwork, path: Path) -> None:
     write_front_plot(network.planned[0], path)
 
 
-def _write(network: PlannedNetwork, folder: Path) -> list[Path]:
-    """The case files of all answers."""
-    written = []
+def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
+    """The case files of all answers, and their weights where the cases have some."""
+    written, files = [], {case.name: path for path, case in batch.sources}
     for planned in network.planned:
         for winner in planned.winners:
             path = folder / f"{winner.case.name}.toml"
             write_text(path, winner.case.to_toml())
             written.append(path)
+        written += write_weights(planned, files[planned.name], folder)
     return written
 
 
@@ -154,31 +193,42 @@ def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
 
 
 def _print(
-    network: PlannedNetwork, checks: Sequence[Verified], written: Iterable[Path], is_folder: bool, is_wide: bool
+    network: PlannedNetwork, checks: Sequence[Verified], written: Sequence[Path], is_folder: bool, asked: Asked
 ) -> None:
     """The whole result, to read."""
     if is_folder or len(network.planned) + len(network.refused) > 1:
-        show(network_table(network), is_wide, SPARE_OF_NETWORKS)
+        show(network_table(network), asked.is_wide, SPARE_OF_NETWORKS)
         _lines(network_lines(network))
     else:
         for planned in network.planned:
-            _print_chain(planned, is_wide)
+            _print_chain(planned, asked)
     if checks:
-        show(verified_table(checks), is_wide)
-    _lines(f"wrote {path}" for path in written)
+        show(verified_table(checks), asked.is_wide)
+    if written:
+        print(f"wrote {len(written)} files into {written[0].parent}" if len(written) > 1 else f"wrote {written[0]}")
 
 
-def _print_chain(planned: Planned, is_wide: bool) -> None:
-    """One chain: the answer as a case file, the account of all other plans, the front, the cuts."""
+def _print_chain(planned: Planned, asked: Asked) -> None:
+    """One chain: the verdict, the answer, what no plan can do, and case files; of all other plans where asked for."""
+    print(verdict_line(planned))
     print(f"{planned.name}: kernel {kernel_words(planned.kernels)}")
-    show(answer_table(planned), is_wide, SPARE)
-    _lines(proof_lines(planned.found, planned.question))
+    show(answer_table(planned), asked.is_wide, SPARE)
+    if planned.race:
+        show(race_table(planned.race), asked.is_wide)
+        _lines(race_lines(planned.race))
+    _lines(bound_lines(planned.found, planned.question))
+    _lines(outside_lines(planned))
     if planned.shortfall:
         _lines(shortfall_lines(planned.shortfall))
-    show(front_table(planned.found, planned.question), is_wide, SPARE)
-    if len(planned.chain.conv) > 1:
-        show(cuts_table(planned.cuts), is_wide, SPARE)
-        _lines(cuts_lines(planned.cuts, planned.question))
+    is_chain = len(planned.chain.conv) > 1
+    _lines(cuts_lines(planned.cuts, planned.question) if is_chain else ())
+    if asked.account:
+        _lines(proof_lines(planned.found))
+        show(front_table(planned.found, planned.question), asked.is_wide, SPARE)
+        if is_chain:
+            show(cuts_table(planned.cuts), asked.is_wide, SPARE)
+    else:
+        print(f"--account tells of all {planned.found.proof.plans} plans, the front and the cuts")
     for winner in planned.winners:
         print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
 

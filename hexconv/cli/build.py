@@ -1,4 +1,4 @@
-"""`hexconv build`: a library in C that computes chains."""
+"""`hexconv build`: a library in C that computes chains, or a whole network."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import Seed, check_folder
 from hexconv.spec import Target
+from hexconv.spec.objective import Objective
 
 
 def build_(
@@ -17,27 +18,42 @@ def build_(
     weights: Path | None = None,
     image: Annotated[Path | None, Parameter(name="--input")] = None,
     random: Annotated[bool, Parameter(negative=())] = False,
+    vtcm: str | None = None,
+    objective: Objective | None = None,
+    shape: Annotated[list[str] | None, Parameter(negative=())] = None,
     seed: Seed = 0,
     json: bool = False,
 ) -> int:
-    """Write what goes to a device: an object, a C header, weights and an example that checks itself, for each case.
+    """Write a library in C for a device: objects, headers, weights, and an example that checks itself.
 
-    Weights are those of NAME.npz beside NAME.toml, where there is one; all else is drawn. Nothing of TVM is in the
-    objects or asked for by them. `make run` in the folder compiles the examples and runs them.
+    For each case it takes the weights from NAME.npz beside NAME.toml, if that is there, and draws all else. Of an ONNX
+    model it builds the whole network: its chains, planned as `hexconv best` plans them, a `network.c` that calls them
+    in order, and a callback for each operator between them. The objects need nothing of TVM. `make run` in the folder
+    compiles the example and runs it.
 
     Args:
-        cases: case files (TOML), folders of them, or patterns.
-        output: the folder to write.
-        target: what the code is for: Hexagon, or this machine.
-        isa: the instruction set, of Hexagon.
-        weights: filters and biases, filter1, bias1, .., from this .npz file (for one case).
-        image: the input of the example, NHWC, from this .npz file (for one case).
-        random: draw the weights, whatever lies beside the case.
-        seed: of what is drawn.
-        json: print what was written as JSON.
+        cases: name case files (TOML), folders of them, or patterns; or one model (MODEL.onnx).
+        output: write into this folder.
+        target: compile for Hexagon, or for this machine (llvm).
+        isa: compile for this version of Hexagon, v66 to v81.
+        weights: take filters and biases (filter1, bias1, ..) from this .npz file (for one case).
+        image: take the input of the example (NHWC) from this .npz file (for one case); for a model, its inputs by
+            their names.
+        random: draw the weights, even if some lie beside the case.
+        vtcm: for a model, let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
+        objective: for a model, plan each chain for the least of this; the default is traffic.
+        shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
+        seed: start the random generator here.
+        json: print the names of the written files as JSON.
     """
     from hexconv.cli.build_cases import build_cases  # TVM takes seconds that `--help` doesn't have to wait for
+    from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
     from hexconv.cli.run_cases import Given
 
     check_folder("--output", output)
-    return build_cases(cases, Given(None, weights, image, random), seed, output, target, isa, json)
+    given = Given(None, weights, image, random)
+    asked = Asked(vtcm, objective, tuple(shape or ()), target, isa, seed)
+    if any(path.suffix == ENDING for path in cases):
+        return build_model(cases, given, asked, output, json)
+    check_cases(asked)
+    return build_cases(cases, given, seed, output, target, isa, json)

@@ -21,8 +21,7 @@ def build_cases(
     paths: Sequence[Path], asked: Given, seed: int, folder: Path, target: Target, isa: str, json: bool
 ) -> int:
     """Build cases, and say what each takes; returns 0, or 2 if one could not be read."""
-    if isa not in isas():
-        raise InputError("--isa", isa, "one of " + ", ".join(reversed(isas())))
+    check_isa(isa)
     batch = Batch.of(paths, target)
     batch.say_fallbacks()
     asked.check(len(batch.sources))
@@ -33,8 +32,18 @@ def build_cases(
     else:
         for chain in built:
             print(_line(chain))
-        print(f"{folder}: make run")
+        print(f"make -C {folder} run: compiles and runs what checks it")
     return batch.code(True)
+
+
+def check_isa(isa: str) -> None:
+    """Refuse an instruction set that LLVM doesn't know.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if isa not in isas():
+        raise InputError("--isa", isa, "one of " + ", ".join(reversed(isas())))
 
 
 def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case, Tensors]:
@@ -47,14 +56,14 @@ def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case
 def _line(chain: Built) -> str:
     """What a chain takes, in a line."""
     sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
-    taken = ", ".join(f"{name} {_size(size)}" for name, size in sizes.items())
+    taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
     return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}"
 
 
-def _size(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
     """A size to read.
 
-    >>> _size(300), _size(2048)
+    >>> size_text(300), size_text(2048)
     ('300 B', '2.0 KiB')
     """
     return f"{size_bytes / KIB:.1f} KiB" if size_bytes >= KIB else f"{size_bytes} B"

@@ -9,17 +9,17 @@ from hexconv.spec import Target
 def cache(
     *cases: Path, target: Target = "hexagon", csv: Path | None = None, wide: bool = False, json: bool = False
 ) -> int:
-    """Show what every cache takes, what is copied and what is computed: closed form, TVM and the documents' figures.
+    """Show how many bytes every cache takes, every tensor moves, and what is computed: predicted, and as TVM has it.
 
-    Exits 1 if the closed form, what TVM made of a case, or a figure that the case documents differ anywhere, 2 if a
-    case could not be looked at; the others are shown all the same.
+    It exits with 1 if the prediction, TVM or a figure that the case documents differ anywhere, and with 2 if a case
+    can't be used; the others are shown all the same.
 
     Args:
-        cases: case files (TOML), folders of them, or patterns.
-        target: where they are to run, which says what kernels they get.
-        csv: also write the table there.
-        wide: show all columns of tables, however wide they become.
-        json: print JSON instead of a table.
+        cases: name case files (TOML), folders of them, or patterns.
+        target: choose kernels for Hexagon, or for this machine (llvm).
+        csv: also write the table into this file.
+        wide: show all columns of tables.
+        json: print JSON instead.
     """
     from hexconv.cli.cache_cases import cache_cases  # TVM takes seconds that `--help` doesn't have to wait for
 

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hexconv.analyze import Arena, Usage, WorkUsage, cache_usage, plan_arena, work_usage
+from hexconv.analyze import Usage, WorkUsage, cache_usage, work_usage
 from hexconv.cli.cases import Batch, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
-from hexconv.report import arena_table, cache_csv, cache_table, work_table
+from hexconv.report import cache_csv, cache_table, work_table
 from hexconv.run.count import count
 from hexconv.spec import Case, Target
 from hexconv.spec.kernel import kernel_words
@@ -23,7 +23,7 @@ def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide
     if csv and done:
         write_text(csv, cache_csv([judged for _, judged in done]))
     if json and done:
-        print_json([_row(*judged, _arena(case)) for case, judged in done])
+        print_json([_row(*judged) for _, judged in done])
     elif not json:
         for place, (case, (usage, work)) in enumerate(done):
             print(end="\n" if place else "")
@@ -37,25 +37,16 @@ def _judge(case: Case) -> tuple[Usage, WorkUsage]:
     return cache_usage(case, lowered), work_usage(case, count(lowered))
 
 
-def _arena(case: Case) -> Arena | None:
-    """All caches of a plain kernel at offsets; those of the others are all live at once."""
-    return plan_arena(case.chain, case.settled) if case.settled.kernel == "plain" else None
-
-
-def _row(usage: Usage, work: WorkUsage, arena: Arena | None) -> dict[str, Any]:
+def _row(usage: Usage, work: WorkUsage) -> dict[str, Any]:
     """One case in the words of the contract."""
-    placed = asdict(arena) if arena else None
     sizes = asdict(usage)
     del sizes["forms_agree"]
-    return {**sizes, **asdict(work), "arena": placed, "agrees": usage.agrees and work.agrees}
+    return {**sizes, **asdict(work), "agrees": usage.agrees and work.agrees}
 
 
 def _show(case: Case, usage: Usage, work: WorkUsage, is_wide: bool) -> None:
-    """One case to read: its caches, where they lie, what is moved and computed."""
+    """One case to read: its caches, what is moved and computed."""
     show(cache_table(usage), is_wide, ("shape or caches held", "kind"))
     print(f"kernel {kernel_words(case.kernels)}")
-    if arena := _arena(case):
-        print()
-        show(arena_table(usage.case, arena), is_wide, ("to byte",))
     print()
     show(work_table(usage.case, work), is_wide)

@@ -37,7 +37,7 @@ class Batch:
 
         Args:
             paths: of files; of folders, for all of their case files; or patterns, such as `schedules/*.toml`.
-            target: where they are to run, which says what kernels they get.
+            target: choose kernels for Hexagon, or for this machine (llvm).
 
         Raises:
             InputError: nothing was named, or of one file alone: it can't be used.
@@ -130,7 +130,7 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
         InputError: nothing was named, or of one path alone: nothing is there.
     """
     if not paths:
-        raise InputError("CASE", "nothing", "one or more case files, or folders of them")
+        raise InputError.because("no case file given", "name one or more case files, or folders of them")
     found: list[Path] = []
     for path in paths:
         if len(paths) == 1:
@@ -145,13 +145,13 @@ def _files_of(path: Path) -> Iterable[Path]:
     if path.is_dir():
         inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
         if not inside:
-            raise InputError(str(path), "a folder without a case file", "a folder of TOML case files")
+            raise InputError.because(f"{path}: this folder has no case file", "name a folder of TOML case files")
         return inside
     if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
         first = magic.index(True)
         matching = sorted(Path(*path.parts[:first]).glob("/".join(path.parts[first:])))
         if not matching:
-            raise InputError(str(path), "a pattern that no file matches", "a pattern such as 'schedules/*.toml'")
+            raise InputError.because(f"{path}: no file matches this pattern", "try one such as 'schedules/*.toml'")
         return [file for match in matching for file in _files_of(match)]
     return [path]
 

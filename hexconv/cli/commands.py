@@ -14,12 +14,14 @@ COMMANDS = {
     "build": "build:build_",
     "cache": "cache:cache",
     "doctor": "doctor:doctor",
+    "example": "example:example",
     "import": "importing:import_",
     "layout": "layout:layout",
     "report": "report:report",
     "run": "run:run",
     "sweep": "sweep:sweep",
     "tir": "tir:tir",
+    "verify": "verify:verify",
 }
 """By name, the module in this folder and what it has: a function, or an app of its own (`layout`)."""
 

@@ -10,11 +10,11 @@ from hexconv.run.doctor import Part, complete, examine
 
 
 def doctor(*, wide: bool = False, json: bool = False) -> int:
-    """Show every part that hexconv stands on, and the command that installs what is missing.
+    """Show every part that hexconv needs, whether it is here, and the command that installs what is missing.
 
     Args:
-        wide: show all columns of tables, however wide they become.
-        json: print JSON instead of a table.
+        wide: show all columns of tables.
+        json: print JSON instead.
 
     Returns:
         0 when everything needed is there, else 1.
@@ -39,9 +39,9 @@ def _table(parts: list[Part]) -> Table:
 
 
 def _to_do(part: Part) -> str:
-    """What is wrong with a part, and what to do about it; empty where nothing is."""
+    """What is wrong with a part, and what to do about it; else how to get a better one; empty where there is none."""
     if part.present:
-        return ""
+        return part.hint
     command = part.install if part.needed else f"optional: {part.install}"
     if part.install in part.problem:
         return part.problem

@@ -17,7 +17,7 @@ from hexconv.layout.picture import Picture, picture
 from hexconv.layout.svg import svg as as_svg
 from hexconv.layout.text import text as as_text
 
-layout = App(name="layout", help="Where an element lives: packed, oneDNN, MACE and OKKernel layouts.")
+layout = App(name="layout", help="Show where an element lives, in packed, oneDNN, MACE and OKKernel layouts.")
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]
@@ -56,10 +56,10 @@ def of_element(
 
     Args:
         system: `packed`, `onednn`, `mace` or `okk`.
-        name: of the layout, as the system calls it.
-        shape: logical sizes, `2,17,4,5`.
-        dtype: of the elements.
-        at: indices to look up, each `i,j,..`; may be given many times; with `--cell` gates by name.
+        name: name the layout, as the system calls it.
+        shape: state the logical sizes, `2,17,4,5`.
+        dtype: state the type of the elements.
+        at: look up this element, `i,j,..`; may be given many times; with `--cell`, name a gate.
         chip: okk: bm1684, bm1684x or bm1688.
         npus: okk: another number of NPUs than the chip's: 4 gives the document's pictures.
         start_npu: okk: NPU of channel 0.
@@ -73,8 +73,8 @@ def of_element(
         cell: onednn: lstm or gru, whose gates are an axis of this tensor.
         view: onednn: `reshape 6,20`, `permute_axes 1,0` or `submemory SIZES OFFSETS`; several follow each other.
         allow_empty: onednn: a zero descriptor for what is refused.
-        draw: draw the store as text.
-        svg: draw it into a file.
+        draw: draw the memory as text.
+        svg: draw the memory into this .svg file.
         json: print JSON instead.
     """
     steps = None if strides is None else sizes("--strides", strides)
@@ -95,7 +95,7 @@ def of_element(
     check_file("layout: --svg", svg)
     found = find(system, name, sizes("--shape", shape), dtype, placement)
     if json and draw:
-        raise InputError("layout: --draw", "with --json", "--svg FILE, which goes with --json")
+        raise InputError.because("layout: --draw and --json both print", "draw into a file: --svg FILE")
     drawing = _picture(found) if draw or svg else None
     addresses = [{"index": list(index), "address": found.address(index)} for index in indices(at or [], cell)]
     if drawing and svg:
@@ -145,7 +145,7 @@ def _words(value: object) -> str:
 
 def _picture(found: Found) -> Picture:
     if found.layout is None:
-        raise InputError(f"layout: drawing of {found.name}", "nothing to draw", "a layout with places")
+        raise InputError.because(f"layout: {found.name} has no places to draw", "draw a tag or strides")
     return picture(found.layout)
 
 
@@ -163,8 +163,8 @@ def compare(
         cases: case files, folders of them, or patterns.
         chip: the OKKernel chip: bm1684, bm1684x or bm1688.
         csv: the table to write.
-        wide: show all columns of tables, however wide they become.
-        json: print JSON instead of a table.
+        wide: show all columns of tables.
+        json: print JSON instead.
     """
     from hexconv.cli.layout_compare import compare_layouts  # TVM takes seconds that `--help` doesn't have to wait for
 
@@ -193,8 +193,8 @@ def reorder(
         target: layout of the array that is made; its padding is zero.
         given: `.npy` file of the first layout's store; of a plain layout (`nchw`) that is the tensor itself.
         made: `.npy` file to write.
-        shape: logical sizes, `2,17,4,5`.
-        dtype: of the elements.
+        shape: state the logical sizes, `2,17,4,5`.
+        dtype: state the type of the elements.
         json: print JSON instead.
     """
     from hexconv.cli.layout_reorder import reorder_file  # what `layout` alone has no need for

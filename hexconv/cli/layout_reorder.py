@@ -39,7 +39,7 @@ def reorder_file(
 
 def _layout(found: Found) -> Layout:
     if found.layout is None:
-        raise InputError(f"layout reorder: {found.name}", "a format without places", "a layout with places")
+        raise InputError.because(f"layout reorder: {found.name} gives no element a place", "name a tag or strides")
     return found.layout
 
 
@@ -55,11 +55,15 @@ def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
     try:
         store = np.load(path, allow_pickle=False)
     except OSError as error:
-        raise InputError(str(path), error.strerror or "no array", "an .npy file, as numpy.save writes it") from None
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not readable'}", "name an .npy file, as numpy.save writes it"
+        ) from None
     except (ValueError, EOFError):
-        raise InputError(str(path), "no array of numpy", "an .npy file, as numpy.save writes it") from None
+        raise InputError.because(
+            f"{path} has no array of numpy", "name an .npy file, as numpy.save writes it"
+        ) from None
     if not isinstance(store, np.ndarray):
-        raise InputError(str(path), "several arrays", "an .npy file, as numpy.save writes it")
+        raise InputError.because(f"{path} has several arrays", "name an .npy file, as numpy.save writes it")
     if (store.size, store.itemsize) != (layout.elements, layout.itemsize_bytes):
         given = f"{store.dtype} {list(store.shape)}"
         wanted = f"{list(layout.physical_shape)}, or as many elements in a row, of {layout.itemsize_bytes} bytes each"

@@ -35,15 +35,14 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         raise InputError(option, str(path), f"a file that ends in {' or '.join(endings)}")
     try:
         if path.is_dir():
-            raise InputError(option, f"{path}, a folder", "a file")
+            raise InputError.because(f"{option}: {path} is a folder", "name a file")
         if not path.parent.is_dir():
-            allowed = f"a file in a folder that exists: mkdir -p {path.parent}"
-            raise InputError(option, f"{path}, in a folder that does not exist", allowed)
+            raise InputError.because(f"{option}: no folder {path.parent}", f"make it: mkdir -p {path.parent}")
         may_write = os.access(path if path.exists() else path.parent, os.W_OK)
     except (OSError, ValueError) as error:
-        raise InputError(option, str(path), f"a path that can be written ({_reason(error)})") from None
+        raise InputError.because(f"{option}: {path}: {_reason(error)}", "name a path that can be written") from None
     if not may_write:
-        raise InputError(option, f"{path}, which may not be written", "a path that can be written")
+        raise InputError.because(f"{option}: {path} may not be written", "name another path")
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -62,8 +61,8 @@ def check_folder(option: str, path: Path | None) -> None:
         there = next(place for place in (path, *path.absolute().parents) if place.exists())
         may_write = os.access(there, os.W_OK)
     except (OSError, ValueError) as error:
-        raise InputError(option, str(path), f"a folder that can be written ({_reason(error)})") from None
+        raise InputError.because(f"{option}: {path}: {_reason(error)}", "name a folder that can be written") from None
     if not there.is_dir():
-        raise InputError(option, f"{path}, where {there} is a file", "a folder")
+        raise InputError.because(f"{option}: {there} is a file", "name a folder")
     if not may_write:
-        raise InputError(option, f"{path}, where {there} may not be written", "a folder that can be written")
+        raise InputError.because(f"{option}: {there} may not be written", "name another folder")

@@ -5,20 +5,19 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from hexconv.cli.cases import Batch, print_json, write_bytes, write_text
-from hexconv.cli.options import check_file, check_folder
-from hexconv.cli.progress import counted, waiting
-from hexconv.errors import InputError
+from hexconv.cli.options import Seconds, check_file, check_folder
 from hexconv.spec import Target
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
-FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 PAGE = Path("reports/index.html")
 
 
 def report(
     *cases: Path,
     target: Target = "hexagon",
+    vtcm: str | None = None,
+    run: Annotated[bool, Parameter(negative=())] = False,
+    seconds: Seconds = 60.0,
     tables: Path = Path("reports"),
     sweep: Many = (),
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = PAGE,
@@ -26,52 +25,36 @@ def report(
     plot_format: Annotated[Literal["svg", "png"], Parameter(name="--format")] = "svg",
     json: bool = False,
 ) -> int:
-    """Write one HTML page about cases: caches over VTCM and over time, what other plans would cost, loop nests.
+    """Write one HTML page about cases or about a network: memory, traffic, other plans, the loops and what limits them.
 
-    The page loads nothing and needs no server. The same cases and tables give the same bytes. A case that can't be used
-    is left out, and told; the exit code is then 2.
+    A folder that `hexconv import` wrote is a network. The page plans it, and shows the graph of its chains, what the
+    plans save and where the most bytes are left; then every chain by its best plan.
+
+    With --run it runs each case on the simulator, and also shows what the thread and the copy engine do over issue
+    slots, how near the kernel comes to its limit, and the packets of the inner loops with their stalls.
+
+    The page loads nothing and needs no server. The same cases and tables give the same bytes. If a case can't be used,
+    a line says so, the page leaves it out, and the exit code is 2.
 
     Args:
-        cases: case files (TOML), folders of them, or patterns; without any, the folders `schedules` and
-            `schedules/hvx` of the folder that you are in.
-        target: where they are to run, which says what kernels they get.
-        tables: folder of simulator.csv, hvx.csv and bench.csv; those that are missing are left out.
-        sweep: tables that `hexconv sweep` wrote; what was measured of other splits goes beside the closed forms.
-        output: the page.
+        cases: name case files (TOML), folders of them, or patterns; or one folder that is a network. The default is
+            `schedules` and `schedules/hvx` of the current folder.
+        target: choose kernels for Hexagon, or for this machine (llvm).
+        vtcm: plan a network with this much VTCM, such as 4MiB; the default is all that its architecture has.
+        run: run each case on the simulator.
+        seconds: stop a run on the simulator after this time.
+        tables: take simulator.csv, hvx.csv and bench.csv from this folder, if they are there.
+        sweep: take what was measured of other splits from these tables, which `hexconv sweep` wrote.
+        output: write the page into this file.
         plots: also write each plot as a file into this folder.
-        plot_format: of these files.
-        json: print what was written as JSON.
+        plot_format: write plots in this format.
+        json: print the names of the written files as JSON.
     """
     # Here, since drawing takes a third of a second to load, which no other command should wait for.
-    from hexconv.report.page import Page, anchor
-    from hexconv.report.sweeps import read_sweeps
-    from hexconv.report.tables import read_rates
+    from hexconv.cli.report_page import Asked, report_page
 
     if output != PAGE:
         check_file("--output", output)
     check_folder("--plots", plots)
-    batch = Batch.of(cases or _all_cases(), target)
-    batch.say_fallbacks()
-    if not batch.sources:
-        return batch.code(False)
-    with waiting("drawing"):
-        page = Page.of(batch.cases, read_rates(tables), read_sweeps(sweep))
-        write_text(output, page.html())
-    written = [output]
-    if plots:
-        for plot in counted(page.plots, "writing", lambda plot: plot.name):
-            written.append(plots / f"{anchor(plot.name)}.{plot_format}")
-            write_bytes(written[-1], plot.file(plot_format))
-    if json:
-        print_json([{"file": str(path)} for path in written])
-    else:
-        print(output if len(written) == 1 else f"{output}, and {len(written) - 1} plots in {plots}")
-    return batch.code(True)
-
-
-def _all_cases() -> list[Path]:
-    """The case files of this folder's schedules."""
-    found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
-    if not found:
-        raise InputError("CASE", "nothing, and there is no schedules/*.toml here", "one or more case files")
-    return found
+    asked = Asked(target, vtcm, run, seconds, tables, sweep, output, plots, plot_format)
+    return report_page(cases, asked, json)

@@ -11,19 +11,23 @@ from hexconv.analyze import Fit, vtcm_fit
 from hexconv.cli.cases import Batch, print_json, write_text
 from hexconv.cli.progress import counted
 from hexconv.cli.show import show
-from hexconv.errors import InputError
+from hexconv.errors import InputError, ToolMissing
 from hexconv.lower import lower_case
-from hexconv.report import causes, run_csv, run_row
+from hexconv.report import causes, perfetto_json, run_csv, run_row
 from hexconv.run.copies import Copies, Moment
 from hexconv.run.fills import fills_of, fills_of_run
 from hexconv.run.given import DRAWN, bounded, given, weights_beside
 from hexconv.run.measure import run_case, runner_of
+from hexconv.run.profile import profile
 from hexconv.spec import Case, Target
 
 Row = dict[str, Any]
 
 FIRST = ("passed", "case", "target", "kernel")
 SPARE = (
+    "thread_waits",
+    "thread_slots",
+    "threads",
     "instructions",
     "scalar_loads",
     "vector_loads",
@@ -32,6 +36,7 @@ SPARE = (
     "issue_slots",
     "stall_share",
     "copy_bytes",
+    "copies_2d",
     "copies",
     "hvx_instructions",
     "needed_macs",
@@ -41,9 +46,13 @@ SPARE = (
     "fringe_is_zero",
     "seconds",
     "target",
-    "max_abs_error",
+    "error",
 )
 """What a table in 80 columns does without, the first one first."""
+WHERE = {"llvm": "this machine", "hexagon": "the Hexagon simulator"}
+PASSED = {True: "yes", False: "NO", None: "not run"}
+HEADINGS = {"macs_per_packet": "MACs/packet", "macs_per_slot": "MACs/slot", "max_abs_error": "error"}
+"""What columns are called on the terminal, where it isn't their name in JSON and CSV."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +83,12 @@ class Given:
         """
         for option, path in (("--weights", self.weights), ("--input", self.image)):
             if path and cases > 1:
-                raise InputError(option, f"{cases} cases", "one case at a time, since the file is for one chain")
+                raise InputError.because(
+                    f"{option} is for one chain, and {cases} cases were given", "run them one at a time"
+                )
         if self.random and self.weights:
-            allowed = "one of them: drawn weights, or those of the file"
-            raise InputError("--random", f"--weights {self.weights} too", allowed)
+            what = f"--random draws weights, and --weights {self.weights} gives them"
+            raise InputError.because(what, "leave one of them out")
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,9 @@ class Asked:
         copies: when asynchronous copies are performed.
         seconds: the time that one run on the simulator has.
         slots: whether the simulator counts issue slots.
+        isa: the instruction set of the code on the simulator; None for the newest that it runs.
         save: where tensors are kept.
+        trace: where what runs when is written.
     """
 
     target: Target
@@ -100,18 +113,34 @@ class Asked:
     copies: Moment
     seconds: float
     slots: bool
+    isa: str | None
     save: Path | None
+    trace: Path | None
+
+    def check(self, cases: int) -> None:
+        """Refuse what doesn't go together.
+
+        Raises:
+            InputError: one file for several runs, or a trace of what isn't run on the simulator.
+        """
+        for option, path in (("--save", self.save), ("--trace", self.trace)):
+            for amount, what in ((len(self.seeds), "seeds"), (cases, "cases")):
+                if path and amount > 1:
+                    one = what.removesuffix("s")
+                    raise InputError.because(
+                        f"{option} writes one run, and there are {amount} {what}", f"take one {one}"
+                    )
+        if self.trace and self.target != "hexagon":
+            what = f"--trace writes the simulator's issue slots, and the target is {self.target}"
+            raise InputError.because(what, "give --target hexagon")
+        self.given.check(cases)
 
 
 def run_cases(paths: Sequence[Path], asked: Asked, csv: Path | None, is_wide: bool, json: bool) -> int:
     """Run cases, and show what came of it; returns 0 if all are right, 1 if one isn't, 2 if one could not be run."""
-    if asked.save and len(asked.seeds) > 1:
-        raise InputError("--save", f"{len(asked.seeds)} seeds", "one seed at a time, since one file holds one run")
     batch = Batch.of(paths, asked.target)
     batch.say_fallbacks()
-    if asked.save and len(batch.cases) > 1:
-        raise InputError("--save", f"{len(batch.cases)} cases", "one case at a time, since one file holds one run")
-    asked.given.check(len(batch.cases))
+    asked.check(len(batch.cases))
     named = counted(batch.sources, "running", lambda source: source[1].name)
     rows = [row for path, case in named for row in _rows(path, case, asked, batch)]
     if csv and rows:
@@ -132,16 +161,24 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
         tensors = given(case.chain, *asked.given.files(path))
         fills = fills_of(case.chain, asked.given.fill) if asked.given.fill else None
         case = replace(case, chain=bounded(case.chain, tensors.weights))
-        fit = vtcm_fit(case.chain, case.settled) if case.settled.storage == "vtcm" else None
+        fit = vtcm_fit(case.chain, case.settled) if case.settled.uses_vtcm else None
         if fit and not fit.fits:
             batch.tell(f"{case.name}: {fit}")
             return [{**refused, "vtcm": _as_result(fit)}]
         lowered = lower_case(case)
         for number, seed in enumerate(asked.seeds):
-            runner = runner_of(case, asked.target, asked.seconds, Copies(asked.copies, seed), asked.slots)
+            runner = runner_of(case, asked.target, asked.seconds, Copies(asked.copies, seed), asked.slots, asked.isa)
             filled = fills or fills_of_run(case.chain, number, seed)
-            row = run_row(case, run_case(case, lowered, runner, seed, asked.save, filled, tensors))
+            try:
+                row = run_row(case, run_case(case, lowered, runner, seed, asked.save, filled, tensors))
+            except ToolMissing:
+                refused["passed"] = None  # nobody ran it
+                raise
+            row |= {"isa": asked.isa} if asked.isa else {}
             rows.append({**row, "seed": seed} if len(asked.seeds) > 1 else row)
+        if asked.trace:
+            profiled = profile(case, lowered, Copies(asked.copies, asked.seeds[0]), asked.seconds, tensors)
+            write_text(asked.trace, perfetto_json(profiled))
     return rows
 
 
@@ -153,13 +190,23 @@ def _as_result(fit: Fit) -> Row:
 def _table(rows: list[Row]) -> Table:
     """Results to read, the verdict first; what went wrong is told apart."""
     drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
-    hidden = ["error", "vtcm", "kernels", *drawn]
+    alone = [] if any("thread_waits" in row for row in rows) else ["threads"]
+    still = [] if any(row.get("copies") for row in rows) else ["copies", "copies_2d", "copy_bytes"]
+    hidden = ["error", "vtcm", "kernels", *drawn, *still, *alone]
     told = dict.fromkeys(name for row in rows for name in row if name not in hidden)
-    table = Table(*(headings := list(dict.fromkeys([*FIRST, *told]))))
+    names = list(dict.fromkeys([*FIRST, *told]))
+    table = Table(*(HEADINGS.get(name, name) for name in names), title=_verdict(rows))
     for row in rows:
-        told = {**row, "kernel": _kernel_word(row)}
-        table.add_row(*(_cell(told.get(name)) for name in headings))
+        told = {**row, "passed": PASSED[row["passed"]], "kernel": _kernel_word(row)}
+        told |= {name: Path(str(row[name])).name for name in ("weights", "input") if row.get(name)}
+        table.add_row(*(_cell(told.get(name)) for name in names))
     return table
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    """How many runs gave numpy's answer, in a line."""
+    passed, target = sum(bool(row["passed"]) for row in rows), WHERE[rows[0]["target"]]
+    return f"{passed} of {len(rows)} right on {target}, compared with numpy"
 
 
 def _kernel_word(row: Row) -> str:

@@ -38,7 +38,7 @@ def show(table: Table, is_wide: bool = False, spare: Sequence[str] = ()) -> None
             left_out += [heading] if heading not in empty else []
     Console(width=min(LINE, console.measure(table).maximum)).print(table)
     if left_out:
-        print(f"--wide shows {', '.join(left_out)} too")
+        print(f"--wide shows {len(left_out)} more column{'s' * (len(left_out) > 1)}")
 
 
 def _heading(column: Column) -> str:

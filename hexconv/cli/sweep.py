@@ -24,39 +24,41 @@ def sweep(
 ) -> int:
     """Check every case of a grid and write one table, or check random cases over the whole scope.
 
-    A grid file is a case file in which any field of [plan] may be a list of values, and a table [grid] lists
-    alternatives: for input, dtype, filter_dtype and zero_point of the chain, and for fields of a conv, which then hold
-    for all convs at once; [[grid.conv]] tables vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to
-    do with every case; cache is the default. All combinations are rows; those that make no case, or don't fit, have the
-    reason.
+    A grid file is a case file in which any field of [plan] may be a list. A table [grid] lists alternatives for input,
+    dtype, filter_dtype and zero_point of the chain, and for fields of all convs; [[grid.conv]] tables vary single
+    convs. `targets = ["cache", "llvm", "hexagon"]` says what to do with each case; the default is cache. Each
+    combination is a row. A row that makes no case, or does not fit, has the reason.
 
-    Rows are kept as they finish, in a journal beside the table: after an interruption, a crash or a full disk the same
-    command goes on where it stopped. Exits 1 if a row differs, failed, crashed, overran its time or its memory.
+    Each row is kept as it finishes, in a journal beside the table. After an interruption, a crash or a full disk, give
+    the same command again: it goes on where it stopped. It exits with 1 if a row differs, failed, crashed, or took too
+    much time or memory.
 
     Args:
-        grid: a grid file (TOML).
-        out: the table to write, .csv or .parquet.
-        scheduler: of dask.distributed, tcp://host:8786; its workers do the rows instead of this machine.
-        seconds: the time that one row has.
-        memory: what one row may take, 4GiB.
-        fresh: do all rows again, those of earlier runs too.
-        random: instead of a grid, how many cases to draw: cache sizes and sharing against TVM, results against numpy.
-            Each case that disagrees is printed as a case file.
-        seed: of the tensors of a grid's cases, or of the draw, whose case i is the same whatever the number of cases.
-        workers: processes at a time; by default one per CPU.
+        grid: name a grid file (TOML).
+        out: write the table into this file, .csv or .parquet.
+        scheduler: let the workers of this scheduler of dask.distributed do the rows, tcp://host:8786.
+        seconds: stop a row after this time.
+        memory: stop a row that takes more than this, such as 4GiB.
+        fresh: do all rows again, even those that are done.
+        random: draw this many cases instead of a grid; compare sizes with TVM and results with numpy, and print each
+            case that disagrees as a case file.
+        seed: start the random generator here; the n-th case of a seed is always the same.
+        workers: use this many processes; the default is one per CPU.
         json: print JSON instead.
     """
     processes = workers or os.cpu_count() or 1
     if random is not None:
         if grid or out or scheduler:
-            raise InputError("sweep", "--random with a grid", "one of the two; --random writes no table")
+            raise InputError.because(
+                "--random draws its cases and writes no table", "leave out the grid, --out and --scheduler"
+            )
         from hexconv.cli.sweep_random import sweep_random  # TVM takes seconds that `--help` doesn't have to wait for
 
         return sweep_random(random, seed, processes, json)
     if grid is None:
-        raise InputError("sweep", "nothing", "a grid file, or --random N")
+        raise InputError.because("no grid file given", "name one, or draw cases with --random 100")
     if out is None:
-        raise InputError("--out", "nothing", "the table to write, such as reports/sweep.csv")
+        raise InputError.because("no --out given", "name the table to write: --out sweep.csv")
     from hexconv.cli.sweep_grid import sweep_grid  # and so does pandas
     from hexconv.sweep.survey import Settings
 

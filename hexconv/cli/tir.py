@@ -13,20 +13,22 @@ def tir(
     *cases: Path,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     target: Target = "hexagon",
+    digest: bool = False,
     json: bool = False,
 ) -> int:
     """Lower cases and write each one's annotated TIR as NAME.tir.
 
-    Exits 1 if the closed form, what TVM made of a case, or a figure that the case documents differ anywhere, 2 if a
-    case could not be lowered; the others are written all the same.
+    It exits with 1 if the prediction, TVM or a figure that the case documents differ anywhere, and with 2 if a case
+    can't be lowered; the others are written all the same.
 
     Args:
-        cases: case files (TOML), folders of them, or patterns.
-        target: where they are to run, which says what kernels they get.
-        output: folder for the .tir files; by default each is written beside its case file.
-        json: print what was written as JSON.
+        cases: name case files (TOML), folders of them, or patterns.
+        target: choose kernels for Hexagon, or for this machine (llvm).
+        digest: write NAME.tir.sha256 in place of NAME.tir: its SHA-256 sum and, in comments, caches, loops and copies.
+        output: write the files into this folder; the default is beside each case file.
+        json: print the names of the written files as JSON.
     """
     from hexconv.cli.tir_cases import tir_cases  # TVM takes seconds that `--help` doesn't have to wait for
 
     check_folder("--output", output)
-    return tir_cases(cases, target, output, json)
+    return tir_cases(cases, target, output, digest, json)

@@ -1,20 +1,26 @@
 """A whole chain as one PrimFunc: packed input, convs, epilogues, in the order of the data."""
 
 import tvm
-from tvm import te
+from tvm import te, tirx
 
 from hexconv.compute.conv2d import Filter, Source, conv2d, pack_input
-from hexconv.compute.epilogue import epilogue, needs_epilogue
+from hexconv.compute.epilogue import Beside, Vectors, epilogue, needs_epilogue
 from hexconv.compute.stored import Stored
 from hexconv.kernel import Forms, documented_forms
+from hexconv.kernel.depthwise import without_groups
+from hexconv.kernel.table import lookup_place
 from hexconv.spec import Chain, tensor_extents
+from hexconv.spec.names import OUTPUT, accumulator, bias_name, filter_name, intermediate
+from hexconv.spec.vectors import OF_CHANNELS, vector_names, whole_channels
 
 
 def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
     Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
-    one ([K] in the accumulator's dtype), and `output` (NHWC8h8w32c) last.
+    one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where these are one a channel (int32, [K]; in a
+    nest of rows K in whole blocks of 32), `table1`, ... where a conv has one ([256] codes; in a nest of rows in the
+    order of `hexconv.kernel.table`), and `output` (NHWC8h8w32c) last.
 
     Its blocks: `input_cache`; per conv but the last `intermediateI`, at last `output`; and where a conv has an epilogue
     `accumulatorI` before it.
@@ -24,23 +30,27 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
         forms: the layouts of all tensors, by default those of the document.
     """
     forms = forms or documented_forms(chain)
+    chain = without_groups(chain) if forms.has_rows else chain
     stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
     image = te.placeholder(chain.input, chain.dtype, "input")
     filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
+    vectors = _vectors(chain, forms)
     tensor = pack_input(image, stored[0], chain.zero_point)
     for index in range(len(chain.conv)):
         source = Source(tensor, stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, forms)
-        tensor = _stage(chain, index, source, filters[index], biases[index], stored[index + 1], ends)
+        beside = Beside(biases[index], vectors[index], lookup_place if forms.has_rows else _as_it_is)
+        tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends)
     packed = [filter.tensor for filter in filters]
-    arguments = [image, *packed, *(bias for bias in biases if bias is not None), tensor]
+    beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
+    arguments = [image, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
 
 def output_name(chain: Chain, index: int) -> str:
     """Name of the tensor that conv `index` (from 0) writes."""
-    return "output" if index == len(chain.conv) - 1 else f"intermediate{index + 1}"
+    return OUTPUT if index == len(chain.conv) - 1 else intermediate(index + 1)
 
 
 def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
@@ -53,27 +63,42 @@ def _stage(
     index: int,
     source: Source,
     filter: Filter,
-    bias: te.Tensor | None,
+    beside: Beside,
     output: Stored,
     ends: bool,
 ) -> te.Tensor:
     """One conv, with its epilogue where it `ends` in one."""
     conv, name = chain.conv[index], output_name(chain, index)
-    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, f"accumulator{index + 1}" if ends else name)
+    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, accumulator(index + 1) if ends else name)
     if not ends:
         return sums
     fringe = 0 if name == "output" else chain.output_zero_point(index + 1)
-    return epilogue(conv, sums, bias, output, fringe, chain.output_dtype(index), name)
+    return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
 
 
 def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
     """The packed filter of conv `index`."""
     layout = forms.filters[index]
-    tensor = te.placeholder(layout.physical_shape, forms.filter_dtype, f"filter{index + 1}")
+    tensor = te.placeholder(layout.physical_shape, forms.filter_dtype, filter_name(index + 1))
     return Filter(tensor, layout, chain.conv[index].filter_zero_point + forms.filter_shift)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:
     """The bias of conv `index`, if it has one."""
     conv = chain.conv[index]
-    return te.placeholder((conv.out_channels,), chain.accumulator_dtype, f"bias{index + 1}") if conv.bias else None
+    return te.placeholder((conv.out_channels,), chain.accumulator_dtype, bias_name(index + 1)) if conv.bias else None
+
+
+def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:
+    """By conv: what its requantisation has one a channel, and its table."""
+    found: list[dict[str, te.Tensor]] = [{} for _ in chain.conv]
+    for name, each in vector_names(chain).items():
+        in_blocks = forms.has_rows and each.what in OF_CHANNELS
+        elements = whole_channels(each.elements) if in_blocks else each.elements
+        found[each.number - 1][each.what] = te.placeholder((elements,), each.dtype, name)
+    return [*found]
+
+
+def _as_it_is(code: tirx.Expr) -> tirx.Expr:
+    """The place of a code's entry in a table that is in the order of codes."""
+    return code

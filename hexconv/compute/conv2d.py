@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from tvm import te, tirx
 
-from hexconv.compute.stored import Position, Stored
+from hexconv.compute.stored import Index, Position, Stored
+from hexconv.kernel import has_bytes_apart
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
+from hexconv.spec.names import INPUT_CACHE
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ class Filter:
     layout: Layout
     zero_point: int
 
+    def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
+        """A tap; of a filter whose bytes lie apart, the number that they are."""
+        place = {"o": output, "i": channel, "h": row, "w": column}
+        if not has_bytes_apart(self.layout):
+            return self.tensor[self.layout.physical_index(**place)]
+        high, low = (self.tensor[self.layout.physical_index(**place, b=byte)] for byte in (0, 1))
+        return high.astype("int32") * 256 + low.astype("int32")
+
 
 def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
     """The stored part of the logical NHWC input, packed, `zero_point` wherever no logical element is.
@@ -52,7 +62,7 @@ def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
         logical = image[at.n, at.row - extents.top, at.column - extents.left, at.channel]
         return at.where_logical(stored, logical, tirx.const(zero_point, image.dtype))
 
-    return te.compute(stored.layout.physical_shape, element, name="input_cache")
+    return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
 
 
 def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: str, name: str) -> te.Tensor:
@@ -78,9 +88,9 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     def product(to: Position) -> tirx.Expr:
         channel = rc if conv.groups == 1 else tirx.floordiv(to.channel, outputs) * inputs + rc
         at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
-        value = source.tensor[at.packed(source.stored.layout)]
-        tap = filter.tensor[filter.layout.physical_index(o=to.channel, i=rc, h=rh, w=rw)]
-        return _centred(value, source.zero_point, dtype) * _centred(tap, filter.zero_point, dtype)
+        value = source.stored.element_at(source.tensor, at)
+        tap = filter.element_at(to.channel, rc, rh, rw)
+        return centred(value, source.zero_point, dtype) * centred(tap, filter.zero_point, dtype)
 
     def element(*index: tirx.Var) -> tirx.Expr:
         to = Position.of(output.layout, index)
@@ -90,7 +100,7 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     return te.compute(output.layout.physical_shape, element, name=name)
 
 
-def _centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:
+def centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:
     """A value in the accumulator's dtype, its zero point subtracted."""
     wide = value.astype(dtype)
     return wide - tirx.const(zero_point, dtype) if zero_point else wide

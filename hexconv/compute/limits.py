@@ -3,7 +3,7 @@
 from math import prod
 
 from hexconv.errors import Unsupported
-from hexconv.kernel.forms import documented_filter
+from hexconv.kernel.documented import documented_filter
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.room import LARGEST_INT32, sums_refusal
 

@@ -3,20 +3,32 @@
 Floats are summed in float64 and rounded to the chain's dtype wherever a tensor is stored; integers in int64, exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
+from string import digits
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.spec.chain import INTEGER_RANGE, Chain
-from hexconv.spec.conv import Conv2d
-from hexconv.spec.requantize import Requantize
+from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.requantize import FRACTION_BITS, Requantize
+from hexconv.spec.vectors import looked_up
 
 Array = NDArray[Any]
+DOUBLES_EXACT_BELOW = 1 << 53
+NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
 
 
-def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequence[Array | None]) -> Array:
+def reference(
+    chain: Chain,
+    image: Array,
+    filters: Sequence[Array],
+    biases: Sequence[Array | None],
+    vectors: Mapping[str, Array] = NO_VECTORS,
+) -> Array:
     """The chain's output, logical NHWC.
 
     Args:
@@ -24,6 +36,8 @@ def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequ
         image: logical NHWC.
         filters: one OIHW array per conv.
         biases: one [K] array, or None, per conv.
+        vectors: `multiplier1`, `shift1`, ..., [K] each, where requantisations have them one a channel, and `table1`,
+            ..., [256], of convs with a table.
 
     Returns:
         NHWC; integers in their output dtype, floats in float64 (the last tensor is not rounded).
@@ -33,7 +47,7 @@ def reference(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequ
         sums = convolution(conv, tensor, filter, chain.output_zero_point(index))
         sums = sums + bias if bias is not None else sums
         is_last = index == len(chain.conv) - 1
-        tensor = _stored(conv, sums, chain.output_dtype(index), is_last)
+        tensor = _stored(conv, sums, of_conv(vectors, index + 1), chain.output_dtype(index), is_last)
     return tensor
 
 
@@ -46,17 +60,25 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
     pad = conv.padding
     padded = np.pad(image.astype(exact) - zero_point, ((0, 0), (pad.top, pad.bottom), (pad.left, pad.right), (0, 0)))
     taps = filter.astype(exact) - conv.filter_zero_point
+    if exact is np.int64 and _sums_as_doubles(padded, taps):
+        padded, taps = padded.astype(np.float64), taps.astype(np.float64)
     rows, columns = (
         (size - reach) // stride + 1
         for size, reach, stride in zip(padded.shape[1:3], conv.reach, conv.stride, strict=True)
     )
-    total = np.zeros((image.shape[0], rows, columns, conv.out_channels), exact)
+    total = np.zeros((image.shape[0], rows, columns, conv.out_channels), taps.dtype)
     for group in range(conv.groups):
         outputs = _part(conv.out_channels, conv.groups, group)
         seen = padded[..., _part(image.shape[3], conv.groups, group)]
         for rh, rw in np.ndindex(conv.kernel):
             total[..., outputs] += _seen_by_tap(conv, seen, rh, rw, rows, columns) @ taps[outputs, :, rh, rw].T
-    return total
+    return total.astype(exact, copy=False)
+
+
+def _sums_as_doubles(padded: Array, taps: Array) -> bool:
+    """Whether no sum of these, whole or part, leaves the integers that a double holds exactly: BLAS sums doubles."""
+    largest = [max(int(-values.min(initial=0)), int(values.max(initial=0))) for values in (padded, taps)]
+    return prod(taps.shape[1:]) * prod(largest) < DOUBLES_EXACT_BELOW
 
 
 def _part(channels: int, groups: int, group: int) -> slice:
@@ -65,18 +87,44 @@ def _part(channels: int, groups: int, group: int) -> slice:
     return slice(group * size, (group + 1) * size)
 
 
-def requantized(sums: Array, by: Requantize, dtype: str) -> Array:
-    """TFLite's `MultiplyByQuantizedMultiplier` on int64 arrays, then the zero point and saturation (`Requantize`)."""
-    wide = np.clip(sums * (1 << max(by.shift, 0)), -(2**31), 2**31 - 1)
-    high = (wide * by.multiplier + (1 << 30)) >> 31
-    bits = max(-by.shift, 0)
-    half = (1 << bits) >> 1
-    nudge = half - (high < 0) if by.rounding == "away" and bits else half
-    return np.clip(((high + nudge) >> bits) + by.zero_point, *INTEGER_RANGE[dtype]).astype(dtype)
+def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str, Array] = NO_VECTORS) -> Array:
+    """Sums, int64, scaled and rounded as `Requantize` has it, then the zero point and saturation.
+
+    Args:
+        sums: channels last.
+        by: the requantisation.
+        dtype: of the result.
+        by_channel: `multiplier` and `shift` where they are one a channel.
+    """
+    multiplier, shift = (
+        np.asarray(by_channel.get(what, getattr(by, what)), np.int64) for what in ("multiplier", "shift")
+    )
+    if by.rounding == "even":
+        rounded = _half_to_even(sums * multiplier, FRACTION_BITS - shift)
+    else:
+        rounded = _twice_rounded(sums, multiplier, shift, by.rounding == "away")
+    return np.clip(rounded + by.zero_point, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
+
+
+def _half_to_even(product: Array, bits: Array) -> Array:
+    """`product / 2**bits` to the nearest integer: what is below, or one more."""
+    below = product >> bits
+    rest, half = product - (below << bits), np.int64(1) << (bits - 1)
+    return below + ((rest > half) | ((rest == half) & (below % 2 == 1)))
+
+
+def _twice_rounded(sums: Array, multiplier: Array, shift: Array, ties_away: bool) -> Array:
+    """TFLite's `MultiplyByQuantizedMultiplier`."""
+    wide = np.clip(sums * (np.int64(1) << np.maximum(shift, 0)), -(2**31), 2**31 - 1)
+    high = (wide * multiplier + (1 << 30)) >> FRACTION_BITS
+    bits = np.maximum(-shift, 0)
+    half = (np.int64(1) << bits) >> 1
+    nudge = half - ((high < 0) & (bits > 0)) if ties_away else half
+    return (high + nudge) >> bits
 
 
 def activated(sums: Array, activation: str) -> Array:
-    """Sums behind their activation."""
+    """Floats behind their activation."""
     return sums if activation == "none" else np.clip(sums, 0, 6 if activation == "relu6" else None)
 
 
@@ -87,9 +135,33 @@ def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, colum
     return padded[:, top : top + (rows - 1) * sh + 1 : sh, left : left + (columns - 1) * sw + 1 : sw, :]
 
 
-def _stored(conv: Conv2d, sums: Array, dtype: str, is_last: bool) -> Array:
+def of_conv(vectors: Mapping[str, Array], number: int) -> dict[str, Array]:
+    """What belongs to a conv, without its number.
+
+    >>> sorted(of_conv({"shift1": np.zeros(1), "shift2": np.ones(1), "table2": np.ones(1), "shift12": np.ones(1)}, 2))
+    ['shift', 'table']
+    """
+    parts = {name: name.rstrip(digits) for name in vectors}
+    return {part: vectors[name] for name, part in parts.items() if name == f"{part}{number}"}
+
+
+def quantised(conv: Conv2d, sums: Array, dtype: str, of_this: Mapping[str, Array]) -> Array:
+    """Sums behind the conv's requantisation, and its table if there is one.
+
+    Args:
+        conv: with a requantisation.
+        sums: int64, bias included, channels last.
+        dtype: of the codes.
+        of_this: `multiplier`, `shift` and `table`, where the conv has them.
+    """
+    assert conv.requantize
+    codes = requantized(sums, conv.requantize, dtype, {name: of_this[name] for name in conv.requantize.vectors})
+    return looked_up(codes, of_this[TABLE]) if conv.activation == TABLE else codes
+
+
+def _stored(conv: Conv2d, sums: Array, of_this: Mapping[str, Array], dtype: str, is_last: bool) -> Array:
     """The sums as the next conv finds them."""
     if conv.requantize:
-        return requantized(sums, conv.requantize, dtype)
+        return quantised(conv, sums, dtype, of_this)
     result = activated(sums, conv.activation)
     return result if is_last and dtype.startswith("float") else result.astype(dtype)

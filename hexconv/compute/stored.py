@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm import te, tirx
 
+from hexconv.kernel import has_bytes_apart
 from hexconv.layout import Layout
 from hexconv.spec import Extents
 
@@ -23,8 +24,22 @@ class Stored:
     @property
     def padded(self) -> tuple[int, int, int, int]:
         """N, H, W and C, blocks rounded up."""
-        n, h, w, c = (_reach(self.layout, axis.name) for axis in self.layout.axes)
+        n, h, w, c = (_reach(self.layout, axis) for axis in "NHWC")
         return n, h, w, c
+
+    def element_at(self, tensor: te.Tensor, at: "Position") -> tirx.Expr:
+        """An element of the tensor; of one whose bytes lie apart, the number that they are."""
+        if not has_bytes_apart(self.layout):
+            return tensor[at.packed(self.layout)]
+        high, low = (tensor[at.packed(self.layout, byte)] for byte in (0, 1))
+        return high.astype("int8").astype("int16") * tirx.const(256, "int16") + low.astype("int16")
+
+    def as_stored(self, value: tirx.Expr, at: "Position") -> tirx.Expr:
+        """What of a value is stored there: the whole of it, or one of its bytes."""
+        if not has_bytes_apart(self.layout):
+            return value
+        shift = tirx.Select(at.byte == 0, tirx.const(8, "int32"), tirx.const(0, "int32"))
+        return tirx.bitwise_and(value.astype("int32") >> shift, tirx.const(255, "int32")).astype("uint8")
 
 
 def _reach(layout: Layout, axis: str) -> int:
@@ -40,21 +55,23 @@ def _places(layout: Layout, axis: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Position:
-    """One stored element of an activation: batch, stored row, stored column, channel."""
+    """One stored element of an activation: batch, stored row, stored column, channel; and which byte of it."""
 
     n: Index
     row: Index
     column: Index
     channel: Index
+    byte: Index = 0
 
     @classmethod
     def of(cls, layout: Layout, indices: tuple[Index, ...]) -> "Position":
         """From the indices of the packed tensor."""
         return cls(*layout.logical_index(indices))
 
-    def packed(self, layout: Layout) -> tuple[Index, ...]:
-        """The indices of the packed tensor."""
-        return layout.physical_index(n=self.n, h=self.row, w=self.column, c=self.channel)
+    def packed(self, layout: Layout, byte: int = 0) -> tuple[Index, ...]:
+        """The indices of the packed tensor; where bytes lie apart, of one of them."""
+        apart = {"b": byte} if has_bytes_apart(layout) else {}
+        return layout.physical_index(n=self.n, h=self.row, w=self.column, c=self.channel, **apart)
 
     def where_logical(self, stored: Stored, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
         """`value` where this element exists in NHWC, and `otherwise` elsewhere, where nothing of `value` is evaluated.

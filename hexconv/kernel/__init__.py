@@ -1,5 +1,8 @@
 """What fills the innermost part of the nest for one conv, and how the tensors around it lie. No TVM."""
 
-from hexconv.kernel.forms import Forms, can_be_nested, documented_forms, forms_of, is_nested, rows_forms
+from hexconv.kernel.chosen import forms_of, is_in_rows
+from hexconv.kernel.documented import documented_forms
+from hexconv.kernel.forms import Forms, has_bytes_apart
+from hexconv.kernel.hvx.rows import rows_forms
 
-__all__ = ["Forms", "can_be_nested", "documented_forms", "forms_of", "is_nested", "rows_forms"]
+__all__ = ["Forms", "documented_forms", "forms_of", "has_bytes_apart", "is_in_rows", "rows_forms"]

@@ -1,34 +1,30 @@
 """Logical index to place: of one element with plain integers, of many with numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.errors import InputError
 from hexconv.layout.digit import Axis
+from hexconv.layout.digits import Digits
 from hexconv.layout.limits import check_array
 
-if TYPE_CHECKING:
-    from hexconv.layout.layout import Layout
 
-
-def coordinates(layout: Layout, index: Sequence[Any]) -> dict[str, Any]:
+def coordinates(layout: Digits, index: Sequence[Any]) -> dict[str, Any]:
     """Output name to coordinate, base and unit applied."""
     steps = element_steps(layout, _checked(layout, index))
     return {o.name: o.base + o.unit * step for o, step in zip(layout.outputs, steps, strict=True)}
 
 
-def position(layout: Layout, index: Sequence[Any]) -> Any:
+def position(layout: Digits, index: Sequence[Any]) -> Any:
     """Row-major offset in the store."""
     return row_major(layout, element_steps(layout, _checked(layout, index)))
 
 
-def positions(layout: Layout) -> NDArray[np.int64]:
+def positions(layout: Digits) -> NDArray[np.int64]:
     """Row-major offset in the store of every element, shaped like the tensor."""
     check_array(f"{layout.name}: a table of {list(layout.shape)}", layout.logical_elements, 8)
     terms = [
@@ -39,12 +35,12 @@ def positions(layout: Layout) -> NDArray[np.int64]:
     return reduce(np.add, terms, np.zeros([1] * len(layout.axes), np.int64))
 
 
-def element_steps(layout: Layout, index: Sequence[Any]) -> list[Any]:
+def element_steps(layout: Digits, index: Sequence[Any]) -> list[Any]:
     """Per output, the element steps from its base: integers for integers, arrays for arrays."""
     return [_along(layout, output.name, index) for output in layout.outputs]
 
 
-def row_major(layout: Layout, steps: Sequence[Any]) -> Any:
+def row_major(layout: Digits, steps: Sequence[Any]) -> Any:
     """One offset out of the coordinates in elements: the store is a dense array of `physical_shape`."""
     offset: Any = 0
     for extent, step in zip(layout.physical_shape, steps, strict=True):
@@ -52,7 +48,7 @@ def row_major(layout: Layout, steps: Sequence[Any]) -> Any:
     return offset
 
 
-def _along(layout: Layout, output: str, index: Sequence[Any]) -> Any:
+def _along(layout: Digits, output: str, index: Sequence[Any]) -> Any:
     """Sum of the terms that go to one output; an axis that many points share is looked up in a table."""
     total: Any = 0
     for axis, x in zip(layout.axes, index, strict=True):
@@ -66,7 +62,7 @@ def _along(layout: Layout, output: str, index: Sequence[Any]) -> Any:
     return total
 
 
-def _tables(layout: Layout, axis: Axis) -> list[NDArray[np.int64]]:
+def _tables(layout: Digits, axis: Axis) -> list[NDArray[np.int64]]:
     """Per output, what each index of one axis adds to it."""
     return [
         _table(axis, [d for d in layout.digits if d.axis == axis.name and d.output == o.name]) for o in layout.outputs
@@ -79,7 +75,7 @@ def _table(axis: Axis, terms: Sequence[Any]) -> NDArray[np.int64]:
     return sum((d.stride * d.of(shifted) for d in terms), np.zeros(axis.size, np.int64))
 
 
-def _checked(layout: Layout, index: Sequence[Any]) -> list[Any]:
+def _checked(layout: Digits, index: Sequence[Any]) -> list[Any]:
     """The index as integers or int64 arrays, inside of the shape."""
     if len(index) != len(layout.axes):
         names = ",".join(axis.name for axis in layout.axes)
@@ -87,7 +83,7 @@ def _checked(layout: Layout, index: Sequence[Any]) -> list[Any]:
     return [_inside(layout, axis, x) for axis, x in zip(layout.axes, index, strict=True)]
 
 
-def _inside(layout: Layout, axis: Axis, x: Any) -> Any:
+def _inside(layout: Digits, axis: Axis, x: Any) -> Any:
     """One axis's part of an index; plain integers stay plain, so that they never overflow."""
     whole = int(x) if isinstance(x, int | np.integer) else np.asarray(x, dtype=np.int64)
     low, high = (whole, whole) if isinstance(whole, int) else (whole.min(initial=0), whole.max(initial=-1))

@@ -1,40 +1,19 @@
 """Place to logical index, and whether two elements share a place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.layout.addresses import positions, row_major
-from hexconv.layout.digit import Digit
-
-if TYPE_CHECKING:
-    from hexconv.layout.layout import Layout
+from hexconv.layout.digits import Digits
 
 Owner = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
-def is_nested(layout: Layout) -> bool:
-    """Whether, along every output, each stride is longer than all smaller digits can reach together."""
-    return all(_nested_along(layout, output.name) for output in layout.outputs)
-
-
-def falling(layout: Layout, output: str) -> list[Digit]:
-    """Digits of an output that take more than one value, longest stride first."""
-    return sorted((d for d in layout.digits_of(output=output) if values(layout, d) > 1), key=lambda d: -d.stride)
-
-
-def values(layout: Layout, digit: Digit) -> int:
-    """How many values a digit takes, the shift's empty ones included."""
-    axis = layout.axis(digit.axis)
-    return digit.count(axis.size + axis.shift)
-
-
-def owner(layout: Layout, coordinates: Sequence[ArrayLike]) -> Owner:
+def owner(layout: Digits, coordinates: Sequence[ArrayLike]) -> Owner:
     """Logical indices (..., rank) and whether an element lives there."""
     steps, reachable = _steps(layout, coordinates)
     found, held = _by_digits(layout, steps) if layout.nested else _by_table(layout, steps)
@@ -42,7 +21,7 @@ def owner(layout: Layout, coordinates: Sequence[ArrayLike]) -> Owner:
     return np.where(held[..., None], found, -1), held
 
 
-def collision(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def collision(layout: Digits) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Two indices of one place, or None; a nested layout has none, any other is enumerated."""
     if layout.nested or layout.logical_elements < 2:
         return None
@@ -55,16 +34,7 @@ def collision(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     return tuple(int(x[0]) for x in pair), tuple(int(x[1]) for x in pair)
 
 
-def _nested_along(layout: Layout, output: str) -> bool:
-    reach = 0
-    for digit in reversed(falling(layout, output)):
-        if digit.stride <= reach:
-            return False
-        reach += digit.stride * (values(layout, digit) - 1)
-    return True
-
-
-def _steps(layout: Layout, coordinates: Sequence[ArrayLike]) -> tuple[list[Any], NDArray[np.bool_]]:
+def _steps(layout: Digits, coordinates: Sequence[ArrayLike]) -> tuple[list[Any], NDArray[np.bool_]]:
     """Coordinates as element steps from their bases, and which of them an element can start at."""
     if len(coordinates) != len(layout.outputs):
         names = ",".join(output.name for output in layout.outputs)
@@ -78,15 +48,15 @@ def _steps(layout: Layout, coordinates: Sequence[ArrayLike]) -> tuple[list[Any],
     return steps, np.all(fits, axis=0) if fits else np.ones((), np.bool_)
 
 
-def _by_digits(layout: Layout, steps: Sequence[Any]) -> Owner:
+def _by_digits(layout: Digits, steps: Sequence[Any]) -> Owner:
     """Take every coordinate apart, longest stride first, and put the indices together."""
     place = np.shape(steps[0]) if steps else ()
     index = {axis.name: np.full(place, -axis.shift, np.int64) for axis in layout.axes}
     held = np.ones(place, np.bool_)
     for output, rest in zip(layout.outputs, steps, strict=True):
-        for digit in falling(layout, output.name):
+        for digit in layout.falling(output.name):
             value, rest = np.divmod(rest, digit.stride)
-            held &= value < values(layout, digit)
+            held &= value < layout.values(digit)
             index[digit.axis] += value * digit.divisor
         held &= rest == 0
     for axis in layout.axes:
@@ -94,7 +64,7 @@ def _by_digits(layout: Layout, steps: Sequence[Any]) -> Owner:
     return np.stack([*index.values()], axis=-1) if index else np.zeros((*place, 0), np.int64), held
 
 
-def _by_table(layout: Layout, steps: Sequence[Any]) -> Owner:
+def _by_table(layout: Digits, steps: Sequence[Any]) -> Owner:
     """Look the place up among the places of all elements: strides that interleave allow nothing quicker."""
     shared = collision(layout)
     if shared:

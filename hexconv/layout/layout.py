@@ -3,69 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hexconv.layout import addresses, inverse, packing, symbolic
-from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.digits import Digits
 from hexconv.layout.limits import check_digits, check_sizes
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Digits):
     """Where every element of one tensor lives.
-
-    Attributes:
-        name: what the layout is called, for messages and pictures.
-        axes: logical dimensions, in logical order.
-        outputs: coordinates of the store, slowest first; their extents are the shape of a packed array.
-        digits: the terms of the coordinates (see `hexconv.layout.digit`).
-        itemsize_bytes: bytes of an element.
-        line_outputs: how many of the last outputs a line of a picture runs along; 2 for pixels and their
-            lanes.
 
     Raises:
         InputError: a size that isn't a whole number from 0 on, or sizes that no 64-bit address reaches.
     """
 
-    name: str
-    axes: tuple[Axis, ...]
-    outputs: tuple[Output, ...]
-    digits: tuple[Digit, ...]
-    itemsize_bytes: int = 4
-    line_outputs: int = 1
-
     def __post_init__(self) -> None:
         check_sizes(self)
         check_digits(self)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Logical sizes."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
-    def physical_shape(self) -> tuple[int, ...]:
-        """Sizes of the store, padding included."""
-        return tuple(output.extent for output in self.outputs)
-
-    @property
-    def logical_elements(self) -> int:
-        """Elements that the tensor has."""
-        return prod(self.shape)
-
-    @property
-    def elements(self) -> int:
-        """Elements that the store has room for."""
-        return prod(self.physical_shape)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes to allocate."""
-        return self.elements * self.itemsize_bytes
 
     @property
     def waste_bytes(self) -> int:
@@ -78,26 +36,9 @@ class Layout:
         return self.waste_bytes / self.bytes if self.bytes else 0.0
 
     @cached_property
-    def nested(self) -> bool:
-        """Whether every coordinate is a mixed-radix number, so that it can be taken apart digit by digit."""
-        return inverse.is_nested(self)
-
-    @cached_property
     def digit_view(self) -> packing.DigitView | None:
         """The store with one axis per digit, where the layout is regular enough to have one."""
         return packing.digit_view(self)
-
-    def axis(self, name: str) -> Axis:
-        """The logical axis of that name."""
-        return next(axis for axis in self.axes if axis.name == name)
-
-    def digits_of(self, *, axis: str | None = None, output: str | None = None) -> tuple[Digit, ...]:
-        """Digits of an axis, most significant first, or of an output, as they were given."""
-        if axis is not None:
-            own = (d for d in self.digits if d.axis == axis)
-            # A block of 1 has the divisor of the digit above it.
-            return tuple(sorted(own, key=lambda d: (-d.divisor, d.modulus == 1)))
-        return tuple(d for d in self.digits if d.output == output)
 
     def address(self, index: Sequence[Any]) -> dict[str, Any]:
         """Coordinates of one element, or of many at once.
@@ -147,7 +88,7 @@ class Layout:
     @property
     def collision_is_certain(self) -> bool:
         """Whether a stride of 0 repeats elements: no store of such a layout has one owner per place."""
-        repeats = any(inverse.values(self, d) > 1 and d.stride == 0 for d in self.digits)
+        repeats = any(self.values(d) > 1 and d.stride == 0 for d in self.digits)
         return repeats and self.logical_elements > 0
 
     def pack(self, array: ArrayLike, fill: Any = 0) -> NDArray[Any]:
@@ -160,15 +101,16 @@ class Layout:
         Returns:
             Array of `physical_shape`.
         """
-        return packing.pack(self, np.asarray(array), fill)
+        return packing.pack(self, self.digit_view, np.asarray(array), fill)
 
     def unpack(self, array: ArrayLike) -> NDArray[Any]:
         """Move a store (of `physical_shape`, or flat) back into a logical array."""
-        return packing.unpack(self, np.asarray(array))
+        return packing.unpack(self, self.digit_view, np.asarray(array))
 
     def reorder(self, array: ArrayLike, target: "Layout", fill: Any = 0) -> NDArray[Any]:
         """Move a store of this layout into a new store of another layout of the same logical shape."""
-        return packing.reorder(self, target, np.asarray(array), fill)
+        packing.check_shape(target, f"shape of {self.name}", self.shape, target.shape)
+        return target.pack(self.unpack(array), fill)
 
     def physical_index(self, **index: Any) -> tuple[Any, ...]:
         """Coordinates as expressions: logical index to place; works on anything that has `+ * // %`.

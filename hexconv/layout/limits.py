@@ -1,14 +1,9 @@
 """What a layout may ask for: sizes are checked before anything is allocated."""
 
-from __future__ import annotations
-
 from math import prod
-from typing import TYPE_CHECKING
 
 from hexconv.errors import InputError, Unsupported
-
-if TYPE_CHECKING:
-    from hexconv.layout.layout import Layout
+from hexconv.layout.digits import Digits
 
 MAX_ADDRESS = 2**62
 """Addresses are computed in signed 64-bit integers; one bit is left for sums."""
@@ -17,7 +12,7 @@ MAX_ARRAY_BYTES = 2**33
 """The largest array that is made on a user's word (8 GiB); an address of one element needs no array."""
 
 
-def check_sizes(layout: Layout) -> None:
+def check_sizes(layout: Digits) -> None:
     """Refuse sizes that are no whole numbers or that 64-bit addresses don't reach."""
     for part, size in [(a.name, a.size) for a in layout.axes] + [(o.name, o.extent) for o in layout.outputs]:
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
@@ -31,7 +26,7 @@ def check_sizes(layout: Layout) -> None:
         )
 
 
-def check_digits(layout: Layout) -> None:
+def check_digits(layout: Digits) -> None:
     """Digits that don't determine the index, or point nowhere, are a mistake of the program."""
     axes, outputs = ({part.name for part in parts} for parts in (layout.axes, layout.outputs))
     assert len(axes) == len(layout.axes), f"{layout.name}: an axis is named twice"
@@ -43,7 +38,7 @@ def check_digits(layout: Layout) -> None:
         _check_chain(layout, axis.name, axis.size + axis.shift)
 
 
-def _check_chain(layout: Layout, axis: str, span: int) -> None:
+def _check_chain(layout: Digits, axis: str, span: int) -> None:
     """The digits of an axis are a mixed-radix number: each divisor is what the digits below it count to."""
     reached = 1
     for digit in reversed(layout.digits_of(axis=axis)):

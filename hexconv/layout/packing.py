@@ -4,11 +4,9 @@ A layout whose digits nest is a strided view of its store with one view axis per
 assignment, as fast as numpy's own transpose. Any other layout goes through its table of positions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -16,13 +14,11 @@ from numpy.typing import NDArray
 
 from hexconv.errors import InputError
 from hexconv.layout.addresses import positions, row_major
+from hexconv.layout.digit import Axis, Digit, Output
+from hexconv.layout.digits import Digits
 from hexconv.layout.limits import check_array
 
-if TYPE_CHECKING:
-    from hexconv.layout.digit import Axis, Digit, Output
-    from hexconv.layout.layout import Layout
-
-Link = tuple["Digit", int]
+Link = tuple[Digit, int]
 """A digit and how many values it counts, padding included."""
 
 
@@ -47,7 +43,7 @@ class DigitView:
         return as_strided(store, self.counts, [s * store.itemsize for s in self.strides_elements])
 
 
-def digit_view(layout: Layout) -> DigitView | None:
+def digit_view(layout: Digits) -> DigitView | None:
     """The view of a layout, or None where digit values would meet each other or leave the store."""
     chains = [_chain(layout, axis) for axis in layout.axes]
     links = [link for chain in chains for link in chain]
@@ -62,13 +58,12 @@ def digit_view(layout: Layout) -> DigitView | None:
     )
 
 
-def pack(layout: Layout, array: NDArray[Any], fill: Any) -> NDArray[Any]:
+def pack(layout: Digits, view: DigitView | None, array: NDArray[Any], fill: Any) -> NDArray[Any]:
     """Logical array to a new store of `physical_shape`, padding filled."""
-    _expect(layout, "logical array", array.shape, layout.shape)
+    check_shape(layout, "logical array", array.shape, layout.shape)
     check_array(f"{layout.name}: a store for {list(layout.shape)}", layout.elements, array.itemsize)
     if not array.size:
         return np.full(layout.physical_shape, fill, array.dtype)
-    view = layout.digit_view
     if view is None:
         store = np.full(layout.physical_shape, fill, array.dtype)
         store.reshape(-1)[positions(layout)] = array
@@ -82,28 +77,21 @@ def pack(layout: Layout, array: NDArray[Any], fill: Any) -> NDArray[Any]:
     return store
 
 
-def unpack(layout: Layout, store: NDArray[Any]) -> NDArray[Any]:
+def unpack(layout: Digits, view: DigitView | None, store: NDArray[Any]) -> NDArray[Any]:
     """Store to a new logical array."""
     if store.shape != (layout.elements,):
-        _expect(layout, "store", store.shape, layout.physical_shape)
+        check_shape(layout, "store", store.shape, layout.physical_shape)
     check_array(f"{layout.name}: an array of {list(layout.shape)}", layout.logical_elements, store.itemsize)
     if not layout.logical_elements:
         return np.empty(layout.shape, store.dtype)
     dense = np.ascontiguousarray(store)
-    view = layout.digit_view
     if view is None:
         return dense.reshape(-1)[positions(layout)]
     array = view.of(dense).reshape(view.padded_shape)[view.inside]
     return array.copy() if np.may_share_memory(array, store) else np.ascontiguousarray(array)
 
 
-def reorder(source: Layout, target: Layout, store: NDArray[Any], fill: Any) -> NDArray[Any]:
-    """Store of one layout to a new store of another."""
-    _expect(target, f"shape of {source.name}", source.shape, target.shape)
-    return pack(target, unpack(source, store), fill)
-
-
-def _chain(layout: Layout, axis: Axis) -> list[Link]:
+def _chain(layout: Digits, axis: Axis) -> list[Link]:
     """Digits of an axis with their counts, most significant first.
 
     A lower digit always counts to its modulus: with 5 channels in blocks of 32 the view still steps over 32.
@@ -123,7 +111,7 @@ def _fits(links: list[Link], output: Output) -> bool:
     return reach < output.extent
 
 
-def _padded(layout: Layout, view: DigitView, array: NDArray[Any], fill: Any) -> NDArray[Any]:
+def _padded(layout: Digits, view: DigitView, array: NDArray[Any], fill: Any) -> NDArray[Any]:
     """The logical array, padded as far as its digits count."""
     if view.padded_shape == array.shape:
         return array
@@ -133,6 +121,7 @@ def _padded(layout: Layout, view: DigitView, array: NDArray[Any], fill: Any) -> 
     return whole
 
 
-def _expect(layout: Layout, what: str, given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+def check_shape(layout: Digits, what: str, given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    """Refuse an array, or a tensor, of another shape."""
     if given != wanted:
         raise InputError(f"{layout.name}: {what}", str(list(given)), f"{list(wanted)}")

@@ -4,22 +4,16 @@
 giant costs no more than that of a dwarf.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.errors import Unsupported
-from hexconv.layout.inverse import falling
-
-if TYPE_CHECKING:
-    from hexconv.layout.layout import Layout
+from hexconv.layout.layout import Layout
 
 LINE_CELLS = 32
 """A store without a shape of its own is cut into lines of at most so many elements."""
@@ -176,7 +170,7 @@ def _line_cells(layout: Layout) -> int:
     """Elements of a line: a row of an image, a last physical axis, or the longest stride that fits."""
     extent = max(1, _tail_extent(layout))
     *prefix, last = layout.outputs
-    strides = [d.stride for d in falling(layout, last.name)]
+    strides = [d.stride for d in layout.falling(last.name)]
     has_a_shape = len(prefix) > 1 or (prefix and len(strides) < 2)
     if layout.line_outputs > 1 or has_a_shape:
         return extent

@@ -1,19 +1,14 @@
 """The same digits as expressions: for loops, for compilers, for anything that has `+ * // %`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hexconv.errors import InputError, Unsupported
-from hexconv.layout.inverse import falling
-
-if TYPE_CHECKING:
-    from hexconv.layout.digit import Digit
-    from hexconv.layout.layout import Layout
+from hexconv.layout.digit import Digit
+from hexconv.layout.digits import Digits
 
 
-def physical_index(layout: Layout, index: Mapping[str, Any]) -> tuple[Any, ...]:
+def physical_index(layout: Digits, index: Mapping[str, Any]) -> tuple[Any, ...]:
     """One expression per output, in element steps; `index` has one expression per lower-case axis letter."""
     names = [axis.name.lower() for axis in layout.axes]
     if sorted(index) != sorted(names):
@@ -21,7 +16,7 @@ def physical_index(layout: Layout, index: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(_sum_of_digits(layout, output.name, index) for output in layout.outputs)
 
 
-def logical_index(layout: Layout, indices: Sequence[Any]) -> tuple[Any, ...]:
+def logical_index(layout: Digits, indices: Sequence[Any]) -> tuple[Any, ...]:
     """One expression per axis, out of one expression per output in element steps.
 
     Raises:
@@ -36,7 +31,7 @@ def logical_index(layout: Layout, indices: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(_plus(parts[axis.name], -axis.shift) for axis in layout.axes)
 
 
-def _sum_of_digits(layout: Layout, output: str, index: Mapping[str, Any]) -> Any:
+def _sum_of_digits(layout: Digits, output: str, index: Mapping[str, Any]) -> Any:
     total: Any = 0
     for digit in layout.digits_of(output=output):
         shifted = _plus(index[digit.axis.lower()], layout.axis(digit.axis).shift)
@@ -44,7 +39,7 @@ def _sum_of_digits(layout: Layout, output: str, index: Mapping[str, Any]) -> Any
     return total
 
 
-def _parts(layout: Layout, indices: Sequence[Any]) -> dict[str, Any]:
+def _parts(layout: Digits, indices: Sequence[Any]) -> dict[str, Any]:
     """Per axis, the sum of its digits times their divisors."""
     parts: dict[str, Any] = {axis.name: 0 for axis in layout.axes}
     for output, rest in zip(layout.outputs, indices, strict=True):
@@ -55,11 +50,11 @@ def _parts(layout: Layout, indices: Sequence[Any]) -> dict[str, Any]:
     return parts
 
 
-def _cut(layout: Layout, output: str) -> list[Digit]:
+def _cut(layout: Digits, output: str) -> list[Digit]:
     """Digits to cut out of a coordinate; one alone stays the coordinate, even when it counts to 1."""
     digits = layout.digits_of(output=output)
     alone = len(digits) == 1 and digits[0].stride == 1
-    return list(digits) if alone else falling(layout, output)
+    return list(digits) if alone else layout.falling(output)
 
 
 def _plus(left: Any, right: Any) -> Any:

@@ -3,9 +3,10 @@
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Op
+from tvm.ir import Call, Op, TensorLoad
 
 WORKSPACE_ALIGNMENT_BYTES = 128
+_SAID = "storage_alignment"
 _ALLOCATE = Op.get("tirx.TVMBackendAllocWorkspace")
 
 LLVM_OPTIONS = (
@@ -13,6 +14,10 @@ LLVM_OPTIONS = (
     # neither a hardware loop nor the software pipeliner then sees it.
     "-rotation-max-header-size:uint=1000",
 )
+
+
+WORD = "int64"
+_BYTES_OF_WORD = "uint8x8"
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="hexconv.AlignWorkspaces")
@@ -26,7 +31,31 @@ def align_workspaces(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.t
     packet.
     Runs after `LowerTVMBuiltin`, which makes the calls.
     """
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.SeqStmt, _aligned), order="post"))
+    body = tvm_ffi.structural_map(_with_whole_words(func.body), (tirx.SeqStmt, _aligned), order="post")
+    return func.with_body(_aligned_in_tasks(body))
+
+
+def _aligned_in_tasks(body: tirx.Stmt) -> tirx.Stmt:
+    """Say it again in parallel loops of what stands outside: they become functions, which get bare pointers.
+
+    before:  with attr(cache, "storage_alignment", 128): for band in parallel(4): ...
+    after:   with attr(cache, "storage_alignment", 128): for band in parallel(4):
+                 with attr(cache, "storage_alignment", 128): ...
+    """
+    said: list[tirx.AttrStmt] = []
+    tvm_ffi.structural_walk(body, (tirx.AttrStmt, lambda each: said.append(each) if each.attr_key == _SAID else None))
+
+    def inside(loop: tirx.For) -> tirx.For:
+        if loop.kind != tirx.ForKind.PARALLEL:
+            return loop
+        used = tirx.analysis.undefined_vars(loop.body, [])
+        inner = loop.body
+        for each in said:
+            if any(each.node.same_as(variable) for variable in used):
+                inner = tirx.AttrStmt(each.node, _SAID, each.value, inner)
+        return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)
+
+    return tvm_ffi.structural_map(body, (tirx.For, inside))
 
 
 def _aligned(sequence: tirx.SeqStmt) -> tirx.Stmt:
@@ -37,5 +66,36 @@ def _aligned(sequence: tirx.SeqStmt) -> tirx.Stmt:
         if isinstance(step, tirx.DeclBuffer) and isinstance(step.data, Call) and step.data.op.same_as(_ALLOCATE):
             inside = tirx.SeqStmt(steps[index:])
             alignment = tirx.IntImm("int32", WORKSPACE_ALIGNMENT_BYTES)
-            steps = [*steps[:index], tirx.AttrStmt(step.buffer, "storage_alignment", alignment, inside)]
+            steps = [*steps[:index], tirx.AttrStmt(step.buffer, _SAID, alignment, inside)]
     return tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+
+
+def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
+    """Caches that are read and written in words alone, of words.
+
+    before:  words = reinterpret("int64", cache[i])                             cache of uint8x8
+    after:   words = reinterpret("int64", reinterpret("uint8x8", cache[i]))     cache of int64
+
+    TVM's StorageRewrite makes vectors of such caches, and its code generator then takes them to be aligned like their
+    elements: where LLVM can't find more, it reads byte by byte.
+    """
+    words: dict[tirx.Var, tirx.Var] = {}
+
+    def note(each: tirx.DeclBuffer) -> None:
+        old = each.buffer
+        if old.dtype == _BYTES_OF_WORD:
+            words[old] = tirx.decl_buffer(old.shape, WORD, old.name, data_alignment=old.data_alignment)
+
+    def loaded(each: TensorLoad) -> tirx.Expr:
+        if each.source not in words:
+            return each
+        return tirx.reinterpret(_BYTES_OF_WORD, tirx.BufferLoad(words[each.source], each.indices))
+
+    def stored(each: tirx.BufferStore) -> tirx.BufferStore:
+        if each.buffer not in words:
+            return each
+        return tirx.BufferStore(words[each.buffer], tirx.reinterpret(WORD, each.value), each.indices)
+
+    tvm_ffi.structural_walk(body, (tirx.DeclBuffer, note))
+    body = tvm_ffi.structural_map(body, [(TensorLoad, loaded), (tirx.BufferStore, stored)]) if words else body
+    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: words.get(each, each))) if words else body

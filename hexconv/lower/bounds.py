@@ -9,7 +9,7 @@ before:  if wo * 8 + wi < 62: ... cache[ho, wo + (wi + rw) // 8, ...]
 after:   if wo * 8 + wi < 62: ... cache[ho, min(wo + (wi + rw) // 8, 7), ...]
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -17,9 +17,16 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 
-def keep_inside(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Clamp the indices of a lowered function (no blocks, buffers not yet flat) that its loops alone let out."""
+def keep_inside(func: tirx.PrimFunc, ranges: Mapping[tirx.Var, Range] | None = None) -> tirx.PrimFunc:
+    """Clamp the indices of a lowered function (no blocks, buffers not yet flat) that its loops alone let out.
+
+    Args:
+        func: a lowered function.
+        ranges: of its free variables.
+    """
     analyzer = Analyzer()
+    for variable, values in (ranges or {}).items():
+        analyzer.bind(variable, values)
 
     def bind(loop: tirx.For) -> None:
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))

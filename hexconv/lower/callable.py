@@ -3,15 +3,15 @@
 before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filter1, ..., output, cache, ..., call):
              cache = alloc_buffer(...)                       ...
              for band in parallel(4): ...                    NAME_in_parallel(call, 0, 4)
+             hexconv_start_group(queue)                      call[queue] += 1
              hexconv_wait(queue, k)                          NAME_wait(call, queue, k)
                                                          NAME_task0(input, ..., cache, ..., call, band): ...
 
-Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` is an opaque pointer that is
-handed on to the functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a
-function of its index.
+Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` points to the number of groups
+of copies that were started in each queue, int32, and to what the caller keeps behind them; it is handed on to the
+functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a function of its index.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -20,17 +20,14 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.errors import Unsupported
-from hexconv.lower.engine import call_engine
+from hexconv.lower import queues
+from hexconv.lower.engine import FUNCTIONS, call_engine
+from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
-from hexconv.schedule.block import REGISTER
+from hexconv.schedule.block import is_register
 
-ALIGNMENT_BYTES = 128
-"""One HVX vector: every pointer that is passed starts at a multiple of it."""
-
-NO_PACKED_API = 2
-"""TVM's number of a calling convention whose functions its pass `MakePackedAPI` leaves alone."""
-
-Pointer = tirx.Var
+MOST_QUEUES = 32
+"""As in `hexconv_platform.h`."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +76,14 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         name: a C identifier.
 
     Raises:
-        Unsupported: a parallel loop uses a number that is worked out before it.
+        Unsupported: a parallel loop uses a number that is worked out before it, or starts copies.
     """
     main = call_engine(module)["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
     caches = _Caches()
     body = _without_allocations(main.body, caches)
-    call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("void")))
-    signature = _Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
+    call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("int32")))
+    signature = Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
     body, tasks = _outlined(_named_engine(body, signature), signature)
     functions = {f"{name}_kernel": signature.function(f"{name}_kernel", body)}
     for number, task in enumerate(tasks):
@@ -97,7 +94,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         arguments=tuple(buffer.name for buffer in main.params),
         memories=tuple(caches.memories),
         tasks=tuple(task.extent for task in tasks),
-        copies=any(_calls(body, f"{name}_{how}") for how in ("copy", "copy_rows")),
+        copies=_starts_copies(body, name),
     )
 
 
@@ -123,7 +120,7 @@ def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
 
     def viewed(node: tirx.AllocBuffer, loop: tirx.For | None) -> tirx.Stmt:
         buffer = node.buffer
-        if buffer.name.startswith(REGISTER):
+        if is_register(buffer):
             return node
         pointer = caches.add(buffer, int(loop.extent) if loop else 1)
         if loop is None:
@@ -141,45 +138,36 @@ def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
     return tvm_ffi.structural_map(body, (tirx.AllocBuffer, lambda node: viewed(node, None)))
 
 
-@dataclass(frozen=True)
-class _Signature:
-    """The parameters that all functions of a chain have."""
+def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
+    """`hexconv_copy(...)` to `NAME_copy(call, ...)` and its like; groups are counted, and end where the next begins."""
 
-    name: str
-    buffers: tuple[tirx.Var, ...]
-    arguments: tuple[Pointer, ...]
-    caches: tuple[Pointer, ...]
-    call: Pointer
-
-    def function(self, name: str, body: tirx.Stmt, more: Sequence[tirx.Var] = ()) -> tirx.PrimFunc:
-        """A function of these parameters and `more`."""
-        views = [
-            tirx.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip(self.buffers, self.arguments, strict=True)
-        ]
-        whole = _aligned((*self.arguments, *self.caches), tirx.SeqStmt([*views, body]))
-        function = tirx.PrimFunc([*self.arguments, *self.caches, self.call, *more], whole)
-        # Without `tirx.noalias`: TVM's code has types by which LLVM knows caches apart. Told twice, LLVM keeps more
-        # addresses in registers, and the loops of HVX kernels take a fifth more packets.
-        return function.with_attr({"global_symbol": name, "calling_conv": NO_PACKED_API})
-
-
-def _aligned(pointers: Sequence[Pointer], body: tirx.Stmt) -> tirx.Stmt:
-    """Say of each pointer that it starts at a whole vector."""
-    for pointer in reversed(pointers):
-        body = tirx.AttrStmt(pointer, "storage_alignment", tirx.IntImm("int32", ALIGNMENT_BYTES), body)
-    return body
-
-
-def _named_engine(body: tirx.Stmt, signature: _Signature) -> tirx.Stmt:
-    """`hexconv_copy(...)` to `NAME_copy(call, ...)`, and its like."""
-
-    def named(call: Call) -> Call:
-        if not call.op.same_as(_EXTERN) or not str(call.args[0].value).startswith("hexconv_"):
+    def named(call: Call) -> tirx.Expr:
+        if not _is_of_engine(call):
             return call
         function = f"{signature.name}_{str(call.args[0].value).removeprefix('hexconv_')}"
         return tirx.call_extern("int32", function, signature.call, *call.args[1:])
 
-    return tvm_ffi.structural_map(body, (Call, named))
+    def counted(statement: tirx.Evaluate) -> tirx.Stmt:
+        call = statement.value
+        if not isinstance(call, Call) or not _is_of_engine(call):
+            return statement
+        if str(call.args[0].value) == FUNCTIONS[queues.END]:
+            return tirx.Evaluate(tirx.IntImm("int32", 0))
+        if str(call.args[0].value) == FUNCTIONS[queues.START]:
+            queue = call.args[1]
+            return tirx.BufferStore(groups, tirx.BufferLoad(groups, [queue]) + 1, [queue])
+        return statement
+
+    groups = tirx.decl_buffer([MOST_QUEUES], "int32", "groups")
+    body = tvm_ffi.structural_map(body, (tirx.Evaluate, counted))
+    body = tvm_ffi.structural_map(body, (Call, named))
+    steps = body.seq if isinstance(body, tirx.SeqStmt) else [body]
+    return tirx.SeqStmt([tirx.DeclBuffer(groups, data=signature.call), *steps])
+
+
+def _is_of_engine(call: Call) -> bool:
+    """Whether it calls one of the copy engine's functions."""
+    return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
 
 
 _EXTERN = tvm.ir.Op.get("tirx.call_extern")
@@ -194,7 +182,7 @@ class _Task:
     body: tirx.Stmt
 
 
-def _outlined(body: tirx.Stmt, signature: _Signature) -> tuple[tirx.Stmt, list[_Task]]:
+def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_Task]]:
     """Parallel loops, which stand in the outermost sequence, as tasks and calls that start them."""
     steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
     views = [step for step in steps if isinstance(step, tirx.DeclBuffer)]
@@ -208,16 +196,20 @@ def _outlined(body: tirx.Stmt, signature: _Signature) -> tuple[tirx.Stmt, list[_
     return tirx.SeqStmt(steps), tasks
 
 
-def _check_free(task: _Task, signature: _Signature) -> None:
+def _check_free(task: _Task, signature: Signature) -> None:
     """A task knows its index, its parameters, and nothing else."""
     known = [task.index, *signature.arguments, *signature.caches, signature.call, *signature.buffers]
     for variable in tirx.analysis.undefined_vars(task.body, []):
         if not any(variable.same_as(one) for one in known):
             raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is worked out before it")
+    if _starts_copies(task.body, signature.name):
+        raise Unsupported(
+            f"{signature.name}: a parallel loop starts copies, and a queue of copies belongs to one thread"
+        )
 
 
-def _calls(body: tirx.Stmt, function: str) -> bool:
-    """Whether a statement calls an extern function."""
+def _starts_copies(body: tirx.Stmt, name: str) -> bool:
+    """Whether a statement of a chain calls one of the functions that start copies."""
     found: list[Call] = []
     tvm_ffi.structural_walk(body, (Call, lambda call: found.append(call) if call.op.same_as(_EXTERN) else None))
-    return any(str(call.args[0].value) == function for call in found)
+    return any(str(call.args[0].value) in (f"{name}_copy", f"{name}_copy_rows") for call in found)

@@ -2,12 +2,12 @@
 
 from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
-from hexconv.kernel import forms_of, is_nested
+from hexconv.kernel import forms_of, is_in_rows
 from hexconv.lower.function import lower_function
 from hexconv.lower.lowered import Lowered, lower
 from hexconv.lower.nest import lower_nest
-from hexconv.schedule import host, hvx, stripe
-from hexconv.spec import Case
+from hexconv.schedule import host, stripe
+from hexconv.spec import Case, nest_of
 
 
 def lower_case(case: Case) -> Lowered:
@@ -20,10 +20,8 @@ def lower_case(case: Case) -> Lowered:
     """
     check_supported(case.chain)
     chain, plan = case.chain, case.settled
-    if is_nested(chain, plan):
+    if is_in_rows(chain, plan):
         return lower_nest(stripe(chain_module(chain, forms_of(chain, plan)), chain, plan), case)
-    if plan.kernel == "hvx":
-        return lower_function(hvx.chain_function(chain, plan))
-    if plan.kernel == "host":
+    if nest_of(chain, plan) == "bands":
         return lower_function(host.chain_function(chain, plan))
     return lower(stripe(chain_module(chain), chain, plan))

@@ -8,7 +8,7 @@ from tvm import tirx
 from tvm.target import Target, codegen
 
 from hexconv.lower.callable import Callable
-from hexconv.lower.hexagon import hexagon_target
+from hexconv.lower.hexagon import hexagon_target, object_file
 from hexconv.lower.passes import without_compaction
 
 ENTRY = "tirx.is_entry_func"
@@ -32,6 +32,8 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         finished = finish()(pipeline(bound))
     plain = tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})
     library = tvm.get_global_func("target.build.llvm")(plain, machine)
+    if target == "hexagon":
+        return object_file(library, library.inspect_source("asm"), isa, machine)[0]
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         path = Path(folder) / "kernel.o"
         library.write_to_file(str(path), "o")

@@ -18,62 +18,15 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call, TensorLoad
-from tvm.sym import Analyzer
 
+from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
+from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
 from hexconv.schedule.copies import convolution
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.steps import LOOP_NAME, PART, STEP
+from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
-ZERO = tirx.const(0, "int32")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some rows of a cache.
-
-    Attributes:
-        buffer: the cache, flat.
-        origin: the element at which its row 0 begins, at the first channel that the step is about.
-        first: the row of the cache that the step's first row is, or reads first; slabs of the output.
-        ring: rows after which the cache begins anew; 0 where it doesn't.
-    """
-
-    buffer: tirx.Var
-    origin: tirx.Expr
-    first: tirx.Expr
-    ring: int
-
-
-@dataclass(frozen=True)
-class ConvStep:
-    """One step of a conv, in expressions of the loops around it.
-
-    Attributes:
-        number: of the conv, from 1.
-        slab: the first row of the whole stored result that the step may make; of the output, the first slab.
-        begin: the first row, or slab, that it makes, counted from `slab`.
-        end: one past the last.
-        block: the first block of 32 output channels.
-        most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
-        is_first: whether no step of these channels came before.
-        source: what it reads.
-        filter: the filter cache.
-        filter_origin: the element of that where its channels begin.
-        target: what it makes.
-    """
-
-    number: int
-    slab: tirx.Expr
-    begin: tirx.Expr
-    end: tirx.Expr
-    block: tirx.Expr
-    most_blocks: int
-    is_first: tirx.Expr
-    source: Rows
-    filter: tirx.Var
-    filter_origin: tirx.Expr
-    target: Rows
 
 
 @dataclass(frozen=True)
@@ -165,7 +118,7 @@ class _Inside:
         guards: the conditions around the result.
         at: the mark: conv, row, block of channels.
         result: the store of the result.
-        sums: the store that adds a product.
+        sums: the store that adds a product; None where no element of the result is logical.
     """
 
     loops: list[tirx.Var]
@@ -173,11 +126,11 @@ class _Inside:
     guards: list[tirx.Expr]
     at: Call
     result: tirx.BufferStore
-    sums: tirx.BufferStore
+    sums: tirx.BufferStore | None
 
     def begin(self, expression: tirx.Expr) -> tirx.Expr:
         """An expression where all loops of the step begin."""
-        return _with(expression, dict.fromkeys(self.loops, ZERO))
+        return with_values(expression, dict.fromkeys(self.loops, ZERO))
 
 
 def _inside(loop: tirx.For) -> _Inside:
@@ -206,60 +159,63 @@ def _inside(loop: tirx.For) -> _Inside:
 
     visit(loop, [])
     products = [store for store in stores if isinstance(store.value, tirx.Add)]
-    return _Inside(loops, named, guards, marks[0], stores[-1], products[0])
+    return _Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None)
 
 
 def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) -> tirx.Stmt:
     """A step as a call inside of a loop of one trip, which carries the part's name."""
     found = _inside(loop)
-    number, slab, block = found.at.args[1:]
-    source, filter = _operands(found.sums)
+    number, slab, block, *band = found.at.args[1:]
     begin, end = _range(found, "ho_inner")
-    others = [step.loop_var for step in around if not _uses(found.begin(block), step.loop_var)]
+    loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
+    others = [step.loop_var for step in loops if not uses(found.begin(block), step.loop_var)]
     is_first = tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
     arguments = [number, found.begin(slab), begin, end, found.begin(block), _extent(found, "ko_inner"), is_first]
-    for load in (source, tirx.BufferLoad(found.result.buffer, found.result.indices)):
-        rows = found.begin(load.indices[1])
-        origin = [ZERO if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
-        arguments += [tirx.BufferLoad(load.source, origin), rows, rings.get(load.source.name, 0)]
-    arguments += [tirx.BufferLoad(filter.source, [found.begin(index) for index in filter.indices])]
+    arguments += [len(band), *band]
+    arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
+    if found.sums is not None:
+        source, filter = _operands(found.sums)
+        arguments += _rows_of(found, source, rings)
+        arguments += [tirx.BufferLoad(filter.source, [found.begin(index) for index in filter.indices])]
     call = tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
-    enabled = [guard for guard in found.guards if not any(_uses(guard, variable) for variable in found.loops)]
+    enabled = [guard for guard in found.guards if not any(uses(guard, variable) for variable in found.loops)]
     part = tirx.For(
         tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number))}
     )
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 
 
+def _rows_of(found: _Inside, load: TensorLoad, rings: Mapping[str, int]) -> list[Any]:
+    """Some rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
+    origin = [ZERO if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
+    return [tirx.BufferLoad(load.source, origin), found.begin(load.indices[1]), rings.get(load.source.name, 0)]
+
+
 def _read_call(call: Call) -> ConvStep:
     """A step from its call; buffers are flat by now."""
-    number, slab, begin, end, block, most, is_first, *places, filter = call.args[1:]
-    source, target = (
-        Rows(load.source, load.indices[0], first, int(ring)) for load, first, ring in (places[:3], places[3:])
+    number, slab, begin, end, block, most, is_first, limits, *rest = call.args[1:]
+    band, places = rest[: int(limits)], rest[int(limits) :]
+    target, *source = (
+        Rows(load.source, load.indices[0], first, int(ring))
+        for load, first, ring in (places[at : at + 3] for at in range(0, len(places) - 2, 3))
     )
-    return ConvStep(
-        number=int(number),
-        slab=slab,
-        begin=begin,
-        end=end,
-        block=block,
-        most_blocks=int(most),
-        is_first=is_first,
-        source=source,
-        filter=filter.source,
-        filter_origin=filter.indices[0],
-        target=target,
-    )
+    filter = places[-1]
+    operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
+    known = (int(number), slab, begin, end, block, int(most), is_first, operands, target)
+    return ConvStep(*known, (band[0], band[1]) if band else None)
 
 
 def _operands(sums: tirx.BufferStore) -> tuple[TensorLoad, TensorLoad]:
-    """The loads of a product: activation, filter."""
+    """The loads of a product: activation, filter; of high bytes, which come first, where bytes lie apart."""
     loads: list[TensorLoad] = []
     tvm_ffi.structural_walk(sums.value, (TensorLoad, loads.append))
     others = [load for load in loads if not load.source.same_as(sums.buffer)]
-    [filter] = [load for load in others if load.source.name.startswith("filter")]
-    [source] = [load for load in others if not load.source.name.startswith("filter")]
-    return source, filter
+    source = next(load for load in others if not _is_of_filter(load))
+    return source, next(load for load in others if _is_of_filter(load))
+
+
+def _is_of_filter(load: TensorLoad) -> bool:
+    return read_name(cache_of(load.source.name)).role == "filter"
 
 
 def _extent(found: _Inside, name: str) -> int:
@@ -274,59 +230,6 @@ def _range(found: _Inside, name: str) -> tuple[tirx.Expr, tirx.Expr]:
     loop = found.named[name]
     begin, end = range_of(found.guards, loop.loop_var, loop.extent)
     return found.begin(begin), found.begin(end)
-
-
-def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
-    """The trips of a loop for which all guards hold: first, one past the last; those without the variable are left out.
-
-    The first may be past the last.
-    """
-    analyzer = Analyzer()
-    begin, end = ZERO, extent
-    for guard in (bound for condition in guards for conjunct in conjuncts(condition) for bound in _bounds(conjunct)):
-        if not _uses(guard, variable):
-            continue
-        low, high, is_strict = _sides(guard)
-        excess = low - high
-        slope = int(analyzer.simplify(_with(excess, {variable: variable + 1}) - excess))
-        at_zero = analyzer.simplify(_with(excess, {variable: ZERO}))
-        assert abs(slope) == 1, f"{guard} is no bound of {variable}"
-        if slope > 0:
-            end = tirx.min(end, analyzer.simplify(-at_zero if is_strict else 1 - at_zero))
-        else:
-            begin = tirx.max(begin, analyzer.simplify(at_zero + 1 if is_strict else at_zero))
-    return analyzer.simplify(begin), analyzer.simplify(end)
-
-
-def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
-    """An equation as two bounds; TVM makes one of a bound that one trip alone keeps."""
-    return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]
-
-
-def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
-    """The lesser and the greater side of a comparison, and whether they may not be equal."""
-    if isinstance(guard, (tirx.LT, tirx.LE)):
-        return guard.a, guard.b, isinstance(guard, tirx.LT)
-    assert isinstance(guard, (tirx.GT, tirx.GE)), f"{guard} compares nothing"
-    return guard.b, guard.a, isinstance(guard, tirx.GT)
-
-
-def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
-    """The conditions that a conjunction is made of."""
-    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
-
-
-def _with(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:
-    """An expression at other values of variables."""
-
-    def value(variable: tirx.Var) -> tirx.Expr:
-        return next((new for old, new in values.items() if old.same_as(variable)), variable)
-
-    return tvm_ffi.structural_map(expression, (tirx.Var, value))
-
-
-def _uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
-    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))
 
 
 def _is_call(value: Any, name: str) -> bool:

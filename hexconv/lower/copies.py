@@ -1,7 +1,7 @@
 """The copies between memory and caches in a lowered function: what is copied, and inside of which loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import tvm_ffi
@@ -10,14 +10,18 @@ from tvm import tirx
 from hexconv.lower import queues
 from hexconv.schedule import copies as parts
 from hexconv.schedule.steps import PART
+from hexconv.spec.names import convs_of
+
+MOST = "hexconv.most"
+"""Annotation of a loop whose trips differ from thread to thread: the most of them."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """How far the read into a ring runs ahead, and the slabs of the whole tensor."""
+    """How far the read into a ring runs ahead, and one past the last slab of the tensor that is read."""
 
     ahead_slabs: int
-    all_slabs: int
+    end_slab: tirx.Expr | int
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,9 @@ class Copy:
         user: the part that computes from the cache, or into it.
         is_in: whether it fills the cache.
         cache: the buffer.
-        loops: around it, the outermost first.
+        loops: around it, the outermost first, without that over threads.
         ring: how the read into a ring runs ahead; None where the cache is no ring.
+        is_in_thread: whether it stands inside of the loop over threads, if there is one.
     """
 
     queue: int
@@ -39,16 +44,25 @@ class Copy:
     cache: tirx.Var
     loops: tuple[tirx.For, ...]
     ring: Ring | None
+    is_in_thread: bool = False
 
     @property
-    def times(self) -> int:
+    def times(self) -> tirx.Expr:
         """How often it runs."""
-        return prod(int(loop.extent) for loop in self.loops)
+        times: tirx.Expr = tirx.const(1, "int32")
+        for loop in self.loops:
+            times = times * loop.extent
+        return times
+
+    @property
+    def most_times(self) -> int:
+        """The same of the thread that has most to do."""
+        return prod(int(loop.annotations.get(MOST, loop.extent)) for loop in self.loops)
 
     @property
     def has_slots(self) -> bool:
         """Whether the cache gets a second slot."""
-        return self.ring is None and self.times > 1
+        return self.ring is None and self.most_times > 1
 
 
 def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]:
@@ -59,20 +73,26 @@ def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]
         rings: by the name of the cache.
     """
     found: dict[str, Copy] = {}
-    convs = sum(argument.name.startswith("filter") for argument in func.params)
+    convs = convs_of(argument.name for argument in func.params)
 
-    def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> None:
+    def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...], is_in_thread: bool) -> None:
         part = part_of(statement)
         if part in _queues(convs):
-            found[part] = _copy(part, statement, loops, convs, rings)
+            found[part] = replace(_copy(part, statement, loops, convs, rings), is_in_thread=is_in_thread)
         elif isinstance(statement, tirx.For):
-            visit(statement.body, (*loops, statement))
+            begins = is_over_bands(statement)
+            visit(statement.body, () if begins else (*loops, statement), is_in_thread or begins)
         else:
             for inner in inside(statement):
-                visit(inner, loops)
+                visit(inner, loops, is_in_thread)
 
-    visit(func.body, ())
+    visit(func.body, (), False)
     return found
+
+
+def is_over_bands(statement: tirx.Stmt) -> bool:
+    """Whether a statement is the loop over bands, one a thread."""
+    return isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.PARALLEL
 
 
 def part_of(statement: tirx.Stmt) -> str | None:

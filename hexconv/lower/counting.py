@@ -7,8 +7,8 @@ Every guard stays, and every loop that one of them depends on, with what extents
 loops multiply what they would repeat (`hexconv.lower.repeated`). So running the result gives exact figures, whatever
 decides them. What a statement moves or multiplies stands in the statement itself
 (`hexconv.lower.meaning`); statements in a row run equally often and are added up before. Loops run one trip after the
-other. Of asynchronous copies the bytes are counted, and the groups that are under way in each queue: a start adds one,
-a wait leaves as many as it says.
+other, and so do threads. Of asynchronous copies the bytes are counted, and the groups that are under way in each queue:
+a start adds one, a wait leaves as many as it says.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower import queues
+from hexconv.lower.copies import is_over_bands
 from hexconv.lower.deciding import deciding
+from hexconv.lower.hvx import vector
 from hexconv.lower.lowered import Lowered
-from hexconv.lower.meaning import Meaning, Work
+from hexconv.lower.meaning import Meaning, Work, outside_of
 from hexconv.lower.repeated import repeated
+from hexconv.spec.names import conv_name, read_name
+from hexconv.spec.vectors import UNCACHED
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Counts:
     """What a run of a module counted.
 
     Attributes:
-        traffic_bytes: by argument: what was loaded from it, or stored to it.
+        traffic_bytes: by argument: what was loaded from it, or stored to it; by cache outside of VTCM, where others lie
+            in it: what kernels loaded from it and stored to it.
         macs: multiply-accumulates by conv: `conv1`, ...
         copies_in_flight: by argument: the most groups of asynchronous copies that were under way.
     """
@@ -49,33 +55,42 @@ QUEUE_COUNTS = ("bytes", "under way", "most under way")
 def counting_module(lowered: Lowered) -> tvm.IRModule:
     """A module whose `main` takes an int64 vector and counts there: bytes, MACs, then what each queue does."""
     main, tensors = lowered.unmerged["main"], _tensors(lowered)
-    names = [*tensors, *_convs(tensors)]
+    names = [*tensors, *_convs(tensors), *_outside(lowered)]
     counts = tirx.decl_buffer((len(names) + len(QUEUE_COUNTS) * len(tensors),), "int64", "counts")
-    counting = _Counting(counts, tuple(names), Meaning.of(main), deciding(main.body))
-    body = _one(counting.of(main.body)) or NOTHING
+    revealed = vector.revealed(main.body)
+    counting = _Counting(counts, tuple(names), Meaning.of(main.with_body(revealed)), deciding(revealed))
+    body = _one(counting.of(revealed)) or NOTHING
     func = tirx.PrimFunc([counts], body).with_attr("global_symbol", "main").with_attr("tirx.noalias", True)
-    return tvm.IRModule({"main": func})
+    return tirx.transform.ConvertSSA()(tvm.IRModule({"main": func}))
 
 
 def counts_of(lowered: Lowered, counted: Sequence[int]) -> Counts:
     """What a module moved and multiplied, from what its counting module counted."""
     tensors = _tensors(lowered)
-    convs = _convs(tensors)
-    named = dict(zip((*tensors, *convs), counted, strict=False))
+    convs, outside = _convs(tensors), _outside(lowered)
+    named = dict(zip((*tensors, *convs, *outside), counted, strict=False))
     by_queue = np.reshape(counted[len(named) :], (len(tensors), len(QUEUE_COUNTS)))
     moved = {name: named[name] + int(row[0]) for name, row in zip(tensors, by_queue, strict=True)}
+    moved |= {name: named[name] for name in outside}
     in_flight = {name: int(row[2]) for name, row in zip(tensors, by_queue, strict=True)}
     return Counts(moved, {name: named[name] for name in convs}, in_flight)
 
 
 def _tensors(lowered: Lowered) -> list[str]:
     """The arguments that are copied, in the order of their queues."""
-    return [argument.name for argument in lowered.unmerged["main"].params if not argument.name.startswith("bias")]
+    return [
+        argument.name for argument in lowered.unmerged["main"].params if read_name(argument.name).role not in UNCACHED
+    ]
+
+
+def _outside(lowered: Lowered) -> list[str]:
+    """Caches outside of VTCM, where others lie in it."""
+    return list(outside_of(lowered.unmerged["main"]).values())
 
 
 def _convs(tensors: Sequence[str]) -> list[str]:
     """The convs that have a filter among these."""
-    return [f"conv{number}" for number in range(1, len(tensors) - 1)]
+    return [conv_name(number) for number in range(1, len(tensors) - 1)]
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,8 @@ class _Counting:
         """What takes the place of a statement; nothing where it neither counts nor decides."""
         if isinstance(statement, tirx.For):
             body = _one(self.of(statement.body))
+            if body and is_over_bands(statement):
+                return [_in_band(statement, band, body) for band in range(int(statement.extent))]
             return [repeated(statement, body)] if body else []
         if isinstance(statement, tirx.IfThenElse):
             branches = (statement.then_case, statement.else_case)
@@ -150,6 +167,12 @@ def _defined(statement: tirx.Stmt) -> tirx.Var | None:
     if isinstance(statement, tirx.Bind):
         return statement.var
     return statement.buffer if isinstance(statement, (tirx.AllocBuffer, tirx.BufferStore)) else None
+
+
+def _in_band(loop: tirx.For, band: int, body: tirx.Stmt) -> tirx.Stmt:
+    """What one thread does: where its number is a constant, TVM has far less to look at."""
+    known = tirx.const(band, "int32")
+    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: known if each.same_as(loop.loop_var) else each))
 
 
 def _one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt | None:

@@ -8,7 +8,7 @@ from tvm import tirx
 
 from hexconv.lower.lowered import Allocation, Cache, Lowered
 from hexconv.lower.names import drop_annotations
-from hexconv.schedule.block import REGISTER
+from hexconv.schedule.block import is_register
 
 
 def lower_function(function: tirx.PrimFunc) -> Lowered:
@@ -17,7 +17,7 @@ def lower_function(function: tirx.PrimFunc) -> Lowered:
     module = drop_annotations(labelled)
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
-    caches = tuple(_cache(buffer) for buffer in buffers if not buffer.name.startswith(REGISTER))
+    caches = tuple(_cache(buffer) for buffer in buffers if not is_register(buffer))
     memories = tuple(Allocation(c.name, (c.name,), c.scope, c.dtype, c.elements) for c in caches)
     return Lowered(
         module=module, labelled=labelled, unmerged=module, shaped=module, caches=caches, allocations=memories

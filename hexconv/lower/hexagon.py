@@ -7,7 +7,8 @@ Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors 
 
 import re
 import tempfile
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tvm
@@ -16,12 +17,13 @@ from tvm import s_tir, tirx
 from tvm.ir import Call
 from tvm.target import Target, codegen
 
-from hexconv.errors import Unsupported
+from hexconv.errors import HexconvWarning, Unsupported
 from hexconv.lower import vtcm
 from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 from hexconv.lower.engine import call_engine
-from hexconv.lower.packets.assembled import assembled
+from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
+from hexconv.lower.packets.noted import NotFollowed, with_notes
 from hexconv.lower.passes import without_compaction
 
 TRIPLE = "hexagon-unknown-linux-musl"
@@ -41,6 +43,8 @@ class HexagonObject:
         heap_bytes: size of every workspace in the heap, in the order of the code.
         vtcm_bytes: size of every workspace in VTCM.
         has_vectors: whether its code has vector instructions.
+        text: its assembly; empty where another compiler made it.
+        threads: that its parallel loop is for, one each trip; 0 without such a loop.
     """
 
     isa: str
@@ -48,6 +52,8 @@ class HexagonObject:
     heap_bytes: tuple[int, ...]
     vtcm_bytes: tuple[int, ...]
     has_vectors: bool = True
+    text: str = ""
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,15 +86,57 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
     workspaces = _workspaces(finished)
     library = tvm.get_global_func("target.build.llvm")(finished, target)
-    text = library.inspect_source("asm")
-    has_vectors = _VECTOR.search(text) is not None
+    elf, text = object_file(library, library.inspect_source("asm"), isa, target)
     return HexagonObject(
         isa=isa,
-        elf=assembled(with_fewer_stalls(text, isa), target) if has_vectors else _object_file(library),
+        elf=elf,
         heap_bytes=tuple(workspace.size_bytes for workspace in workspaces if not workspace.in_vtcm),
         vtcm_bytes=tuple(workspace.size_bytes for workspace in workspaces if workspace.in_vtcm),
-        has_vectors=has_vectors,
+        has_vectors=has_vectors(text),
+        text=text,
+        threads=max((int(loop.extent) for loop in _parallel(finished)), default=0),
     )
+
+
+def has_vectors(text: str) -> bool:
+    """Whether assembly has instructions of HVX."""
+    return _VECTOR.search(text) is not None
+
+
+def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target) -> tuple[bytes, str]:
+    """The object file of what LLVM has made, its packets with fewer stalls, and its assembly.
+
+    It has LLVM's own packets where there is no vector, and, with a warning, where the assembler refuses ours.
+
+    Args:
+        library: LLVM's module.
+        text: its assembly.
+        isa: the instruction set.
+        target: TVM's, of that.
+    """
+    if not has_vectors(text):
+        return _object_file(library), text
+    changed = with_fewer_stalls(text, isa)
+    try:
+        return assembled(changed, target), changed
+    except Refused as refused:
+        warnings.warn(
+            f"LLVM's assembler refuses the packets with fewer stalls for {isa} ({refused}); its own are used, with the "
+            "stalls that they have; please report it",
+            HexconvWarning,
+            stacklevel=2,
+        )
+        return _object_file(library), text
+
+
+def noting(kernel: HexagonObject) -> HexagonObject | None:
+    """A kernel that does the same and says of each scalar load where it reads; None where that can't be followed."""
+    if not kernel.text:
+        return None
+    try:
+        return replace(kernel, elf=assembled(with_notes(kernel.text), hexagon_target(kernel.isa)), text="")
+    except (NotFollowed, Refused):
+        return None
 
 
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
@@ -128,8 +176,25 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         return align_workspaces(finish_host()(pipeline(bound)))
 
 
+def _parallel(finished: tvm.IRModule) -> list[tirx.For]:
+    """The loops whose trips run at the same time."""
+    found: list[tirx.For] = []
+    tvm_ffi.structural_walk(finished, (tirx.For, found.append))
+    return [loop for loop in found if loop.kind == tirx.ForKind.PARALLEL]
+
+
 def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
-    """Every workspace that the code asks for; only those in VTCM name the device by a number."""
+    """Every workspace that the code asks for, as often as it lives at the same time.
+
+    Only those in VTCM name the device by a number.
+    """
+    everywhere = _asked_for(finished)
+    again = [each for loop in _parallel(finished) for each in _asked_for(loop.body) * (int(loop.extent) - 1)]
+    return [*everywhere, *again]
+
+
+def _asked_for(part: tvm.IRModule | tirx.Stmt) -> list[_Workspace]:
+    """The workspaces that some code asks for."""
     found: list[_Workspace] = []
 
     def note(call: Call) -> None:
@@ -141,7 +206,7 @@ def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
         in_vtcm = isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID
         found.append(_Workspace(int(size), in_vtcm))
 
-    tvm_ffi.structural_walk(finished, (Call, note))
+    tvm_ffi.structural_walk(part, (Call, note))
     return found
 
 

@@ -10,8 +10,9 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
-from hexconv.lower.dma import copy_by_dma
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
+from hexconv.lower.transfers import start_copies
+from hexconv.spec.names import cache_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Allocation:
         holds: names of all caches in it, in the order of their first use.
         scope: TVM's storage scope.
         dtype: of an element.
-        elements: elements allocated.
+        elements: elements allocated, in all copies.
+        copies: of as many elements each: one a thread.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Allocation:
     scope: str
     dtype: str
     elements: int
+    copies: int = 1
 
     @property
     def bytes(self) -> int:
@@ -90,31 +93,24 @@ def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     shaped = rename_loops(passes.unblock(passes.compact(sch.mod)))
     flat = passes.flatten(shaped)
-    targets = [cache_name(store.buffer.name) for store in stores(flat)]
+    targets = [cache_of(store.buffer.name) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     named = rename_buffers(merged, targets)
-    labelled = copy_by_dma(named)
+    labelled = _copied(named)
     return Lowered(
         module=drop_annotations(labelled),
         labelled=labelled,
         shaped=drop_annotations(shaped),
-        unmerged=drop_annotations(copy_by_dma(unmerged)),
+        unmerged=drop_annotations(_copied(unmerged)),
         caches=tuple(sorted(caches_of(shaped), key=lambda cache: targets.index(cache.name))),
         allocations=tuple(_allocations(named, targets)),
     )
 
 
-def cache_name(buffer: str) -> str:
-    """The cache that a buffer holds.
-
-    `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
-
-    >>> [cache_name(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
-    ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']
-    """
-    stem, scope, _ = buffer.partition("_global")
-    return f"{stem}_cache" if scope and stem.startswith(("filter", "output")) else stem
+def _copied(flat: tvm.IRModule) -> tvm.IRModule:
+    """Let the engine copy; the parts of a loop that is taken apart get variables of their own."""
+    return tirx.transform.ConvertSSA()(start_copies(flat))
 
 
 def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
@@ -122,7 +118,7 @@ def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(shaped["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
     return tuple(
-        Cache(cache_name(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
+        Cache(cache_of(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers
     )
 

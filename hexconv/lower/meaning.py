@@ -6,12 +6,13 @@
     output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
     vrmpyub.acc(total, weights, word)                                  4 in each of 32 lanes, of the conv that it is for
 
-Of an argument that is read in place every load counts, however often it comes to the same element. An instruction that
+Of an argument that is read in place every load counts, however often it comes to the same element; so does every load
+and every store of a kernel in a cache that lies outside of VTCM while others lie in it. An instruction that
 sums instead of multiplying (words of ones for a zero point) is a multiply-accumulate as any other: it takes as long.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,14 +23,31 @@ from tvm.ir import Call, TensorLoad
 from tvm.target import codegen
 
 from hexconv.lower.guards import IF_THEN_ELSE
+from hexconv.lower.vtcm import SCOPE
+from hexconv.spec.names import conv_name, read_name
+from hexconv.spec.vectors import UNCACHED
 
-PRODUCTS_OF_LANE = {"llvm.hexagon.V6.vrmpy": 4, "llvm.hexagon.V6.vdmpy": 2, "llvm.fmuladd": 1}
+PRODUCTS_OF_LANE = {
+    "llvm.hexagon.V6.vrmpy": 4,
+    "llvm.hexagon.M5.vrmac": 8,
+    "llvm.hexagon.V6.vdmpy": 2,
+    "llvm.fmuladd": 1,
+}
 """Instructions that multiply and add, by how their names begin: products that a lane of the result adds up."""
 
 INTRINSIC = "tirx.call_llvm_pure_intrin"
 
+HELD = ("input", "filter", "intermediate", "output", "split", "taps")
+"""Roles of the buffers that hold elements."""
+
+COPIED_TO = ("input", "filter")
+"""Likewise of those that only copies write."""
+
+FILTERS, SOURCES = ("filter", "taps"), ("input", "split", "intermediate")
+"""Roles of what a conv multiplies."""
+
 Work = Counter[str]
-"""Bytes by argument, multiply-accumulates by conv."""
+"""Bytes by argument and by cache outside of VTCM, multiply-accumulates by conv."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +56,18 @@ class Meaning:
 
     Attributes:
         tensors: arguments but for biases, and the views of them, by name.
+        outside: caches outside of VTCM, where others lie in it, by name.
         sources: of every bound value, the names of what it was loaded from.
     """
 
     tensors: dict[tirx.Var, str]
+    outside: dict[tirx.Var, str]
     sources: dict[tirx.Var, frozenset[str]]
 
     @classmethod
     def of(cls, main: tirx.PrimFunc) -> "Meaning":
         """Of the function of a module."""
-        tensors = {argument: argument.name for argument in main.params if not argument.name.startswith("bias")}
+        tensors = {argument: argument.name for argument in main.params if read_name(argument.name).role not in UNCACHED}
 
         def note(view: tirx.DeclBuffer) -> None:
             argument = view.data.args[0] if isinstance(view.data, Call) else view.data
@@ -55,7 +75,7 @@ class Meaning:
                 tensors[view.buffer] = name
 
         tvm_ffi.structural_walk(main.body, (tirx.DeclBuffer, note))
-        meaning = cls(tensors, {})
+        meaning = cls(tensors, outside_of(main), {})
         tvm_ffi.structural_walk(main.body, (tirx.Bind, meaning._bound))
         return meaning
 
@@ -65,11 +85,17 @@ class Meaning:
         stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
         if stored in self.tensors:
             work[self.tensors[stored]] += _bytes(value.ty)
+        elif stored in self.outside and read_name(self.outside[stored]).role not in COPIED_TO:
+            work[self.outside[stored]] += _bytes(value.ty)
+        multiplied: set[str] = set()
         for load in _all(value, TensorLoad):
+            if load.source in self.outside and stored not in self.tensors:
+                work[self.outside[load.source]] += _bytes(load.ty)
             if name := self.tensors.get(load.source):
                 work[name] += _bytes(load.ty)
             elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
-                work.update(_conv_of_filter(load.source.name))
+                multiplied.update(_readers([load.source.name], FILTERS))
+        work.update(multiplied)  # once, though both bytes of a weight may be loaded
         for call in _all(value, Call):
             assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
             if products := _products(call):
@@ -89,10 +115,18 @@ class Meaning:
     def _conv(self, call: Call) -> str:
         """The conv whose filter or whose source an instruction multiplies."""
         names = self._loaded(call)
-        filters = [conv for name in names for conv in _conv_of_filter(name)]
-        convs = filters or [conv for name in names for conv in _conv_of_source(name)]
-        assert len(set(convs)) == 1, f"{call} multiplies for {sorted(convs)}"
-        return convs[0]
+        convs = _readers(names, FILTERS) or _readers(names, SOURCES)
+        assert len(convs) == 1, f"{call} multiplies for {sorted(convs)}"
+        return convs.pop()
+
+
+def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
+    """The caches of a function outside of VTCM by name, and what holds their elements; none where none lies in it."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, lambda node: found.append(node.buffer)))
+    outside = {buffer: str(buffer.name) for buffer in found if buffer.scope() != SCOPE}
+    kept = {buffer: name for buffer, name in outside.items() if read_name(name).role in HELD}
+    return kept if len(outside) < len(found) else {}
 
 
 def _all(value: tirx.Expr, kind: type) -> list:
@@ -102,18 +136,9 @@ def _all(value: tirx.Expr, kind: type) -> list:
     return found
 
 
-def _conv_of_filter(name: str) -> Iterator[str]:
-    """The conv whose filter cache has this name."""
-    if name.startswith("filter") and name.endswith("_cache"):
-        yield "conv" + name.removeprefix("filter").removesuffix("_cache")
-
-
-def _conv_of_source(name: str) -> Iterator[str]:
-    """The conv that reads what has this name."""
-    if name in ("input", "input_cache"):
-        yield "conv1"
-    elif name.startswith("intermediate"):
-        yield f"conv{int(name.removeprefix('intermediate')) + 1}"
+def _readers(names: Iterable[str], roles: Sequence[str]) -> set[str]:
+    """The convs that read what has these names, of some roles."""
+    return {conv_name(each.reader) for each in map(read_name, names) if each.role in roles}
 
 
 def _products(call: Call) -> int:

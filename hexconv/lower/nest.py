@@ -1,6 +1,7 @@
 """A nest of rows, lowered: TVM's passes on the chain's own loops, then kernels in the place of its convs' steps."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 import tvm
@@ -10,33 +11,45 @@ from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
 from hexconv.kernel import forms_of
+from hexconv.kernel.bands import row_bands
 from hexconv.lower import passes
+from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.conv_steps import Result, fill, mark
-from hexconv.lower.hvx import emit_step, inner_convs, scratch_of
-from hexconv.lower.lowered import Allocation, Cache, Lowered, cache_name, caches_of
+from hexconv.lower.copies import is_over_bands
+from hexconv.lower.hvx import vector
+from hexconv.lower.kernels import IN_ROWS
+from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
-from hexconv.lower.transfers import move_by_vectors, start_copies
-from hexconv.schedule.hvx import vector
+from hexconv.lower.transfers import fill_by_doublewords, move_by_vectors, start_copies
+from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
 from hexconv.spec import Case
+from hexconv.spec.names import cache_of, filter_cache
 
 
 def lower_nest(sch: Schedule, case: Case) -> Lowered:
     """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
-    shaped = rename_loops(passes.unblock(passes.compact(mark(sch.mod, _results(case)))))
-    flat = passes.flatten(shaped)
-    filled = _filled(_outside(flat), case)
+    bands, shared = row_bands(case.chain, case.settled), _shared(case)
+    numbers = Numbers.of(bands)
+
+    def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
+        return in_bands(func, numbers, bool(shared))
+
+    compacted = passes.compact(mark(sch.mod, _results(case)))
+    shaped = rename_loops(passes.unblock(compacted, deal_out, numbers.ranges))
+    flat = with_numbers(passes.flatten(shaped), numbers)
+    filled = _filled(_outside(flat, shared), case)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case))
     module = drop_annotations(labelled)
-    allocations = tuple(_allocations(labelled))
-    known = caches_of(shaped)
+    allocations = tuple(_allocations(labelled, bands.count))
+    known = [_of_bands(cache, bands.count, shared) for cache in caches_of(shaped)]
     scratch = [memory for memory in allocations if memory.name not in {cache.name for cache in known}]
     return Lowered(
         module=module,
         labelled=labelled,
-        shaped=drop_annotations(shaped),
+        shaped=drop_annotations(with_numbers(shaped, numbers)),
         unmerged=module,
-        caches=(*known, *(Cache(memory.name, memory.scope, memory.dtype, (memory.elements,)) for memory in scratch)),
+        caches=(*known, *(_scratch(memory, bands.count) for memory in scratch)),
         allocations=allocations,
     )
 
@@ -51,15 +64,32 @@ def _results(case: Case) -> dict[str, Result]:
     }
 
 
-def _outside(module: tvm.IRModule) -> tvm.IRModule:
-    """Allocate every cache once, outside of all loops; caches and arguments begin where vectors do.
+def _shared(case: Case) -> tuple[str, ...]:
+    """The caches that all threads share: filters that are staged once."""
+    numbers = range(1, len(case.chain.conv) + 1)
+    return tuple(map(filter_cache, numbers)) if case.settled.filters == "resident" else ()
+
+
+def _of_bands(cache: Cache, bands: int, shared: Sequence[str]) -> Cache:
+    """A cache that each band has, as one of all bands."""
+    return cache if bands == 1 or cache.name in shared else replace(cache, shape=(bands, *cache.shape))
+
+
+def _scratch(memory: Allocation, bands: int) -> Cache:
+    """What a kernel needs beside its caches, in each band."""
+    shape = (bands, memory.elements // bands) if bands > 1 else (memory.elements,)
+    return Cache(memory.name, memory.scope, memory.dtype, shape)
+
+
+def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
+    """Allocate every cache once, outside of all loops but that over bands; caches and arguments begin where vectors do.
 
     LLVM loads vectors of which it doesn't know that by whole ones around them, past the end of their buffer too.
     """
     main = module["main"]
     caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)
-    renamed = {old: _aligned(old, cache_name(old.name), (prod(map(int, old.shape)),)) for old in caches}
-    allocated = [tirx.AllocBuffer(buffer) for buffer in renamed.values()]
+    renamed = {old: _aligned(old, cache_of(old.name), (prod(map(int, old.shape)),)) for old in caches}
+    memory = list(renamed.values())
     renamed |= {old: _aligned(old, old.name, old.shape) for old in main.params}
     renamed |= {old: _aligned(old, old.name, old.shape, layout=None) for old in views}
 
@@ -70,7 +100,7 @@ def _outside(module: tvm.IRModule) -> tvm.IRModule:
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
     # A function of flat buffers and plain loops: nothing is left for the passes that a schedule still has before it.
-    func = tirx.PrimFunc([renamed[argument] for argument in main.params], tirx.SeqStmt([*allocated, body]))
+    func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, shared))
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
 
 
@@ -88,25 +118,29 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
 
 def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     """Let the kernels move in."""
-    convs = inner_convs(case.chain, forms_of(case.chain, case.settled), case.settled.k_split)
+    chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
-    scratch = [scratch_of(conv, arguments, case.settled.scope) for conv in convs]
-    filled = fill(module, lambda step: emit_step(convs[step.number - 1], scratch[step.number - 1], step))
-    allocated = [tirx.AllocBuffer(buffer) for each in scratch for buffer in each.memory]
-    main = filled["main"]
-    return tvm.IRModule({"main": main.with_body(tirx.SeqStmt([*allocated, *main.body.seq]))})
+    convs = [IN_ROWS[choice.used](chain, index, forms, plan, arguments) for index, choice in enumerate(case.kernels)]
+    filled = fill(module, lambda step: convs[step.number - 1].emit(step))
+    main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
+    return tvm.IRModule({"main": main.with_body(with_memory(main.body, memory))})
 
 
 def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     """Let the engine copy, or the kernel itself."""
-    return (start_copies if case.settled.buffering == "double" else move_by_vectors)(module)
+    if case.settled.buffering == "double":
+        return start_copies(module, fill_by_doublewords)
+    return move_by_vectors(module)
 
 
-def _allocations(module: tvm.IRModule) -> Iterator[Allocation]:
-    """Every cache, and every kernel's scratch, alone in its memory."""
-    buffers: list[tirx.Var] = []
-    tvm_ffi.structural_walk(module["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
-    for buffer in buffers:
-        if not buffer.name.startswith("register_"):
-            elements = prod(int(size) for size in buffer.shape)
-            yield Allocation(buffer.name, (buffer.name,), buffer.scope(), str(buffer.dtype), elements)
+def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
+    """Every cache, and every kernel's scratch, alone in its memory; all bands' together."""
+    for statement in module["main"].body.seq:
+        buffers: list[tirx.Var] = []
+        copies = bands if is_over_bands(statement) else 1
+        tvm_ffi.structural_walk(statement, (tirx.AllocBuffer, lambda node, found=buffers: found.append(node.buffer)))
+        for buffer in buffers:
+            if not is_register(buffer):
+                elements = copies * prod(int(size) for size in buffer.shape)
+                known = (buffer.name, (buffer.name,), buffer.scope(), str(buffer.dtype), elements)
+                yield Allocation(*known, copies)

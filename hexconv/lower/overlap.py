@@ -17,7 +17,8 @@ its own:
                                                                 else: wait for all
                                                                 compute from slot t % 2
 
-A cache that is filled once has one slot: its copies are waited for by the conv that uses them.
+A cache that is filled once has one slot: its copies are waited for by the conv that uses them. What all threads share
+is waited for before they begin: a queue belongs to the thread that uses it.
 
 Rings. The read of the input runs ahead by itself (`hexconv.schedule.roll`), one group a slab: a step waits until no
 more are under way than the slabs that have been read ahead of its stripe.
@@ -27,15 +28,18 @@ more than the copies of the step before are under way; the function ends with a 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import queues
-from hexconv.lower.copies import Copy, Ring, copies_of, inside, part_of
+from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
+from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.schedule.bands import end_row
 from hexconv.schedule.copies import BUFFERING
 from hexconv.schedule.roll import AHEAD
 
@@ -61,14 +65,26 @@ class _Overlap:
         self._first: list[tirx.Stmt] = []
 
     def whole(self, body: tirx.Stmt) -> tirx.Stmt:
-        """The body of the function."""
+        """The body of the function, or of what one thread does."""
         done: list[tirx.Stmt] = []
-        for statement in inside(body):
-            rewritten = list(self._rewritten(statement))
+        for statement in body.seq if isinstance(body, tirx.SeqStmt) else [body]:
+            rewritten = list(self._of_threads(statement) or self._rewritten(statement))
             done += [*self._first, *rewritten]
             self._first = []
+        if any(map(is_over_bands, done)):
+            return as_one(done)
         out = next(copy for copy in self._copies.values() if not copy.is_in)
-        return tirx.SeqStmt([*done, queues.wait(out.queue, 0)])
+        return as_one([*done, queues.wait(out.queue, 0)])
+
+    def _of_threads(self, statement: tirx.Stmt) -> list[tirx.Stmt]:
+        """The loop over threads; before it a wait for what all of them share."""
+        if not isinstance(statement, tirx.For) or not is_over_bands(statement):
+            return []
+        shared = [copy for copy in self._copies.values() if not copy.is_in_thread]
+        end = _asked(statement.body, end_row(0))
+        own = {part: _in_band(copy, end) for part, copy in self._copies.items() if copy.is_in_thread}
+        body = _Overlap(own).whole(statement.body)
+        return [*(queues.wait(copy.queue, 0) for copy in shared), _around(statement, [body])]
 
     def _rewritten(self, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
         """What a statement becomes."""
@@ -117,6 +133,18 @@ class _Overlap:
             yield _group(copy, statement)
 
 
+def _in_band(copy: Copy, end: tirx.Var) -> Copy:
+    """A copy of one thread, whose ring ends where its rows of the input do."""
+    return replace(copy, ring=replace(copy.ring, end_slab=end)) if copy.ring else copy
+
+
+def _asked(body: tirx.Stmt, name: str) -> tirx.Var:
+    """The free variable of a name that a statement asks for."""
+    found: list[tirx.Var] = []
+    tvm_ffi.structural_walk(body, (tirx.Var, found.append))
+    return next(each for each in found if each.name == name)
+
+
 def _next_group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
     """Start what the next step copies in, if there is one, and wait for what this step needs."""
     following = step_number(copy.loops) + 1
@@ -157,7 +185,7 @@ def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
     yield _around(statement, [_group_inside(copy, statement.body)])
     ahead, stripe = copy.ring.ahead_slabs, int(statement.extent) - copy.ring.ahead_slabs
     start = _substituted(slab_of(statement), [statement], [tirx.const(0, "int32")])
-    beyond = copy.ring.all_slabs - stripe - start
+    beyond = copy.ring.end_slab - stripe - start
     yield queues.wait(copy.queue, tirx.max(tirx.min(beyond, ahead), 0))
 
 

@@ -1,15 +1,18 @@
 """The pass pipeline, in the order of what it decides: sizes of caches, plain loops, flat buffers, who shares memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.ir import Range
 
 from hexconv.lower.bounds import keep_inside
 from hexconv.lower.conv_steps import take_out
 from hexconv.lower.guards import guards_to_statements, hoist_guards, with_guards, without_guards
 from hexconv.lower.overlap import overlap
 from hexconv.lower.rings import allocate_outside, fold
+
+Change = Callable[[tirx.PrimFunc], tirx.PrimFunc]
 
 
 def compact(module: tvm.IRModule) -> tvm.IRModule:
@@ -54,10 +57,23 @@ def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.IRModule({"main": with_guards(compacted["main"], guards)})
 
 
-def unblock(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to plain loops: guards at the loop that decides them, copies on their way, indices in their buffers."""
+def unblock(
+    module: tvm.IRModule, deal_out: Change | None = None, ranges: Mapping[tirx.Var, Range] | None = None
+) -> tvm.IRModule:
+    """Blocks to plain loops: guards at the loop that decides them, copies on their way, indices in their buffers.
+
+    Args:
+        module: compacted.
+        deal_out: gives its loops to threads, before anything else is decided about them.
+        ranges: of variables that it then has.
+    """
+
+    def stay_inside(func: tirx.PrimFunc) -> tirx.PrimFunc:
+        return keep_inside(func, ranges)
+
     sequence = [
         s_tir.transform.LowerOpaqueBlock(),
+        *([_function_pass(deal_out)] if deal_out else []),
         _function_pass(take_out),
         _function_pass(fold),
         _function_pass(guards_to_statements),
@@ -65,7 +81,7 @@ def unblock(module: tvm.IRModule) -> tvm.IRModule:
         _function_pass(overlap),
         tirx.transform.ConvertSSA(),
         tirx.transform.StmtSimplify(),
-        _function_pass(keep_inside),
+        _function_pass(stay_inside),
     ]
     return tvm.ir.transform.Sequential(sequence)(module)
 
@@ -81,7 +97,7 @@ def flatten(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.ir.transform.Sequential(sequence)(module)
 
 
-def _function_pass(change: Callable[[tirx.PrimFunc], tirx.PrimFunc]) -> tvm.ir.transform.Pass:
+def _function_pass(change: Change) -> tvm.ir.transform.Pass:
     """A rewrite of functions as a pass of its name, which is what TVM's instruments call it."""
     name = f"hexconv.{change.__name__}"
     return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0, name=name)

@@ -18,7 +18,10 @@ from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.steps import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
+from hexconv.spec.conv import TABLE
 from hexconv.spec.kernel import kernel_words
+from hexconv.spec.names import convs_of, filter_name
+from hexconv.spec.vectors import OF_CHANNELS, vector_names
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
@@ -55,7 +58,9 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     yield f"# kernel: {kernel_words(case.kernels)}"
-    if case.settled.threads > 1:
+    if any(memory.copies > 1 for memory in lowered.allocations):
+        yield "# caches of all bands, one a thread; what is allocated in a band is that of its thread"
+    elif case.settled.threads > 1:
         yield "# of caches that are allocated in a band, each of its threads has its own"
     yield "# caches (compacted):"
     yield from _table(
@@ -81,7 +86,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _body(case: Case, lowered: Lowered) -> Iterator[str]:
     """The script, commented."""
     memories = {memory.name: memory for memory in lowered.allocations}
-    convs = sum(argument.name.startswith("filter") for argument in lowered.module["main"].params)
+    convs = convs_of(argument.name for argument in lowered.module["main"].params)
     script = lowered.labelled.script().splitlines()
     lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
     commented = _notes_outside(list(_with_comments(_with_layouts(lines, case), memories, convs)))
@@ -115,9 +120,12 @@ def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
 def _layouts(case: Case) -> dict[str, str]:
     """The layout of every argument by its name."""
     forms = forms_of(case.chain, case.settled)
-    filters = {f"filter{number}": layout.name for number, layout in enumerate(forms.filters, 1)}
-    biases = {f"bias{number}": "O" for number in range(1, len(case.chain.conv) + 1)}
-    return {"input": "NHWC", **filters, **biases, "output": forms.activations[-1].name}
+    filters = {filter_name(number): layout.name for number, layout in enumerate(forms.filters, 1)}
+    numbers = range(1, len(case.chain.conv) + 1)
+    of_channels = {f"{name}{number}": "O" for number in numbers for name in OF_CHANNELS}
+    order = "codes, dealt for vlut" if forms.has_rows else "codes"
+    tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
+    return {"input": "NHWC", **filters, **of_channels, **tables, "output": forms.activations[-1].name}
 
 
 def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:
@@ -162,7 +170,9 @@ def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
     if (allocated := ALLOC.match(text)) and allocated[1] in memories:
         memory = memories[allocated[1]]
         shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
-        return f"# {memory.name}: {memory.elements} elements, {memory.bytes} bytes{shared}"
+        each = f", in each of {memory.copies} bands" if memory.copies > 1 else ""
+        sizes = f"{memory.elements // memory.copies} elements, {memory.bytes // memory.copies} bytes"
+        return f"# {memory.name}: {sizes}{shared}{each}"
     view = VIEW.match(text)
     home = view and (view[2] or view[3])
     if view and home in memories and view[1] != home:

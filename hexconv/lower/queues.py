@@ -9,6 +9,8 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import Call, Op
 
+from hexconv.spec.names import copied_arguments
+
 COPY, WAIT, START, END = (Op.get(f"tirx.dma_{name}") for name in ("copy", "wait", "start_group", "end_group"))
 INPUT = 0
 """The queue of the input's copies; that of filter i is i, and the output's follows."""
@@ -72,7 +74,7 @@ def tensor_of(queue: int, convs: int) -> str:
     >>> [tensor_of(queue, 2) for queue in range(4)]
     ['input', 'filter1', 'filter2', 'output']
     """
-    return "input" if queue == INPUT else f"filter{queue}" if queue <= convs else "output"
+    return copied_arguments(convs)[queue]
 
 
 def _call(op: Op, arguments: list[tirx.Expr]) -> tirx.Stmt:

@@ -22,13 +22,14 @@ def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
 
 def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
     """The loop variables one iteration later, carried over from each loop to the one around it."""
-    analyzer, following, times = _with_ranges(loops), step_number(loops) + 1, 1
+    analyzer, following = _with_ranges(loops), step_number(loops) + 1
+    times: tirx.Expr = tirx.const(1, "int32")
     values: list[tirx.Expr] = []
     for loop in reversed(loops):
         outermost = loop is loops[0]
         value = following // times if outermost else following // times % loop.extent
         values.insert(0, analyzer.simplify(value))
-        times *= int(loop.extent)
+        times = times * loop.extent
     return values
 
 

@@ -45,8 +45,8 @@ def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
     """
     known = capacities_bytes()
     if stated_bytes is None and arch not in known:
-        allowed = f"the bytes of VTCM of {arch}, which TVM doesn't know; it does those of {', '.join(known)}"
-        raise InputError("plan.vtcm_bytes", "nothing", allowed)
+        what = f"plan.vtcm_bytes is missing, and TVM knows the VTCM of {', '.join(known)} alone"
+        raise InputError.because(what, f"give the bytes that {arch} has")
     return known[arch] if stated_bytes is None else stated_bytes
 
 
@@ -59,13 +59,13 @@ def capacity_of(plan: Plan) -> int:
     return capacity_bytes(plan.arch, plan.vtcm_bytes)
 
 
-def granules_bytes(buffer_bytes: int) -> int:
-    """What a buffer takes of VTCM: its bytes rounded up to 2 KiB.
+def granules_bytes(buffer_bytes: int, copies: int = 1) -> int:
+    """What a buffer takes of VTCM: its bytes rounded up to 2 KiB, each of its copies for itself.
 
-    >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049)
-    (2048, 2048, 4096)
+    >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049), granules_bytes(2050, copies=2)
+    (2048, 2048, 4096, 4096)
     """
-    return math.ceil(buffer_bytes / GRANULE_BYTES) * GRANULE_BYTES
+    return copies * math.ceil(buffer_bytes // copies / GRANULE_BYTES) * GRANULE_BYTES
 
 
 def place_in_vtcm(module: tvm.IRModule) -> tvm.IRModule:

@@ -9,6 +9,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from hexconv.model.contributed import as_standard
 from hexconv.model.fold import fold
 from hexconv.model.refused import Refused
 
@@ -59,6 +60,26 @@ class Constants:
                 self._evaluate(waiting.pop())
         return self._values[name]
 
+    def computed(self, node: onnx.NodeProto, values: Mapping[str, Array]) -> dict[str, Array]:
+        """What a node makes of values, by name, as ONNX's evaluator has it.
+
+        Args:
+            node: without bodies; of ONNX's own domain, or one of ONNX Runtime's that has an operator of it inside.
+            values: of all its inputs, by name.
+
+        Raises:
+            Refused: ONNX's evaluator can't compute it.
+        """
+        known = dict(values)
+        try:
+            for part in as_standard(node):
+                known |= fold(part, self._opsets, {name: known[name] for name in part.input if name})
+        except Refused:
+            raise
+        except Exception as error:  # whatever the evaluator makes of it, the rest of the model goes on
+            raise Refused(f"{node.op_type} {node.name} can't be computed: {_first_words(error)}") from None
+        return {name: known[name] for name in node.output}
+
     def _inputs(self, name: str) -> list[str]:
         return [] if name in self._stored else [source for source in self._made[name].input if source]
 
@@ -74,7 +95,7 @@ class Constants:
         except Refused:
             raise
         except Exception as error:  # whatever is wrong with data or attributes, the rest of the model goes on
-            raise Refused(f"the constant {name} can't be computed: {' '.join(str(error).split())[:200]}") from None
+            raise Refused(f"the constant {name} can't be computed: {_first_words(error)}") from None
 
     def _folded(self, node: onnx.NodeProto) -> dict[str, Array]:
         """All outputs of a node of constants."""
@@ -82,6 +103,10 @@ class Constants:
         if any(size is None or size > LARGEST_FOLDED for size in sizes):
             raise Refused(f"the constant {node.output[0]} is too large to fold, or of unknown size")
         return fold(node, self._opsets, {name: self._values[name] for name in node.input if name})
+
+
+def _first_words(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def elements(shape: tuple[int | str, ...] | None) -> int | None:

@@ -95,22 +95,31 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         "stride": tuple(strides),
         "dilation": tuple(dilations),
         "groups": groups,
-        "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), _sides(node, image, reach), strict=True))),
+        "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), sides(node, image, reach), strict=True))),
     }
 
 
-def _sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
-    """Padding, from `pads` or from `auto_pad`."""
+def sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
+    """Padding, from `pads` or from `auto_pad`.
+
+    Args:
+        node: a conv or a pool.
+        image: NHWC of what it reads.
+        reach: rows and columns that its window spans.
+
+    Raises:
+        Refused: another `auto_pad` than ONNX has, or pads that cut.
+    """
     auto_pad = node.attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
     if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Refused(f"auto_pad = {auto_pad}")
     if auto_pad == "VALID":
         return NO_SIDES
     if auto_pad == "NOTSET":
-        sides = tuple(node.attributes.get("pads", NO_SIDES))
-        if len(sides) != 4 or min(sides) < 0:
-            raise Refused(f"padding of {list(sides)}; four numbers of at least 0 are taken")
-        return sides
+        stated = tuple(node.attributes.get("pads", NO_SIDES))
+        if len(stated) != 4 or min(stated) < 0:
+            raise Refused(f"padding of {list(stated)}; four numbers of at least 0 are taken")
+        return stated
     strides = node.attributes.get("strides", [1, 1])
     axes = [_same(size, step, r) for size, step, r in zip(image[1:3], strides, reach, strict=True)]
     # The odd one of an uneven number goes to the end, or with SAME_LOWER to the beginning.

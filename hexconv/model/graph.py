@@ -56,6 +56,12 @@ class Node:
         captured = tuple(dict.fromkeys(_read_inside(proto)))
         return cls(name, op, tuple(proto.input), tuple(proto.output), captured, attributes)
 
+    @property
+    def proto(self) -> onnx.NodeProto:
+        """ONNX's own form."""
+        domain, _, op = self.op.rpartition(".")
+        return helper.make_node(op, self.inputs, self.outputs, self.name, domain=domain, **self.attributes)
+
     def input(self, index: int) -> str:
         """The name of an input, empty where it is left out."""
         return self.inputs[index] if index < len(self.inputs) else ""

@@ -18,6 +18,7 @@ from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
 from hexconv.model.units import convs_inside, convs_of
 from hexconv.spec import Case
+from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
@@ -43,6 +44,8 @@ class Imported:
     def weights(self, index: int) -> dict[str, Array]:
         """Weights of a chain as a run names them: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
 
+        Where requantisations have them one a channel, `multiplier1`, `shift1`, ... ([K]) too.
+
         Raises:
             InputError: the model's data can't be read.
         """
@@ -54,16 +57,17 @@ class Imported:
                 raise InputError(
                     f"{self.network.model}: {unit.node.name}", str(refusal), "finite, readable weights"
                 ) from None
-            arrays[f"filter{number}"] = np.ascontiguousarray(folded.filter)
+            arrays[filter_name(number)] = np.ascontiguousarray(folded.filter)
             if folded.bias is not None:
-                arrays[f"bias{number}"] = folded.bias
+                arrays[bias_name(number)] = folded.bias
+            arrays |= {f"{what}{number}": vector for what, vector in folded.vectors.items()}
         return arrays
 
 
 def limited(case: Case, weights: Mapping[str, Array]) -> Case:
     """A case whose convs state how far the sums and the biases of its weights go (`hexconv.spec.weights`)."""
     numbers = range(1, len(case.chain.conv) + 1)
-    filters, biases = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{n}") for n in numbers]
+    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     return replace(case, chain=with_limits(case.chain, filters, biases))
 
 
@@ -83,10 +87,11 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     runs = find_runs(graph, convs)
     digits = max(2, len(str(len(runs))))
     names = [f"{number:0{digits}d}-{slug(run.units[0].node.name)}" for number, run in enumerate(runs, 1)]
+    makers = {run.units[-1].result: name for name, run in zip(names, runs, strict=True)}
     network = Manifest(
         model=path.name,
         notes=_notes(runs),
-        chain=tuple(_entry(name, run) for name, run in zip(names, runs, strict=True)),
+        chain=tuple(_entry(name, run, _befores(run, makers, graph)) for name, run in zip(names, runs, strict=True)),
         not_taken=(*convs.not_taken, *convs_inside(model)),
     )
     cases = tuple(Case(name, run.chain, states_plan=False) for name, run in zip(names, runs, strict=True))
@@ -102,7 +107,7 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:NAME_LENGTH].strip("-") or "conv"
 
 
-def _entry(name: str, run: Run) -> ChainEntry:
+def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:
     """A chain in the manifest."""
     return ChainEntry(
         case=name,
@@ -111,12 +116,28 @@ def _entry(name: str, run: Run) -> ChainEntry:
         output=run.units[-1].result,
         ended_by=run.ending.op,
         reason=run.ending.reason,
+        after=after,
     )
+
+
+def _befores(run: Run, makers: Mapping[str, str], graph: Graph) -> tuple[str, ...]:
+    """The chains whose results reach what a chain reads, in the order of their names."""
+    found, seen, todo = set[str](), set[str](), [run.units[0].source]
+    while todo:
+        tensor = todo.pop()
+        if tensor in seen:
+            continue
+        seen.add(tensor)
+        if tensor in makers:
+            found.add(makers[tensor])
+        elif maker := graph.maker(tensor):
+            todo += [name for name in (*maker.inputs, *maker.captured) if name]
+    return tuple(sorted(found))
 
 
 def _notes(runs: tuple[Run, ...]) -> tuple[str, ...]:
     """What chains do differently from the model."""
     units = [unit for run in runs for unit in run.units]
     rounds = any(unit.conv.requantize for unit in units)
-    biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scale for unit in units)
+    biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scales is not None for unit in units)
     return (*([ROUNDING] if rounds else []), *([FLOAT_BIAS] if biased else []))

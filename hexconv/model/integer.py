@@ -1,77 +1,96 @@
 """Quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 
 from hexconv.model.clamp import Clamp, clamp_of
+from hexconv.model.constants import Array
 from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
-from hexconv.model.quantised import Quantised, quantised
+from hexconv.model.quantised import Quantised, quantised, quantised_filter
 from hexconv.model.refused import Refused
-from hexconv.model.requantize import requantize
+from hexconv.model.requantize import Scaled, requantize, scale_of
 from hexconv.model.unit import Folded, Unit
-from hexconv.spec import Conv2d, Requantize
-from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.spec import Conv2d
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, Dtype
 
 SAME_SCALE = 1e-6
 """How near a bias's own scale must be to input scale times filter scale for its integers to be the sums'."""
+INT32_MOST = 2**31 - 1
+EIGHT_BITS_MOST = 255
 
 
 @dataclass(frozen=True)
 class IntegerWeights:
-    """Filter and bias of an integer conv.
+    """Filter, bias and scales of an integer conv.
 
     Attributes:
         filter: the quantised tensor.
-        offset: added to its elements: 128 or -128 where it is stored in another dtype than the model has it.
+        zero_points: of its elements, one or one a channel: they become `zero_point`.
+        zero_point: of the filter as it is stored.
         dtype: that it is stored in.
-        bias: int32 in units of the sums, or with `bias_scale` anything in its own; empty if there is none.
-        bias_scale: what one unit of the sums stands for, where the bias is a float.
+        bias: int32 in units of the sums, or with `bias_scales` anything in its own; empty if there is none.
+        bias_scales: what one unit of the sums stands for, one or one a channel, where the bias is a float.
+        vectors: what requantisation has one a channel.
     """
 
     filter: str
-    offset: int
+    zero_points: Array
+    zero_point: int
     dtype: Dtype
     bias: str = ""
-    bias_scale: float | None = None
+    bias_scales: Array | None = None
+    vectors: Mapping[str, Array] = field(default_factory=dict)
 
     def folded(self, graph: Graph) -> Folded:
         """A float bias is rounded to the nearest unit of the sums.
 
         Raises:
-            Refused: part of the bias is no finite number of them.
+            Refused: part of the bias is no finite number of them, or none that int32 holds.
         """
-        filter = (graph.value(self.filter).astype(np.int32) + self.offset).astype(self.dtype)
+        moved = self.zero_point - self.zero_points.reshape(-1, 1, 1, 1)
+        filter = (graph.value(self.filter).astype(np.int32) + moved).astype(self.dtype)
         if not self.bias:
-            return Folded(filter, None)
+            return Folded(filter, None, self.vectors)
         units = graph.value(self.bias)
-        if self.bias_scale is not None:
+        if self.bias_scales is not None:
             with np.errstate(all="ignore"):
-                units = np.rint(units.astype(np.float64) / self.bias_scale)
+                units = np.rint(units.astype(np.float64) / self.bias_scales)
         if lost := int(np.sum(~np.isfinite(units))):
             raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
-        return Folded(filter, np.clip(units, -(2**31), 2**31 - 1).astype(np.int32))
+        if (most := float(np.max(np.abs(units), initial=0))) > INT32_MOST:
+            raise Refused(f"its bias comes to {most:g} units of its sums, int32 holds {INT32_MOST}")
+        return Folded(filter, units.astype(np.int32), self.vectors)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """What follows a conv: the tensor up to which it folds, and its requantisation."""
+
+    result: str
+    scaled: Scaled | None
 
 
 def qlinear_unit(graph: Graph, node: Node) -> Unit:
     """QLinearConv: x, its scale and zero point, w likewise, y's, and an int32 bias."""
     source = quantised(graph, *node.inputs[0:3])
-    filter = quantised(graph, *node.inputs[3:6])
+    filter = quantised_filter(graph, node.input(3), node.input(4), node.input(5))
     output = quantised(graph, node.outputs[0], *node.inputs[6:8])
     if output.dtype != source.dtype:
         raise Refused(f"{source.dtype} in, {output.dtype} out; a chain has one of them")
-    by = requantize(source.scale * filter.scale / output.scale, output.zero_point)
-    return _unit(graph, node, (node,), source, filter, by, node.outputs[0], (node.input(8), None))
+    scaled = requantize(scale_of(source.scales, filter.scales, output.scales), output.zero_point)
+    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], scaled), (node.input(8), None))
 
 
 def integer_unit(graph: Graph, node: Node) -> Unit:
     """ConvInteger: x, w and their zero points; its sums leave the chain as they are."""
     source = quantised(graph, node.inputs[0], "", node.input(2))
-    filter = quantised(graph, node.inputs[1], "", node.input(3))
-    return _unit(graph, node, (node,), source, filter, None, node.outputs[0], ("", None))
+    filter = quantised_filter(graph, node.inputs[1], "", node.input(3))
+    return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], None), ("", None))
 
 
 def is_qdq(graph: Graph, node: Node) -> bool:
@@ -84,11 +103,12 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
     """Conv between DequantizeLinear and QuantizeLinear; without the latter its sums leave the chain as they are."""
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
     source = quantised(graph, *(before.input(i) for i in range(3)))
-    filter = quantised(graph, *(of_filter.input(i) for i in range(3)))
-    unit_scale = source.scale * filter.scale
-    result, by = _tail(graph, node.outputs[0], unit_scale, source.dtype)
-    bias = _dequantised_bias(graph, node.input(2), unit_scale)
-    return _unit(graph, node, (before, node), source, filter, by, result, bias)
+    axis = int(of_filter.attributes.get("axis", 1))
+    filter = quantised_filter(graph, of_filter.input(0), of_filter.input(1), of_filter.input(2), axis)
+    unit_scales = source.scales.astype(np.float64) * filter.scales
+    tail = _tail(graph, node.outputs[0], source, filter)
+    bias = dequantised_bias(graph, node.input(2), unit_scales)
+    return _unit(graph, node, (before, node), source, filter, tail, bias)
 
 
 def _unit(
@@ -97,19 +117,23 @@ def _unit(
     entry: tuple[Node, ...],
     source: Quantised,
     filter: Quantised,
-    by: Requantize | None,
-    result: str,
-    bias: tuple[str, float | None],
+    tail: Tail,
+    bias: tuple[str, Array | None],
 ) -> Unit:
-    """Put a unit together; the filter keeps its dtype."""
+    """Put a unit together; the filter keeps its dtype, unless zero points a channel want another one."""
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
     check_bias(graph, bias[0], taps[0])
-    filter_dtype = cast("Dtype", filter.dtype)
+    if filter.dtype not in FILTER_DTYPES[source.dtype]:
+        allowed = " or ".join(FILTER_DTYPES[source.dtype])
+        raise Refused(f"filters of {filter.dtype} on {source.dtype}; a chain has {allowed} there")
+    filter_dtype, zero_point = _stored_filter(graph, filter)
+    scaled = tail.scaled
+    vectors = scaled.vectors if scaled else {}
     return Unit(
         node=node,
         entry=entry,
         source=source.tensor,
-        result=result,
+        result=tail.result,
         shape=image,
         dtype=cast("Dtype", source.dtype),
         filter_dtype=filter_dtype,
@@ -117,11 +141,26 @@ def _unit(
         conv=Conv2d(
             **geometry(node, image, taps),
             bias=bool(bias[0]),
-            filter_zero_point=filter.zero_point,
-            requantize=by,
+            filter_zero_point=zero_point,
+            requantize=scaled.how if scaled else None,
         ),
-        weights=IntegerWeights(filter.tensor, 0, filter_dtype, *bias),
+        weights=IntegerWeights(filter.tensor, filter.zero_points, zero_point, filter_dtype, *bias, vectors),
     )
+
+
+def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
+    """Dtype and zero point of a filter whose channels may each have a zero point: one that holds all differences."""
+    if filter.zero_points.size == 1:
+        return cast("Dtype", filter.dtype), filter.zero_point
+    apart = graph.value(filter.tensor).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
+    least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
+    if most - least > EIGHT_BITS_MOST:
+        raise Refused(
+            f"{filter.zero_points.size} zero points of its filter, whose elements lie {least} to {most} from them; "
+            f"{EIGHT_BITS_MOST} is the most that 8 bits hold from end to end"
+        )
+    low, high = INTEGER_RANGE["int8"]
+    return ("int8", 0) if low <= least and most <= high else ("uint8", -least)
 
 
 def with_filters(unit: Unit, dtype: Dtype) -> Unit:
@@ -129,43 +168,58 @@ def with_filters(unit: Unit, dtype: Dtype) -> Unit:
     if unit.filter_dtype == dtype:
         return unit
     offset = INTEGER_RANGE[dtype][0] - INTEGER_RANGE[unit.filter_dtype][0]
-    weights = replace(cast("IntegerWeights", unit.weights), offset=offset, dtype=dtype)
-    conv = replace(unit.conv, filter_zero_point=unit.conv.filter_zero_point + offset)
-    return replace(unit, filter_dtype=dtype, conv=conv, weights=weights)
+    zero_point = unit.conv.filter_zero_point + offset
+    weights = replace(cast("IntegerWeights", unit.weights), zero_point=zero_point, dtype=dtype)
+    return replace(unit, filter_dtype=dtype, conv=replace(unit.conv, filter_zero_point=zero_point), weights=weights)
 
 
-def _dequantised_bias(graph: Graph, name: str, unit_scale: float) -> tuple[str, float | None]:
-    """The int32 behind a DequantizeLinear whose scale is that of the sums, or else a float to be rounded."""
+def dequantised_bias(graph: Graph, name: str, unit_scales: Array) -> tuple[str, Array | None]:
+    """The int32 behind a DequantizeLinear whose scales are those of the sums, or else floats.
+
+    Args:
+        graph: of the model.
+        name: of the bias; empty where there is none.
+        unit_scales: what a unit of the sums stands for, one or one a channel.
+
+    Returns:
+        The name of the int32 and None, or the name of the floats and `unit_scales`.
+    """
     if not name:
         return "", None
     maker = graph.maker(name)
     if maker is None or maker.op != "DequantizeLinear" or not graph.is_constant(name):
-        return name, unit_scale
+        return name, unit_scales
     stored, zero = maker.inputs[0], maker.input(2)
-    scales = graph.value(maker.inputs[1]).astype(np.float64)
-    is_of_sums = np.allclose(scales, unit_scale, rtol=SAME_SCALE, atol=0) and not (zero and graph.value(zero).any())
-    return (stored, None) if is_of_sums and graph.type_of(stored).dtype == "int32" else (name, unit_scale)
+    scales = graph.value(maker.inputs[1]).astype(np.float64).reshape(-1)
+    fits = scales.size in (1, unit_scales.size) or unit_scales.size == 1
+    is_of_sums = fits and np.allclose(scales, unit_scales, rtol=SAME_SCALE, atol=0)
+    is_of_sums = is_of_sums and not (zero and graph.value(zero).any())
+    return (stored, None) if is_of_sums and graph.type_of(stored).dtype == "int32" else (name, unit_scales)
 
 
-def _tail(graph: Graph, tensor: str, unit_scale: float, dtype: str) -> tuple[str, Requantize | None]:
-    """Behind a conv: clamps that 8 bits do anyhow, then QuantizeLinear; or nothing of that, and no requantisation."""
+def _tail(graph: Graph, tensor: str, source: Quantised, filter: Quantised) -> Tail:
+    """Behind a conv: clamps, then QuantizeLinear; or nothing of that, and no requantisation."""
     clamp, at = Clamp(), tensor
     while (node := graph.only_reader(at)) and node.inputs[0] == at:
         if node.op == "QuantizeLinear":
             found = quantised(graph, node.outputs[0], *(node.input(i) for i in (1, 2)))
-            if found.dtype != dtype or not _is_saturation(clamp, found):
+            codes = _codes(clamp, found)
+            if found.dtype != source.dtype or codes is None:
                 break
-            return node.outputs[0], requantize(unit_scale / found.scale, found.zero_point)
+            scales = scale_of(source.scales, filter.scales, found.scales)
+            whole = codes == INTEGER_RANGE[found.dtype]
+            return Tail(node.outputs[0], requantize(scales, found.zero_point, None if whole else codes))
         own = clamp_of(graph, node)
         if own is None and not passes(graph, node):
             break
         clamp, at = clamp.then(own) if own else clamp, node.outputs[0]
-    return tensor, None
+    return Tail(tensor, None)
 
 
-def _is_saturation(clamp: Clamp, output: Quantised) -> bool:
-    """Whether the range of the 8 bits, from the zero point on, is no wider than a clamp before them."""
+def _codes(clamp: Clamp, output: Quantised) -> tuple[int, int] | None:
+    """The range that a clamp leaves the codes behind it; None where it is one code, or none."""
     low, high = INTEGER_RANGE[output.dtype]
-    ends = np.clip(np.array([clamp.low, clamp.high]) / output.scale, -1e6, 1e6)
-    first, last = np.rint(ends) + output.zero_point
-    return bool(first <= low and last >= high)
+    with np.errstate(all="ignore"):
+        ends = np.rint(np.array([clamp.low, clamp.high], np.float32) / output.scales[0]) + output.zero_point
+    first, last = (int(end) for end in np.clip(ends, low, high))
+    return None if np.isnan(ends).any() or first >= last else (first, last)

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from hexconv.errors import InputError
+from hexconv.model.contributed import inferred
 from hexconv.model.functions import inlined
 
 LARGEST_FILE_BYTES = 2**31 - 1
@@ -39,13 +40,15 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
         if shapes:
             _fix_inputs(model, shapes, str(path))
             del model.graph.value_info[:]
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+        return inferred(model)
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "a readable ONNX model") from None
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not readable'}", "name an ONNX model that can be read"
+        ) from None
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, DecodeError) as error:
-        raise InputError(str(path), _first_line(error), "a valid ONNX model with all its data") from None
+        raise InputError.because(f"{path}: {_first_line(error)}", "name a valid ONNX model with all its data") from None
     except (ValueError, RuntimeError) as error:  # what is said above, and what onnx's C++ throws at bad functions
-        raise InputError(str(path), _first_line(error), "a valid ONNX model") from None
+        raise InputError.because(f"{path}: {_first_line(error)}", "name a valid ONNX model") from None
 
 
 def _check_size(path: Path) -> None:
@@ -53,9 +56,11 @@ def _check_size(path: Path) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "an existing ONNX model") from None
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not readable'}", "name an ONNX model that exists"
+        ) from None
     if not path.is_file():
-        raise InputError(str(path), "no regular file", "an ONNX model")
+        raise InputError.because(f"{path} is no regular file", "name an ONNX model")
     if size > LARGEST_FILE_BYTES:
         allowed = f"at most {LARGEST_FILE_BYTES}; save the weights as external data"
         raise InputError(str(path), f"{size} bytes", allowed)

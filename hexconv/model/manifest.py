@@ -30,6 +30,7 @@ class ChainEntry:
         ended_by: the op that reads the output and no chain goes on with; `output` where the model gives it back,
             `branch` where more than one node reads it, `limit` where the chain has as many convs as a case may have.
         reason: why the chain ends there, in words.
+        after: cases of the chains whose outputs reach its input, straight or through other nodes than chains.
     """
 
     case: CaseName
@@ -38,6 +39,7 @@ class ChainEntry:
     output: str
     ended_by: str
     reason: str
+    after: tuple[CaseName, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -100,4 +102,11 @@ class Manifest:
 def _plain(value: object) -> dict[str, object]:
     """Tuples as lists, which TOML has; empty ones left out."""
     table = json.loads(json.dumps(value))
-    return {key: entry for key, entry in table.items() if entry != []}
+    return _without_empty(table)
+
+
+def _without_empty(table: dict[str, object]) -> dict[str, object]:
+    kept = {key: entry for key, entry in table.items() if entry != []}
+    if isinstance(chains := kept.get("chain"), list):
+        kept["chain"] = [{key: entry for key, entry in chain.items() if entry != []} for chain in chains]
+    return kept

@@ -1,15 +1,17 @@
-"""A quantised tensor of a model: 8 bits, one scale and one zero point."""
+"""A quantised tensor of a model: integers, with one scale and one zero point, or of a filter one a channel."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
+from hexconv.model.constants import Array
 from hexconv.model.graph import Graph
 from hexconv.model.refused import Refused
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 
-EIGHT_BITS = ("int8", "uint8")
+OF_FILTERS = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
@@ -18,42 +20,78 @@ class Quantised:
 
     Attributes:
         tensor: its name.
-        dtype: int8 or uint8.
-        scale: 1 where nobody asks.
-        zero_point: of the dtype.
+        dtype: int8, uint8 or int16.
+        scales: float32, [1] or one a channel; 1 where nobody asks.
+        zero_points: of the dtype, as many or [1].
     """
 
     tensor: str
     dtype: str
-    scale: float
-    zero_point: int
+    scales: Array
+    zero_points: Array
+
+    @property
+    def zero_point(self) -> int:
+        """That of all elements."""
+        return int(self.zero_points[0])
 
 
 def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantised:
-    """A tensor with constants for scale and zero point, by name; an empty name is left out in the model.
+    """A tensor with a constant each for scale and zero point, by name; an empty name is left out in the model.
 
     Raises:
-        Refused: more than 8 bits, a scale per channel, or one that depends on the model's input or is not positive.
+        Refused: a dtype that no chain has, a scale per channel, or one that depends on the model's input or is not
+            positive.
     """
+    found = _quantised(graph, tensor, scale, zero_point, tuple(FILTER_DTYPES))
+    for what, values in (("scale", found.scales), ("zero point", found.zero_points)):
+        if values.size != 1:
+            raise Refused(f"{values.size} {what}s of {tensor}, one per channel or block; values of a chain have one")
+    return found
+
+
+def quantised_filter(graph: Graph, tensor: str, scale: str, zero_point: str, axis: int = 0) -> Quantised:
+    """A filter, OIHW, with one of each, or one for each output channel.
+
+    Args:
+        graph: of the model.
+        tensor: the filter.
+        scale: name of its scales.
+        zero_point: name of its zero points; may be empty.
+        axis: along which these differ, where they do.
+
+    Raises:
+        Refused: as of `quantised`; or they differ along another axis than that of output channels.
+    """
+    found = _quantised(graph, tensor, scale, zero_point, OF_FILTERS)
+    shape = graph.type_of(tensor).shape or ()
+    for what, values in (("scale", found.scales), ("zero point", found.zero_points)):
+        if values.size > 1 and (axis % max(len(shape), 1) != 0 or values.size not in shape[:1]):
+            raise Refused(
+                f"{values.size} {what}s of its filter along axis {axis}; a chain has one for each output, along 0"
+            )
+    return found
+
+
+def _quantised(graph: Graph, tensor: str, scale: str, zero_point: str, dtypes: Sequence[str]) -> Quantised:
     dtype = graph.type_of(tensor).dtype
-    if dtype not in EIGHT_BITS:
-        raise Refused(f"{tensor} is {dtype or 'of unknown type'}; integer chains are made of int8 and uint8")
-    step, zero = _one(graph, scale, "scale", 1.0), _one(graph, zero_point, "zero point", 0)
-    low, high = INTEGER_RANGE[dtype]
-    if not 0 < step < inf:
-        raise Refused(f"its scale {scale} is {step:g}, which is no positive number")
-    if not (low <= zero <= high and zero.is_integer()):
-        raise Refused(f"its zero point {zero_point} is {zero:g}, which is no {dtype}")
-    return Quantised(tensor, dtype, step, int(zero))
+    if dtype not in dtypes:
+        raise Refused(f"{tensor} is {dtype or 'of unknown type'}; integer chains are made of {', '.join(dtypes)}")
+    steps, zeros = _values(graph, scale, "scale", 1.0), _values(graph, zero_point, "zero point", 0)
+    low, high = ZERO_POINTS[dtype]
+    if bad := [step for step in steps.tolist() if not 0 < step < inf]:
+        raise Refused(f"its scale {scale} is {bad[0]:g}, which is no positive number")
+    if bad := [zero for zero in zeros.tolist() if not (low <= zero <= high and float(zero).is_integer())]:
+        of = "which is no " if not INTEGER_RANGE[dtype][0] <= bad[0] <= INTEGER_RANGE[dtype][1] else "not the 0 of an "
+        raise Refused(f"its zero point {zero_point} is {bad[0]:g}, {of}{dtype}")
+    return Quantised(tensor, dtype, steps.astype(np.float32), zeros.astype(np.int64))
 
 
-def _one(graph: Graph, name: str, what: str, default: float) -> float:
-    """The value of a constant that is the same for all channels."""
+def _values(graph: Graph, name: str, what: str, default: float) -> Array:
+    """The values of a constant: one, where they are all the same."""
     if not name:
-        return float(default)
+        return np.array([default])
     if not graph.is_constant(name):
         raise Refused(f"its {what} {name} depends on the model's input")
-    values = np.unique(graph.value(name))
-    if values.size != 1:
-        raise Refused(f"{values.size} {what}s, one per channel or block; requantize has one per conv")
-    return float(values[0])
+    values = graph.value(name).reshape(-1)
+    return values[:1] if np.unique(values).size == 1 else values

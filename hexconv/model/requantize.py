@@ -1,40 +1,105 @@
-"""From the float scales of ONNX to a multiplier and a shift, as TFLite does it, and what that changes.
+"""From the float scales of ONNX to multipliers and shifts that hold them without loss.
 
-ONNX rounds `sum * (input_scale * filter_scale / output_scale)` once, ties to even. TFLite's integer arithmetic
-(`hexconv.spec.Requantize`) rounds twice, at the high half of the product and at the shift: at most 0.5 + 0.25 away from
-the exact quotient, where ONNX is at most 0.5 away. Two integers that are each so near to the same number differ by at
-most one: an output of a conv is ONNX's or its neighbour. (Errors of the multiplier itself are below 2**-31.)
+ONNX makes `rint(sum * (input_scale * filter_scale / output_scale))`, in float32, ties to even. A float32 has 24 bits
+and a multiplier 31, so the integers here are those of the exact product of the sum and the float32 scale, rounded once,
+ties to even (`hexconv.spec.Requantize`, "even"). ONNX Runtime rounds the sum and the product to float32 before: a
+result differs, by one, only where these two roundings move a product over a half.
 """
 
-from math import floor, frexp
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hexconv.model.refused import Refused
 from hexconv.spec import Requantize
+from hexconv.spec.requantize import FRACTION_BITS, PER_CHANNEL, SMALLEST_SHIFT, PerChannel
+from hexconv.spec.vectors import odd_parts
 
-ROUNDING = "each integer conv is within 1 of ONNX, which rounds the scaled sum once, ties to even; TFLite rounds twice"
-LARGEST_SHIFT, SMALLEST_SHIFT = 30, -31
+Array = NDArray[Any]
+ROUNDING = (
+    "each integer conv rounds the exact product of a sum and its float32 scale once, ties to even: ONNX's answer, or "
+    "within 1 of it where ONNX rounds to float32 on the way"
+)
+LARGEST_SHIFT = 30
 
 
-def requantize(scale: float, zero_point: int) -> Requantize:
-    """`sum * scale + zero_point` in integers: TFLite's `QuantizeMultiplier`.
+@dataclass(frozen=True)
+class Scaled:
+    """A requantisation, and what it has one a channel.
 
-    >>> requantize(0.75, 3)
-    Requantize(multiplier=1610612736, shift=0, zero_point=3, rounding='away')
-    >>> requantize(2**-10, 0).shift
-    -9
+    Attributes:
+        how: as a case states it.
+        vectors: `multiplier` and `shift`, int32 of [K], where they are one a channel.
+    """
+
+    how: Requantize
+    vectors: Mapping[str, Array] = field(default_factory=dict)
+
+
+def scale_of(source: Array, filter: Array, output: Array) -> Array:
+    """What a unit of the sums is of the output, float32, one or one a channel: as ONNX Runtime computes it."""
+    with np.errstate(all="ignore"):
+        return np.atleast_1d(np.float32(np.float32(source * filter) / output))
+
+
+def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = None) -> Scaled:
+    """`sum * scale + zero_point` in integers.
+
+    One shift for all channels where multipliers then hold all scales; else one a channel.
+
+    Args:
+        scales: float32, [1] or [K].
+        zero_point: of the output.
+        clamp: its codes, where it doesn't have all of its dtype.
+
+    >>> requantize(np.float32([0.75]), 3).how
+    Requantize(multiplier=1610612736, shift=0, zero_point=3, rounding='even', clamp=None, least_odd=None)
+    >>> requantize(np.float32([0.75, 0.125]), 3).vectors
+    {'multiplier': array([1610612736,  268435456], dtype=int32)}
 
     Raises:
-        Refused: the scale is no positive number, or so small that every output is the zero point.
+        Refused: a scale is no positive number; or scales that no multipliers and shifts hold together.
     """
-    if not 0 < scale < float("inf"):
-        raise Refused(f"a scale of {scale:g}, which is no positive number")
-    fraction, shift = frexp(scale)
-    # TFLite rounds halves away from zero; Python's round() would go to even.
-    multiplier = floor(fraction * 2**31 + 0.5)
-    if multiplier == 2**31:
-        multiplier, shift = 2**30, shift + 1
-    if shift < SMALLEST_SHIFT:
-        raise Refused(f"a scale of {scale:g}: every output is its zero point")
+    if bad := [float(scale) for scale in scales if not 0 < scale < np.inf]:
+        raise Refused(f"a scale of {bad[0]:g}, which is no positive number")
+    fractions, shifts = np.frexp(scales.astype(np.float64))
+    multipliers = (fractions * 2.0**FRACTION_BITS).astype(np.int64)
+    if len(scales) == 1:
+        return _of_all(int(multipliers[0]), int(shifts[0]), zero_point, clamp)
+    common = int(shifts.max())
+    apart = np.minimum(common - shifts, FRACTION_BITS)
+    together = multipliers >> apart
+    if SMALLEST_SHIFT <= common <= LARGEST_SHIFT and np.array_equal(together << apart, multipliers):
+        return _of_each(common, zero_point, clamp, {"multiplier": together})
+    if common > 0:
+        raise Refused(f"scales of {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of it")
+    # No sum of 32 bits comes to half of an output with a scale below 2**-32: it may as well be the smallest there is.
+    is_none = shifts < SMALLEST_SHIFT
+    vectors = {"multiplier": np.where(is_none, 1, multipliers), "shift": np.where(is_none, SMALLEST_SHIFT, shifts)}
+    return _of_each(PER_CHANNEL, zero_point, clamp, vectors)
+
+
+def _of_each(
+    shift: int | PerChannel, zero_point: int, clamp: tuple[int, int] | None, vectors: Mapping[str, Array]
+) -> Scaled:
+    """A scale for each channel; the case says how odd their multipliers are."""
+    how = replace(_how(PER_CHANNEL, shift, zero_point, clamp), least_odd=int(odd_parts(vectors["multiplier"]).min()))
+    return Scaled(how, {name: vector.astype(np.int32) for name, vector in vectors.items()})
+
+
+def _of_all(multiplier: int, shift: int, zero_point: int, clamp: tuple[int, int] | None) -> Scaled:
+    """One scale: with one above all shifts every sum but 0 saturates, with one below them none comes to a half."""
     if shift > LARGEST_SHIFT:
-        multiplier, shift = 2**31 - 1, LARGEST_SHIFT
-    return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point)
+        multiplier, shift = 2**FRACTION_BITS - 1, LARGEST_SHIFT
+    elif shift < SMALLEST_SHIFT:
+        multiplier, shift = 1, SMALLEST_SHIFT
+    return Scaled(_how(multiplier, shift, zero_point, clamp))
+
+
+def _how(
+    multiplier: int | PerChannel, shift: int | PerChannel, zero_point: int, clamp: tuple[int, int] | None
+) -> Requantize:
+    return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding="even", clamp=clamp)

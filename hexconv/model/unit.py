@@ -1,6 +1,7 @@
 """A conv of a model with all that folds into it, and the weights that this leaves it with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hexconv.model.constants import Array
@@ -11,10 +12,17 @@ from hexconv.spec.chain import Dtype
 
 @dataclass(frozen=True)
 class Folded:
-    """The weights of a conv as a chain has them: filter OIHW in its filters' dtype, bias [K] in its accumulator's."""
+    """The weights of a conv as a chain has them.
+
+    Attributes:
+        filter: OIHW, in the dtype of the chain's filters.
+        bias: [K], in its accumulator's dtype, if there is one.
+        vectors: `multiplier` and `shift` where its requantisation has one a channel.
+    """
 
     filter: Array
     bias: Array | None
+    vectors: Mapping[str, Array] = field(default_factory=dict)
 
 
 class Weights(Protocol):

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from hexconv.errors import InputError
 from hexconv.model.constants import SUBGRAPHS
+from hexconv.model.elementwise import with_table
 from hexconv.model.floating import float_unit
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
@@ -33,7 +34,7 @@ def convs_of(graph: Graph) -> Convs:
         if not is_conv(node):
             continue
         try:
-            units.append(_checked(_unit(graph, node)))
+            units.append(_checked(with_table(graph, _unit(graph, node))))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
     return Convs(tuple(units), tuple(not_taken))

@@ -1,19 +1,31 @@
 """Rows to people: tables on the terminal and as CSV."""
 
-from hexconv.report.arena_table import arena_table
 from hexconv.report.best_rows import network_row
-from hexconv.report.best_table import answer_table, cuts_lines, cuts_table, front_table, proof_lines, shortfall_lines
+from hexconv.report.best_table import (
+    answer_table,
+    bound_lines,
+    cuts_lines,
+    cuts_table,
+    front_table,
+    outside_lines,
+    proof_lines,
+    shortfall_lines,
+    verdict_line,
+)
 from hexconv.report.cache_table import cache_csv, cache_table
 from hexconv.report.front_plot import write_front_plot
 from hexconv.report.kernel_table import kernel_table
 from hexconv.report.network_table import network_lines, network_table
+from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
+from hexconv.report.perfetto import perfetto_json
+from hexconv.report.race_table import race_lines, race_table
 from hexconv.report.run_table import causes, run_csv, run_row
 from hexconv.report.verified_table import verified_table
 from hexconv.report.work_table import work_table
 
 __all__ = [
     "answer_table",
-    "arena_table",
+    "bound_lines",
     "cache_csv",
     "cache_table",
     "causes",
@@ -24,10 +36,18 @@ __all__ = [
     "network_lines",
     "network_row",
     "network_table",
+    "network_verdict_lines",
+    "network_verdict_row",
+    "network_verdict_table",
+    "outside_lines",
+    "perfetto_json",
     "proof_lines",
+    "race_lines",
+    "race_table",
     "run_csv",
     "run_row",
     "shortfall_lines",
+    "verdict_line",
     "verified_table",
     "work_table",
     "write_front_plot",

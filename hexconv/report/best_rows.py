@@ -5,6 +5,7 @@ from typing import Any
 
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
+from hexconv.search.laps import Race
 from hexconv.search.network import PlannedNetwork
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned
@@ -32,7 +33,10 @@ def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
         "kernels": [asdict(choice) for choice in planned.kernels],
         "fits": planned.found.best is not None,
         **_found(planned.found),
+        "caches": planned.question.caches,
+        "all_in_vtcm": _figures(planned.all_in_vtcm) if planned.all_in_vtcm else None,
         "toml": planned.fused.case.to_toml() if planned.fused else None,
+        "race": _race(planned.race) if planned.race else None,
         "shortfall": asdict(planned.shortfall) if planned.shortfall else None,
         "cuts": {
             "best": _cut(cuts.best),
@@ -64,6 +68,20 @@ def _found(found: Found) -> Row:
             "plans_per_second": found.proof.plans_per_second,
         },
     }
+
+
+def _race(race: Race) -> list[Row]:
+    """What was run, the fastest first, then what could not be run."""
+    return [
+        {
+            "contender": lap.contender.kind,
+            "plans": [asdict(case.plan) for case in lap.contender.cases],
+            "packets": lap.packets,
+            "model_packets": lap.contender.model_packets,
+            "said": lap.said,
+        }
+        for lap in race.laps
+    ]
 
 
 def _figures(figures: Figures) -> Row:

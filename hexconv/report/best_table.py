@@ -1,4 +1,4 @@
-"""What a search found, to read: the answer, the account of all other plans, the front, the cuts."""
+"""What a search found, to read: the verdict, the answer, the account of all other plans, the front, the cuts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -54,38 +54,76 @@ def cuts_table(cuts: Cuts) -> Table:
     return table
 
 
-def proof_lines(found: Found, question: Question) -> Iterator[str]:
-    """The account, one line each."""
+def verdict_line(planned: Planned) -> str:
+    """What came of the search, in a sentence."""
+    best, limit, cut = planned.found.best, planned.question.vtcm_bytes, planned.cuts.best
+    if cut and len(cut.pieces) > 1:
+        pieces = " | ".join(piece.name for piece in cut.pieces)
+        return (
+            f"{planned.name}: cut into {pieces} it moves {cut.traffic_bytes} bytes and takes {cut.footprint_bytes} of "
+            f"{limit} bytes of VTCM; {f'fused it moves {best.traffic_bytes}' if best else 'fused it does not fit'}"
+        )
+    if best is None:
+        return f"{planned.name}: nothing fits {limit} bytes of VTCM"
+    bound = planned.found.proof.lower_bound
+    least = "; no plan moves less" if bound == best.traffic_bytes else ""
+    taken = f"takes {best.footprint_bytes} of {limit} bytes of VTCM"
+    return f"{planned.name}: the best plan moves {best.traffic_bytes} bytes and {taken}{least}"
+
+
+def bound_lines(found: Found, question: Question) -> Iterator[str]:
+    """What no plan can do, and what less would take."""
     proof, objective = found.proof, question.objective
-    rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
-    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}, {proof.status})"
-    for excluded in proof.excluded:
-        yield f"  {excluded.plans} excluded: {excluded.bound}"
     if found.best is None:
         return
-    value = getattr(found.best, COSTS[objective][0])
     if proof.lower_bound is not None:
-        times = value / proof.lower_bound
+        times = getattr(found.best, COSTS[objective][0]) / proof.lower_bound
         yield (
             f"no plan can have less traffic than {proof.lower_bound} bytes, each needed byte once: "
             f"the answer has {times:.3f} times that"
         )
     if proof.model_error is not None:
         yield (
-            f"packets are a model's figure, no bound: nine of ten runs on the simulator are within "
-            f"{100 * proof.model_error:.0f} % of it, as {question.plan.arch}'s rates say"
+            f"packets (model) are no bound and no count: nine of ten runs of this kernel on the simulator are within "
+            f"{100 * proof.model_error:.0f} % of the model, which was fitted to other chains"
         )
     yield _better(proof, objective)
-    yield scope_line(proof.scope)
+
+
+def proof_lines(found: Found) -> Iterator[str]:
+    """The account of all plans, one line each."""
+    proof = found.proof
+    rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
+    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}, {proof.status})"
+    for excluded in proof.excluded:
+        yield f"  {excluded.plans} excluded: {excluded.bound}"
+    if found.best is not None:
+        yield scope_line(proof.scope)
+
+
+def outside_lines(planned: Planned) -> Iterator[str]:
+    """What it costs that some caches lie outside of VTCM, where that was asked for."""
+    best, usual = planned.found.best, planned.all_in_vtcm
+    if planned.question.caches == "all-in-vtcm" or best is None:
+        return
+    if usual is None:
+        yield "with all caches in VTCM nothing fits"
+        return
+    more, room = best.traffic_bytes - usual.traffic_bytes, best.footprint_bytes - usual.footprint_bytes
+    yield (
+        f"with all caches in VTCM ({plan_name(usual.plan)}): traffic {usual.traffic_bytes} bytes, footprint "
+        f"{usual.footprint_bytes}; the answer has {more:+d} of traffic and {room:+d} of footprint"
+    )
 
 
 def _better(proof: Proof, objective: Objective) -> str:
     """What less of the objective would take."""
+    by = "by the model, " if objective == "latency" else ""
     if proof.least_better is None:
-        return f"no plan of the space has less {objective} than the answer, whatever the memory"
+        return f"{by}no plan of the space has less {objective} than the answer, whatever the memory"
     least = proof.least_better
     return (
-        f"less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
+        f"{by}less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
         f"({plan_name(least.plan)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
     )
 
@@ -115,7 +153,7 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
         return
     searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
     if cuts.margin is None:
-        yield f"no cut has less traffic, whatever the memory ({searched})"
+        yield f"no other cut moves fewer bytes, whatever the memory ({searched})"
         return
     least = cuts.margin
     yield (

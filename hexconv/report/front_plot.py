@@ -25,7 +25,9 @@ def write_front_plot(planned: Planned, path: Path) -> None:
     try:
         picture.save(str(path))
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unwritable place", "a path that can be written") from None
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not writable'}", "name a path that can be written"
+        ) from None
 
 
 def _points(planned: Planned) -> pd.DataFrame:

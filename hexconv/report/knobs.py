@@ -1,8 +1,9 @@
-"""Every knob of a plan, with the loop nests before and after it is turned: `hexconv/docs/knobs.md`.
+"""Every knob of a plan, with the loop nests before and after it is turned: `hexconv/docs/reference/knobs.md`.
 
     python -m hexconv.report.knobs        # writes it again
 
-What a knob means is its entry in `Plan`'s docstring; what it may be is its type; what it does is lowered here.
+What a knob means is its entry in `Plan`'s docstring; what is turned is its row in `KNOBS`; what that does is lowered
+here.
 """
 
 import difflib
@@ -11,26 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
 
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import own_cost
 from hexconv.report.listing import Block, module_of
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.spec.knobs import Kernel
+from hexconv.spec.knobs import KNOBS
 
-PAGE = Path(str(files("hexconv"))) / "docs" / "knobs.md"
+PAGE = Path(str(files("hexconv"))) / "docs" / "reference" / "knobs.md"
 CONV = Conv2d(out_channels=64, kernel=(3, 3))
 FLOAT = Chain(input=(1, 36, 36, 64), conv=(CONV, CONV))
 QUANTISED = replace(CONV, requantize=Requantize(multiplier=1 << 30, shift=-8))
 INTEGER = Chain(input=(1, 36, 36, 64), dtype="uint8", conv=(QUANTISED, QUANTISED))
 AVX2 = Plan(kernel="host", simd="avx2")
 PLAIN = Plan(kernel="plain")
-BASES = {"halo": replace(PLAIN, order="h_outer"), "threads": AVX2, "simd": AVX2}
-"""What else a plan says where a knob is turned that has an effect only there, or that would follow this machine."""
-
-OF_THIS_MACHINE = "auto"
 
 MOST_LINES, MOST_CHANGES = 28, 12
 HEADER = """# Knobs
@@ -62,22 +58,15 @@ def _told() -> dict[str, str]:
 
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
     """Plans before and after."""
-    before = BASES.get(knob, PLAIN)
-    for value in _values(knob):
+    before = _base(knob)
+    for value in KNOBS[knob].turned if KNOBS[knob].has_loops else ():
         after = replace(before, **{knob: value})
         yield before, AVX2 if after.kernel == "host" and before == PLAIN else after
 
 
-def _values(knob: str) -> tuple[Any, ...]:
-    """Every other word that means the same on every machine; 2 for a number; nothing for what has no loops to show."""
-    if knob == "arch":
-        return ()
-    (field,) = (field for field in fields(Plan) if field.name == knob)
-    kind = Kernel if knob == "kernel" else field.type
-    if get_origin(kind) is Literal:
-        usual = getattr(BASES.get(knob, PLAIN), knob)
-        return tuple(word for word in get_args(kind) if word not in (usual, OF_THIS_MACHINE))
-    return (2,) if isinstance(getattr(Plan(), knob), int) else ()
+def _base(knob: str) -> Plan:
+    """What is turned: by a kernel that obeys the knob."""
+    return replace(PLAIN, **KNOBS[knob].beside)  # pyright: ignore[reportArgumentType]
 
 
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
@@ -111,8 +100,9 @@ def _changes(before: str, after: str) -> list[str]:
 
 def _stated(knob: str, plan: Plan) -> str:
     """The knob as a case file has it, behind those that it needs."""
-    needed = ("kernel",) if plan.kernel == "host" else ()
-    knobs = dict.fromkeys((*needed, *BASES.get(knob, Plan()).stated, *plan.stated, knob))
+    beside = KNOBS[knob].beside.keys()
+    needed = ("kernel",) if plan.kernel == "host" or "kernel" in beside else ()
+    knobs = dict.fromkeys((*needed, *_base(knob).stated, *plan.stated, knob))
     values = ((name, getattr(plan, name)) for name in knobs)
     return ", ".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in values)
 

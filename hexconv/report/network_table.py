@@ -13,8 +13,8 @@ NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes",
 
 
 def network_table(network: PlannedNetwork) -> Table:
-    """Every chain and all together; traffic and footprint in bytes."""
-    table = Table(title="chains, each in its best pieces; traffic in bytes")
+    """Every chain and all together, what is saved first; traffic and footprint in bytes."""
+    table = Table(title=_sum(network))
     table.add_column("chain")
     table.add_column("kernel")
     for heading in NUMBERS:
@@ -44,7 +44,7 @@ def _row(planned: Planned) -> Iterator[str]:
 
 
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
-    """What is not fused and why, what is no chain, and the sum; what holds of several chains is said once."""
+    """What is not fused and why, and what is no chain; what holds of several chains is said once."""
     said: dict[str, list[str]] = {}
     for planned in network.planned:
         for line in _lines(planned, network):
@@ -52,7 +52,6 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
     yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
-    yield _sum(network)
 
 
 def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
@@ -60,17 +59,18 @@ def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
     for line in cuts_lines(planned.cuts, planned.question):
         yield line.partition(f" ({planned.cuts.plans} plans of ")[0]
     if end := network.end_of(planned.name):
-        yield f"ends at {end.ended_by}: {end.reason}"
+        yield f"the chain ends because {end.reason}"
 
 
 def _sum(network: PlannedNetwork) -> str:
-    """The network in one line."""
+    """The network in two lines: what its plans save, and what was searched."""
     total = network.total
-    head = f"{total.convs} convs in {total.chains} chains planned in {total.seconds:.2f} s, {total.plans} plans"
+    work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
-        return f"{head}; traffic apart and planned can't be compared"
+        unfit = [planned.name for planned in network.planned if planned.saved_bytes is None]
+        return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"
     share = _share(total.before_bytes, total.saved_bytes)
-    return f"{head}: {total.saved_bytes} bytes of {total.before_bytes} saved ({share}), {total.after_bytes} left"
+    return f"moves {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
 
 
 def _share(before: int | None, saved: int | None) -> str:

@@ -24,6 +24,7 @@ from hexconv.report.run_table import causes
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain
+from hexconv.spec.kernel import kernel_columns
 
 LIMIT = 256
 """MACs per packet: two vrmpy of 128, in the forms that every HVX from v60 on issues twice a packet.
@@ -42,7 +43,7 @@ def row(case: Case) -> dict[str, object]:
     return {
         "case": case.name,
         "chain": case.chain.slug,
-        "kernel": case.settled.kernel,
+        "kernel": kernel_columns(case.kernels)["kernel_used"],
         "passed": result.check.passed,
         "macs": macs,
         "packets": packets,
@@ -54,6 +55,9 @@ def row(case: Case) -> dict[str, object]:
         "stalls": causes(slots.stalls),
         "macs_per_slot": round(macs / slots.issue_slots, 2),
         "vector_loads": slots.vector_loads,
+        "vtcm_scalar_loads": slots.vtcm_scalar_loads,
+        "copies": result.copies.pieces if result.copies else 0,
+        "thread_packets": " ".join(map(str, result.threads.packets if result.threads else (packets,))),
     }
 
 

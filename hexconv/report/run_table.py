@@ -9,6 +9,7 @@ import pandas as pd
 from hexconv.analyze import needed_macs
 from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
+from hexconv.run.simulator.threads import Threads
 from hexconv.spec import Case, KernelChoice
 from hexconv.spec.kernel import kernel_columns
 
@@ -29,9 +30,10 @@ COLUMNS = (
     "macs_per_slot",
     "vector_loads",
     "scalar_loads",
-    "vtcm_scalar_loads",  # none where no VTCM is in use; left empty where some is
+    "vtcm_scalar_loads",  # those of them that read VTCM; empty of kernels without vectors
     "copies",  # asynchronous ones
-    "copy_bytes",  # of one of them: the least, the median, the most
+    "copies_2d",  # those of them that have more than one row
+    "copy_bytes",  # of a row of one of them: the least, the median, the most
     "vtcm_bytes",  # the most in use at a time
     "kernel_asked",  # in the plan; none where it states none
     "kernel_used",
@@ -49,22 +51,34 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     >>> list(row)[:6]
     ['case', 'target', 'fill', 'weights', 'input', 'passed']
     >>> list(row)[6:]
-    ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds', 'kernels']
+    ['max_abs_error', 'max_rel_error', 'fringe_is_zero', 'seconds', 'kernels', 'copies', 'copies_2d', 'copy_bytes']
     """
     kernels = [asdict(choice) for choice in result.kernels]
     asked = {"case": result.case, "target": result.target, "fill": result.fill}
     asked |= {"weights": result.weights, "input": result.input}
-    row = {**asked, **asdict(result.check), "seconds": result.seconds, "kernels": kernels}
+    row = {**asked, **asdict(result.check), "seconds": result.seconds, "kernels": kernels, **_copies(result.copies)}
     if result.counts is None:
         return row
     needed = needed_macs(case.chain)
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
-    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **_copies(result.copies), **vtcm}
+    threads = _threads(result.threads, result.counts.packets)
+    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **vtcm, **threads}
+
+
+def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:
+    """Packets, slots and waits of each thread; of a kernel without threads, the packets of the one that runs it."""
+    if threads is None:
+        return {"threads": (packets,)}
+    slots = {"thread_slots": threads.slots} if threads.slots else {}
+    return {"threads": threads.packets, **slots, "thread_waits": threads.waits}
 
 
 def _copies(copies: CopyCounts | None) -> dict[str, Any]:
-    return {"copies": copies.pieces, "copy_bytes": copies.copy_bytes} if copies else {}
+    """What the copy engine did; none of it where the kernel itself copies."""
+    if copies is None:
+        return {"copies": 0, "copies_2d": 0, "copy_bytes": None}
+    return {"copies": copies.pieces, "copies_2d": copies.pieces_2d, "copy_bytes": copies.copy_bytes}
 
 
 def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
@@ -79,7 +93,7 @@ def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
         "macs_per_slot": needed_macs / slots.issue_slots,
         "vector_loads": slots.vector_loads,
         "scalar_loads": slots.scalar_loads,
-        "vtcm_scalar_loads": None if result.vtcm_bytes else 0,
+        "vtcm_scalar_loads": slots.vtcm_scalar_loads,
     }
 
 
@@ -104,5 +118,5 @@ def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in told]
     frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
-    counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "vtcm_bytes"]
+    counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "copies_2d", "vtcm_bytes"]
     return frame.astype(dict.fromkeys(counts, "Int64")).to_csv(index=False, lineterminator="\n", float_format="%.3f")

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Plan
+from hexconv.spec.places import MIXED
 
 
 def chain_words(chain: Chain) -> str:
@@ -48,7 +49,7 @@ def plan_name(plan: Plan) -> str:
     >>> plan_name(Plan(k_split=2, storage="vtcm"))
     'ks2-hs1'
     """
-    return replace(plan, storage="global").slug
+    return plan.slug if plan.storage in MIXED else replace(plan, storage="global").slug
 
 
 def fit_words(case: Case) -> str:

@@ -10,6 +10,8 @@ from hexconv.run.runner import Array
 
 # |error| <= atol * max(max|reference|, magnitude) + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
 TOLERANCE = {"float32": (1e-4, 2e-5), "float16": (2e-3, 2e-3)}
+ROUNDING_OF_A_SUM = 2.0**-24
+"""Of a partial sum, relative: sums of floats are float32, whatever the dtype of their tensors."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,24 @@ class Check:
     fringe_is_zero: bool
 
 
-def check(output: Array, expected: Array, dtype: str, magnitude: float) -> Check:
+def tolerance_of(dtype: str, longest_sum: int) -> tuple[float, float]:
+    """The relative and the absolute tolerance of a dtype, (0, 0) for integers.
+
+    A sum of n products is rounded n times, each time in the same direction where all products are equal. From 1678
+    products on this may be more than what else is allowed to float32.
+
+    >>> tolerance_of("float32", 1152), tolerance_of("int8", 70154)
+    ((0.0001, 2e-05), (0.0, 0.0))
+    >>> round(tolerance_of("float32", 70154)[0], 5)
+    0.00418
+    """
+    if dtype not in TOLERANCE:
+        return 0.0, 0.0
+    relative, absolute = TOLERANCE[dtype]
+    return max(relative, longest_sum * ROUNDING_OF_A_SUM), absolute
+
+
+def check(output: Array, expected: Array, dtype: str, magnitude: float, longest_sum: int) -> Check:
     """Judge a packed output.
 
     Args:
@@ -38,6 +57,7 @@ def check(output: Array, expected: Array, dtype: str, magnitude: float) -> Check
         dtype: of the output.
         magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
             where all outputs are small because what they sum cancels. Integers are exact.
+        longest_sum: the most products that a conv of the chain adds up for one output.
     """
     layout = packed(ACTIVATION_TAG, expected.shape)
     logical = layout.unpack(output)
@@ -45,7 +65,7 @@ def check(output: Array, expected: Array, dtype: str, magnitude: float) -> Check
     fringe_is_zero = bool(np.all((output == 0) | layout.pack(np.ones(expected.shape, bool))))
     error = np.abs(logical.astype(np.float64) - expected.astype(np.float64))
     largest = float(np.max(np.abs(expected.astype(np.float64)), initial=0.0))
-    rtol, atol = TOLERANCE.get(dtype, (0.0, 0.0))
+    rtol, atol = tolerance_of(dtype, longest_sum)
     close = bool(np.all(error <= atol * max(largest, magnitude) + rtol * np.abs(expected.astype(np.float64))))
     max_abs_error = float(np.max(error, initial=0.0))
     return Check(

@@ -39,18 +39,23 @@ class CopyCounts:
     Attributes:
         moved_bytes: by queue.
         most_in_flight: groups of copies that were under way, by queue.
-        sizes: how many copies had how many bytes, smallest first; sizes beyond the first 64 are left out.
-        pieces: all copies.
+        sizes: how many copies had rows of how many bytes, smallest first; sizes beyond the first 64 are left out.
+        pieces: all copies; one of many rows is one.
+        pieces_2d: those of them that have more than one row.
     """
 
     moved_bytes: tuple[int, ...]
     most_in_flight: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
     pieces: int
+    pieces_2d: int
 
     @property
     def copy_bytes(self) -> tuple[int, int, int] | None:
-        """The least, the median and the most bytes of a copy; None without copies, or with too many sizes to know."""
+        """The least, the median and the most bytes of a copy's rows.
+
+        None without copies, or with too many sizes to know.
+        """
         if not self.pieces or sum(count for _, count in self.sizes) != self.pieces:
             return None
         rank = 0
@@ -95,7 +100,8 @@ def counts_of(copies: Any) -> CopyCounts:
             raise RunFailed(f"the kernel copies through queue {queue}; there are 0 to {MAX_QUEUES - 1}")
     known = [(int(copies["size_bytes"][i]), int(copies["size_pieces"][i])) for i in range(int(copies["sizes"]))]
     used = _used(copies["moved_bytes"]), _used(copies["most_in_flight"])
-    return CopyCounts(*used, sizes=tuple(sorted(known)), pieces=int(copies["pieces"]))
+    pieces, pieces_2d = int(copies["pieces"]), int(copies["pieces_2d"])
+    return CopyCounts(*used, tuple(sorted(known)), pieces, pieces_2d)
 
 
 def _used(counts: Sequence[int]) -> tuple[int, ...]:

@@ -4,13 +4,19 @@ What needs TVM is imported where it is used: a machine without TVM has to be tol
 """
 
 import importlib.metadata
+import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hexconv.errors import HexconvError
 from hexconv.run.simulator import needs
 
 MIB = 1 << 20
+INSTALL_RUNTIME = "pip install 'hexconv[verify]'"
+CPUINFO = Path("/proc/cpuinfo")
+X86 = ("x86_64", "amd64", "i386", "i686")
+VNNI = {"avx512_vnni", "avx_vnni", "avx_vnni_int8"}
 FFI_REQUIREMENT = "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 
 
@@ -25,6 +31,7 @@ class Part:
         install: the command that gets it.
         needed: whether hexconv is complete without it.
         problem: why what was found won't do; empty when it does.
+        hint: how to get one that does more; empty where there is none.
     """
 
     name: str
@@ -33,6 +40,7 @@ class Part:
     install: str
     needed: bool = True
     problem: str = ""
+    hint: str = ""
 
     @property
     def present(self) -> bool:
@@ -42,7 +50,7 @@ class Part:
 
 def examine() -> list[Part]:
     """Look at every part; none of them missing makes this fail."""
-    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory()]
+    return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime()]
 
 
 def complete(parts: list[Part]) -> bool:
@@ -89,7 +97,9 @@ def _qemu() -> Part:
         simulator = find_qemu()
         return f"{simulator.version}, runs up to {simulator.isa} with HVX"
 
-    return _probed(needs.QEMU, found, "run --target hexagon", needs.INSTALL_QEMU)
+    part = _probed(needs.QEMU, found, "run --target hexagon", needs.INSTALL_QEMU)
+    is_newest = not part.present or f"up to {needs.NEWEST_ISA} " in part.found
+    return part if is_newest else replace(part, hint=needs.NEWER_QEMU)
 
 
 def _vtcm() -> Part:
@@ -107,6 +117,25 @@ def _memory() -> Part:
     problem = f"a run may take {needs.DEFAULT_MEMORY_BYTES // MIB} MiB" if short else ""
     found = "unknown" if available is None else f"{available // MIB} MiB available"
     return Part("memory", found, "runs of large cases", "close other programs", needed=False, problem=problem)
+
+
+def _onnxruntime() -> Part:
+    version, doubt = _package("onnxruntime"), saturation()
+    found = f"{version}; {doubt}" if version and doubt else version
+    return Part("onnxruntime", found, "verify", INSTALL_RUNTIME, needed=False)
+
+
+def saturation() -> str:
+    """Why sums of uint8 times int8 may be wrong in ONNX Runtime on this CPU; empty where they are right.
+
+    Without VNNI its kernels of x86 add two products of 8 bits in 16 bits, which saturate.
+    """
+    if platform.machine().lower() not in X86 or not CPUINFO.exists():
+        return ""
+    flags = next((line for line in CPUINFO.read_text().splitlines() if line.startswith("flags")), "").split()
+    if VNNI & set(flags):
+        return ""
+    return "this CPU has no VNNI: ONNX Runtime's own sums of uint8 times int8 may saturate in 16 bits"
 
 
 def _package(name: str) -> str:

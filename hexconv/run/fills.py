@@ -10,6 +10,7 @@ import numpy as np
 
 from hexconv.errors import InputError
 from hexconv.spec import Chain
+from hexconv.spec.names import bias_name, filter_name
 
 Fill = Literal["random", "least", "most", "alternating", "one_hot"]
 FILLS: tuple[Fill, ...] = get_args(Fill)
@@ -30,8 +31,8 @@ def tensor_names(chain: Chain) -> tuple[str, ...]:
     ('input', 'filter1', 'filter2', 'bias2')
     """
     numbers = range(1, len(chain.conv) + 1)
-    biases = (f"bias{number}" for number, conv in zip(numbers, chain.conv, strict=True) if conv.bias)
-    return ("input", *(f"filter{number}" for number in numbers), *biases)
+    biases = (bias_name(number) for number, conv in zip(numbers, chain.conv, strict=True) if conv.bias)
+    return ("input", *(filter_name(number) for number in numbers), *biases)
 
 
 def fills_of(chain: Chain, text: str) -> Fills:

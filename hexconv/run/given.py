@@ -1,8 +1,9 @@
 """Tensors that a user gives instead of drawn ones: weights and input from `.npz` files, checked against their chain.
 
 A file has arrays by the names of a run: `filter1` (OIHW, the dtype of the chain's filters) and `bias1` ([K], the dtype
-of its sums) for its first conv, and so on; `input` (NHWC, the chain's dtype). `hexconv import --weights` writes such
-files, and so does `hexconv run --save`, whose `output` is not read.
+of its sums) for its first conv, `multiplier1` and `shift1` (int32 of [K]) where its requantisation has one a channel,
+and so on; `input` (NHWC, the chain's dtype). `hexconv import --weights` writes such files, and so does
+`hexconv run --save`, whose `output` is not read.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +17,9 @@ from hexconv.run.npz import Form, read_arrays
 from hexconv.run.runner import Array
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Chain
+from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.room import sums_refusal
+from hexconv.spec.vectors import check_vectors, vector_names
 from hexconv.spec.weights import with_limits
 from hexconv.spec.wrong import first_complaint
 
@@ -48,8 +51,9 @@ class Given:
         if self.weights is None:
             return replace(drawn, image=image)
         numbers = range(1, len(drawn.filters) + 1)
-        filters = tuple(self.weights[f"filter{number}"] for number in numbers)
-        return Tensors(image, filters, tuple(self.weights.get(f"bias{number}") for number in numbers))
+        filters = tuple(self.weights[filter_name(number)] for number in numbers)
+        vectors = {name: self.weights[name] for name in drawn.vectors}
+        return Tensors(image, filters, tuple(self.weights.get(bias_name(number)) for number in numbers), vectors)
 
     def fill(self, fills: Fills) -> str:
         """In words, what fills the tensors that are drawn.
@@ -77,8 +81,11 @@ def given(chain: Chain, weights: Path | None, image: Path | None) -> Given:
     forms = _forms(chain)
     known = (*forms, *ALSO_IN_A_FILE)
     of_weights = {name: form for name, form in forms.items() if name != "input"}
+    arrays = None if weights is None else read_arrays(weights, of_weights, known)
+    if arrays is not None:
+        check_vectors(chain, arrays)
     return Given(
-        None if weights is None else read_arrays(weights, of_weights, known),
+        arrays,
         None if image is None else read_arrays(image, {"input": forms["input"]}, known)["input"],
         DRAWN if weights is None else str(weights),
         DRAWN if image is None else str(image),
@@ -90,7 +97,8 @@ def _forms(chain: Chain) -> dict[str, Form]:
     names = tensor_names(chain)
     filters = [(tuple(shape), chain.dtype_of_filters) for shape in chain.filter_shapes]
     biases = [((conv.out_channels,), chain.accumulator_dtype) for conv in chain.conv if conv.bias]
-    return dict(zip(names, [(tuple(chain.input), chain.dtype), *filters, *biases], strict=True))
+    vectors = {name: ((vector.elements,), vector.dtype) for name, vector in vector_names(chain).items()}
+    return {**dict(zip(names, [(tuple(chain.input), chain.dtype), *filters, *biases], strict=True)), **vectors}
 
 
 def weights_beside(case: Path) -> Path | None:
@@ -109,7 +117,7 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     if weights is None or not chain.is_integer:
         return chain
     numbers = range(1, len(chain.conv) + 1)
-    filters, biases = [weights[f"filter{number}"] for number in numbers], [weights.get(f"bias{n}") for n in numbers]
+    filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     try:
         limited = with_limits(chain, filters, biases)
     except ValidationError as error:  # of limits that int32 itself can't hold

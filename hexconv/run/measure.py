@@ -18,12 +18,15 @@ from hexconv.run.fills import Fills, fills_of_run
 from hexconv.run.given import DRAWN, Given
 from hexconv.run.host import Host
 from hexconv.run.runner import Counts, Runner
+from hexconv.run.simulator.events import Event
 from hexconv.run.simulator.needs import DEFAULT_SECONDS, available_memory_bytes
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.slots import Slots
+from hexconv.run.simulator.threads import Threads
 from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_arguments, run_bytes
 from hexconv.spec import Case, Chain, KernelChoice, Target
-from hexconv.spec.kernel import HOMES
+from hexconv.spec.kernels import KERNELS
+from hexconv.spec.names import bias_name, filter_name
 
 MOST_MACS = 10**12
 """A quarter of an hour of numpy; VGG-16 as a whole takes 1.5 * 10^10."""
@@ -46,6 +49,8 @@ class Run:
         kernels: of every conv, asked for and used.
         slots: what the kernel's packets take to issue, of the simulator, where that was asked for.
         copies: what the copy engine did, of the simulator.
+        events: what the kernel told as it went, where the simulator was asked for that.
+        threads: what each thread did, of the simulator, of a kernel that has some.
     """
 
     case: str
@@ -60,10 +65,17 @@ class Run:
     kernels: tuple[KernelChoice, ...] = ()
     slots: Slots | None = None
     copies: CopyCounts | None = None
+    events: tuple[Event, ...] = ()
+    threads: Threads | None = None
 
 
 def runner_of(
-    case: Case, target: Target, seconds: float = DEFAULT_SECONDS, copies: Copies = ANY_MOMENT, slots: bool = True
+    case: Case,
+    target: Target,
+    seconds: float = DEFAULT_SECONDS,
+    copies: Copies = ANY_MOMENT,
+    slots: bool = True,
+    isa: str | None = None,
 ) -> Runner:
     """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
 
@@ -73,11 +85,12 @@ def runner_of(
         seconds: the time that a run on the simulator has.
         copies: when asynchronous copies are performed.
         slots: whether the simulator counts issue slots.
+        isa: the instruction set of the code on the simulator, by default the newest that it runs.
     """
     if target == "llvm":
         return Host(copies)
     plan = case.settled
-    return Simulator(arch=plan.arch, vtcm_bytes=plan.vtcm_bytes, seconds=seconds, copies=copies, slots=slots)
+    return Simulator(plan.arch, plan.vtcm_bytes, seconds, copies=copies, slots=slots, isa=isa)
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
@@ -107,7 +120,8 @@ def run_case(
         lowered: its module.
         runner: where to run it.
         seed: of the tensors.
-        save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`.., `output`.
+        save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`..,
+            `multiplier1`.., `shift1`.., `output`.
         fills: of the tensors; left out, all random.
         given: tensors that are taken instead of filled ones.
 
@@ -128,17 +142,16 @@ def run_case(
     dtype = chain.output_dtype(len(chain.conv) - 1)
     arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
     measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
-    logical = (chain, tensors.image, tensors.filters, tensors.biases)
-    expected = reference(*logical)
-    verdict = check(measurement.outputs[0], expected, dtype, magnitude(*logical))
+    expected = reference(chain, *tensors.logical)
+    order = magnitude(chain, tensors.image, tensors.filters, tensors.biases)
+    verdict = check(measurement.outputs[0], expected, dtype, order, chain.longest_sum)
     if save:
         _keep(save, _logical(tensors, measurement.outputs[0], expected.shape))
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     told = (case.name, runner.target, given.fill(fills))
-    return Run(
-        *told, verdict, measurement.seconds, *counted, *sources, case.kernels, measurement.slots, measurement.copies
-    )
+    of_simulator = (measurement.slots, measurement.copies, measurement.events, measurement.threads)
+    return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels, *of_simulator)
 
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
@@ -152,12 +165,11 @@ def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
 
 def _check_target(case: Case, target: str) -> None:
     """The plain kernel runs anywhere; the others use what one machine has."""
-    homes = {choice.used: HOMES[choice.used] for choice in case.kernels if choice.used in HOMES}
-    for used, home in homes.items():
-        if home != target:
+    for rules in [KERNELS[choice.used] for choice in case.kernels]:
+        if rules.home not in (None, target):
             raise Unsupported(
-                f"it was lowered with the kernel {used}, which is for --target {home}, not for {target}; load it with "
-                f'target="{target}", or with kernel = "plain"'
+                f"it was lowered with the kernel {rules.name}, which is for --target {rules.home}, not for {target}; "
+                f'load it with target="{target}", or with kernel = "plain"'
             )
 
 
@@ -184,7 +196,7 @@ def _check_memory(chain: Chain) -> None:
 
 def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """All tensors of a run by the names of the contract."""
-    filters = {f"filter{number}": filter for number, filter in enumerate(tensors.filters, 1)}
-    biases = {f"bias{number}": bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
+    filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1)}
+    biases = {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
     result = packed(ACTIVATION_TAG, shape).unpack(output)
-    return {"input": tensors.image, **filters, **biases, "output": result}
+    return {"input": tensors.image, **filters, **biases, **tensors.vectors, "output": result}

@@ -13,7 +13,9 @@ import numpy as np
 import tvm
 
 from hexconv.run.copies import CopyCounts
+from hexconv.run.simulator.events import Event
 from hexconv.run.simulator.slots import Slots
+from hexconv.run.simulator.threads import Threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ShapeAndType = tuple[tuple[int, ...], str]
@@ -39,6 +41,8 @@ class Measurement:
         vtcm_bytes: the most VTCM that was in use at a time, in whole granules, where there is VTCM.
         copies: what the copy engine did, where the kernel copies asynchronously.
         slots: what the kernel's packets take to issue, where that was asked for.
+        events: what the kernel told as it went, where that was asked for.
+        threads: what each thread did, on a simulator, of a kernel that has some.
     """
 
     outputs: tuple[Array, ...]
@@ -47,6 +51,8 @@ class Measurement:
     vtcm_bytes: int | None = None
     copies: CopyCounts | None = None
     slots: Slots | None = None
+    events: tuple[Event, ...] = ()
+    threads: Threads | None = None
 
 
 class Runner(Protocol):

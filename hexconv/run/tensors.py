@@ -1,17 +1,23 @@
 """What goes into a run: seeded tensors, random or extreme, logical, and the packed arguments made of them."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.kernel import Forms, documented_forms
+from hexconv.kernel import Forms, documented_forms, has_bytes_apart
+from hexconv.kernel.depthwise import without_groups
+from hexconv.kernel.table import in_lookup_order
+from hexconv.layout import Layout
 from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
+from hexconv.run.vectors import drawn_vectors
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.room import bias_limit
+from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
 from hexconv.spec.weights import check_weights
 
 RELU6_SPREAD = 8.0
@@ -28,11 +34,18 @@ class Tensors:
         image: NHWC.
         filters: OIHW, one per conv.
         biases: [K] or None, one per conv.
+        vectors: `multiplier1`, `shift1`, ..., int32 of [K], where requantisations have one a channel.
     """
 
     image: Array
     filters: tuple[Array, ...]
     biases: tuple[Array | None, ...]
+    vectors: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def logical(self) -> tuple[Array, tuple[Array, ...], tuple[Array | None, ...], Mapping[str, Array]]:
+        """As `hexconv.compute.reference` takes them, behind their chain."""
+        return self.image, self.filters, self.biases, self.vectors
 
 
 def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
@@ -51,7 +64,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     before a relu6, which would else never meet its 6, of the order of that: by the square root of their fan-in where
     signs are random, by their fan-in where they may all agree.
 
-    Filters whose sums are limited keep to the limit, and mostly come near it.
+    Filters whose sums are limited keep to the limit, and mostly come near it. What requantisations have one a channel
+    is always random (`hexconv.run.vectors`).
 
     Args:
         chain: whose tensors.
@@ -63,7 +77,7 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     image = _image(random, chain, fills[0])
     filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
     biases = (_bias(random, chain, index, next(of_biases)) if chain.conv[index].bias else None for index in convs)
-    return Tensors(image, filters, tuple(biases))
+    return Tensors(image, filters, tuple(biases), drawn_vectors(chain, seed))
 
 
 def run_bytes(chain: Chain) -> int:
@@ -92,18 +106,48 @@ def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None)
         InputError: integer weights beyond the limits of the chain.
     """
     check_weights(chain, tensors.filters, tensors.biases)
+    check_vectors(chain, tensors.vectors)
     forms = forms or documented_forms(chain)
     rest = _rest(forms.filter_dtype)
     filters = [
-        layout.pack(_shifted(filter, forms), fill=rest)
-        for layout, filter in zip(forms.filters, tensors.filters, strict=True)
+        layout.pack(_laid_apart(_shifted(filter, forms), layout), fill=rest).astype(forms.filter_dtype)
+        for layout, filter in zip(forms.filters, _as_computed(chain, tensors.filters, forms), strict=True)
     ]
-    return [tensors.image, *filters, *(bias for bias in tensors.biases if bias is not None)]
+    biases = [bias for bias in tensors.biases if bias is not None]
+    vectors = [_vector(tensors.vectors[name], each, forms) for name, each in vector_names(chain).items()]
+    return [tensors.image, *filters, *biases, *vectors]
+
+
+def _vector(values: Array, vector: Vector, forms: Forms) -> Array:
+    """What is one a channel, or a table, as the kernels read it."""
+    if not forms.has_rows:
+        return values
+    return in_whole_blocks(values) if vector.what in OF_CHANNELS else in_lookup_order(values)
+
+
+def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterator[Array]:
+    """Filters of groups as a nest of rows has them: dense, their zero point where a group has no channel."""
+    computed = without_groups(chain) if forms.has_rows else chain
+    for conv, shape, filter in zip(chain.conv, computed.filter_shapes, filters, strict=True):
+        if filter.shape == shape:
+            yield filter
+            continue
+        dense = np.full(shape, conv.filter_zero_point, filter.dtype)
+        outputs, inputs = conv.out_channels // conv.groups, filter.shape[1]
+        for group in range(conv.groups):
+            own = slice(group * outputs, (group + 1) * outputs)
+            dense[own, group * inputs : (group + 1) * inputs] = filter[own]
+        yield dense
 
 
 def _shifted(filter: Array, forms: Forms) -> Array:
     """A filter's elements as a kernel wants them."""
-    return (filter.astype(np.int16) + forms.filter_shift).astype(forms.filter_dtype) if forms.filter_shift else filter
+    return filter.astype(np.int32) + forms.filter_shift if forms.filter_shift else filter
+
+
+def _laid_apart(filter: Array, layout: Layout) -> Array:
+    """A filter whose bytes are an axis of their own, the high one first, where its layout wants that."""
+    return np.stack(np.divmod(filter, 256), axis=-1) if has_bytes_apart(layout) else filter
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """The order: loops split and reordered, stages placed, caches read and written, by named steps."""
 
-from hexconv.schedule import hvx
 from hexconv.schedule.stripe import stripe
 
-__all__ = ["hvx", "stripe"]
+__all__ = ["stripe"]

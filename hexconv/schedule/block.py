@@ -15,6 +15,11 @@ REGISTER = "register_"
 """How the names of buffers begin that stand for registers, not for memory."""
 
 
+def is_register(buffer: tirx.Var) -> bool:
+    """Whether a buffer stands for a register."""
+    return buffer.name.startswith(REGISTER)
+
+
 def int32(value: int) -> tirx.IntImm:
     """A constant of the type that all addresses have."""
     return tirx.IntImm("int32", value)

@@ -11,6 +11,7 @@ from hexconv.layout import Layout
 from hexconv.schedule import steps
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import accumulator
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
 FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
@@ -54,24 +55,24 @@ def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> li
     order = range(len(chain.conv))
     # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
     staging = reversed(order) if plan.filters == "resident" else order
-    blocks = [_conv_blocks(sch, chain, index, plan.scope, forms) for index in staging]
+    blocks = [_conv_blocks(sch, chain, index, plan, forms) for index in staging]
     return sorted(blocks, key=lambda conv: conv.number)
 
 
-def _conv_blocks(sch: Schedule, chain: Chain, index: int, scope: str, forms: Forms) -> ConvBlocks:
-    """Find a conv's blocks by name, stage its filter, put what it writes into `scope`."""
+def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: Forms) -> ConvBlocks:
+    """Find a conv's blocks by name, stage its filter, put what it writes where the plan says."""
     name = output_name(chain, index)
     epilogue = sch.get_sblock(name) if has_epilogue(chain, index, forms) else None
-    sums = sch.get_sblock(f"accumulator{index + 1}") if epilogue else sch.get_sblock(name)
+    sums = sch.get_sblock(accumulator(index + 1)) if epilogue else sch.get_sblock(name)
     if epilogue:
-        sch.set_scope(sums, 0, scope)
+        sch.set_scope(sums, 0, plan.scope("intermediates"))
     if name != "output":
-        sch.set_scope(epilogue or sums, 0, scope)
+        sch.set_scope(epilogue or sums, 0, plan.scope("intermediates"))
     return ConvBlocks(
         number=index + 1,
         sums=sums,
         epilogue=epilogue,
-        filter_cache=sch.cache_read(sums, 1, scope),
+        filter_cache=sch.cache_read(sums, 1, plan.scope("filters")),
         filter_loops=_filter_loops(forms.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
         rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, chain.filter_shapes[index][1]),

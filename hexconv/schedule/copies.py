@@ -2,6 +2,8 @@
 
 INPUT_READ = "input cache read"
 WRITE_BACK = "write back output cache"
+FILTER_READ = "filter #"
+"""How the names of reads of filters begin."""
 
 BUFFERING = "hexconv.buffering"
 """Attribute of a scheduled function: `double` where its copies are to run while it computes."""
@@ -9,7 +11,7 @@ BUFFERING = "hexconv.buffering"
 
 def filter_read(number: int) -> str:
     """The read of the filter of conv `number`, counted from 1."""
-    return f"filter #{number} cache read"
+    return f"{FILTER_READ}{number} cache read"
 
 
 def convolution(number: int) -> str:

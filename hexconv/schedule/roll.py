@@ -71,6 +71,8 @@ class Stage:
         ho: the loop over the slabs of a stripe, where it is made in one step.
         ahead_slabs: how far it is made ahead of what is needed.
         unit: rows of a slab; 1 of tensors that are kept in rows.
+        band: the rows that a thread makes: the first, and one past the last; None where one makes all.
+        first_stripe: the first stripe that it makes of the output.
     """
 
     blocks: tuple[str, ...]
@@ -84,6 +86,8 @@ class Stage:
     ho: tirx.Var | None = None
     ahead_slabs: int = 0
     unit: int = ROW_BLOCK
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+    first_stripe: tirx.Expr = ZERO
 
     @property
     def ring_slabs(self) -> int:
@@ -200,9 +204,9 @@ def _lengthened(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
 
 
 def _later(stage: Stage) -> tirx.Expr:
-    """Whether a step is not the first in its stripe."""
+    """Whether a step is not the first in its stripe, or of the output, in its band."""
     assert stage.ho_outer is not None, "a step has a loop"
-    return stage.ho_outer > 0
+    return stage.ho_outer > stage.first_stripe
 
 
 def _makes_something(
@@ -215,6 +219,10 @@ def _makes_something(
     yield from (start < end for end in needed)
     ends = [start + stage.step_slabs, stripe_start + stage.stripe_slabs, tirx.const(stage.all_slabs, "int32")]
     yield from (made < end for end in [*ends, *needed])
+    if stage.band:
+        first_row, end_row = stage.band
+        yield from (begin < end_row for begin in (start, made))
+        yield from (first_row < end for end in [*ends, *needed])
 
 
 def _start(slab: tirx.Expr, outer: Sequence[tirx.Var]) -> tirx.Expr:

@@ -14,7 +14,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
 from hexconv.layout import Layout
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.plan import Order
+from hexconv.spec.knobs import Order
 
 READ = 0
 
@@ -66,7 +66,8 @@ def loop_roles(layout: Layout) -> tuple[str, ...]:
     >>> loop_roles(packed("NHCW4w32c", (1, 8, 8, 64), logical="NHWC"))
     ('n', 'ho', 'ko', 'wo', 'wi', 'ki')
     """
-    outer, inner = {"N": "n", "H": "ho", "W": "wo", "C": "ko"}, {"h": "hi", "w": "wi", "c": "ki"}
+    outer = {"N": "n", "H": "ho", "W": "wo", "C": "ko", "B": "byte"}
+    inner = {"h": "hi", "w": "wi", "c": "ki"}
     return tuple(outer.get(output.name) or inner[output.name[-1]] for output in layout.outputs)
 
 
@@ -128,29 +129,31 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order:
     return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
 
 
-def order_reduction(sch: Schedule, loops: Sequence[LoopRV], block: int = CHANNEL_BLOCK) -> LoopRV:
+def order_reduction(sch: Schedule, loops: Sequence[LoopRV], roles: Sequence[str], block: int = CHANNEL_BLOCK) -> LoopRV:
     """Order the inside of a conv block as seed document 003 does: one block of input channels at a time.
 
     before:  for hi, wi, ki, rc, rh, rw: conv
     after:   for rc_outer, hi, wi, rh, rw, ki, rc_inner: conv
 
-    Returns rc_outer, the loop at which the sums are set to zero.
+    `roles` are the names of hi, wi and ki, or of what a nest of rows has instead. Returns rc_outer, the loop at which
+    the sums are set to zero.
     """
     *pixels, ki, rc, rh, rw = loops
     rc_outer, rc_inner = sch.split(rc, [None, block])
     sch.reorder(rc_outer, *pixels, rh, rw, ki, rc_inner)
-    names = ["rc_outer", *inner_roles(len(pixels) + 1)[:-1], "rh", "rw", "ki", "rc_inner"]
+    names = ["rc_outer", *roles[:-1], "rh", "rw", "ki", "rc_inner"]
     name_loops(sch, [rc_outer, *pixels, rh, rw, ki, rc_inner], names)
     return rc_outer
 
 
-def inner_roles(axes: int) -> tuple[str, ...]:
-    """The names of the last axes of a packed activation, which has no rows inside of its blocks if it is kept in rows.
+def inner_roles(layout: Layout) -> tuple[str, ...]:
+    """The names of the loops over a packed activation inside of those over blocks.
 
-    >>> inner_roles(3), inner_roles(2)
+    >>> from hexconv.layout import packed
+    >>> inner_roles(packed("NHWC8h8w32c", (1, 8, 8, 64))), inner_roles(packed("NHCW4w32c", (1, 8, 8, 64)))
     (('hi', 'wi', 'ki'), ('wi', 'ki'))
     """
-    return ("hi", "wi", "ki")[-axes:]
+    return tuple(role for role in loop_roles(layout) if role not in ("n", "ho", "wo", "ko"))
 
 
 def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: str) -> None:

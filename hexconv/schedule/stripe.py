@@ -29,17 +29,26 @@ from dataclasses import dataclass
 from math import prod
 
 import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
+from hexconv.kernel.bands import row_bands
+from hexconv.kernel.depthwise import without_groups
 from hexconv.schedule import copies, steps
+from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row, of_band
 from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.spec import Chain, Plan
+from hexconv.spec.names import INPUT_CACHE, accumulator
 
-INPUT_LOOPS = {7: ("n", "ho", "wo", "co", "hi", "wi", "ci"), 4: ("n", "ho", "wo", "co")}
+INPUT_LOOPS = {
+    7: ("n", "ho", "wo", "co", "hi", "wi", "ci"),
+    5: ("n", "ho", "co", "wo", "ci"),
+    4: ("n", "ho", "wo", "co"),
+}
 """By the number of axes that the input cache has."""
 
 
@@ -63,13 +72,14 @@ class Placed:
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     """Schedule a chain's module (`chain_module(chain, forms_of(chain, plan))`) by `plan`."""
     sch, forms = Schedule(module, debug_mask="none"), forms_of(chain, plan)
-    input_cache = sch.get_sblock("input_cache")
+    chain = without_groups(chain) if forms.has_rows else chain
+    input_cache = sch.get_sblock(INPUT_CACHE)
     convs = all_conv_blocks(sch, chain, plan, forms)
-    sch.set_scope(input_cache, 0, plan.scope)
+    sch.set_scope(input_cache, 0, plan.scope("input"))
     for conv in convs:
         declare_reads(sch, conv)
 
-    output = sch.cache_write(convs[-1].result, 0, plan.scope)
+    output = sch.cache_write(convs[-1].result, 0, plan.scope("output"))
     tiles = steps.write_back(sch, output, plan, forms.activations[-1])
     steps.name_part(sch, sch.get_loops(output)[3:], copies.WRITE_BACK)
 
@@ -96,6 +106,8 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, forms: Forms) -> Stage:
     """A placed conv, as rings need to know it."""
     blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
+    is_output = blocks.number == len(chain.conv)
+    has_bands = forms.has_rows and row_bands(chain, plan).count > 1
     stem = result.removesuffix("_update")
     return Stage(
         # Sums that were taken apart are two blocks; an accumulator runs where its epilogue does, and isn't named here.
@@ -108,6 +120,8 @@ def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, forms: Forms) 
         step_slabs=min(_step_slabs(forms, blocks.number, plan, conv.slabs), conv.slabs),
         all_slabs=steps.all_slabs(sch, blocks.result),
         unit=forms.row_units[blocks.number],
+        band=(of_band(first_row(blocks.number)), of_band(end_row(blocks.number))) if has_bands else None,
+        first_stripe=of_band(FIRST_STRIPE) if has_bands and is_output else tirx.const(0, "int32"),
     )
 
 
@@ -149,7 +163,7 @@ def _ahead_slabs(convs: Sequence[Stage], forms: Forms) -> int:
 
 def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
     """The block of each epilogue by the name of its accumulator."""
-    return {f"accumulator{conv.number}": sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
+    return {accumulator(conv.number): sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
 
 
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Forms) -> Placed:
@@ -187,10 +201,10 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
 def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[LoopRV]) -> LoopRV:
     """Compute the sums of an epilogue at wo, just before it; return rc_outer of the sums."""
     if conv.epilogue:
-        steps.name_loops(sch, inner, steps.inner_roles(len(inner)))
+        steps.name_loops(sch, inner, steps.inner_roles(conv.layout))
         steps.name_part(sch, inner, f"conv2d #{conv.number} epilogue")
         inner = steps.fuse_producer(sch, conv.sums, wo)[4:]
-    return steps.order_reduction(sch, inner, conv.rc_block)
+    return steps.order_reduction(sch, inner, steps.inner_roles(conv.layout), conv.rc_block)
 
 
 def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV, forms: Forms) -> None:

@@ -4,10 +4,12 @@ from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures, Grid, evaluate
+from hexconv.search.laps import Contender, Lap, Race, lap_of
 from hexconv.search.network import PlannedNetwork, folder_cases, plan_all
 from hexconv.search.objective import Objective
 from hexconv.search.planned import Planned, Winner, plan_chain
 from hexconv.search.question import Question, placed
+from hexconv.search.race import contenders, decided
 from hexconv.search.space import Space
 from hexconv.search.verify import Verified, verify
 
@@ -26,6 +28,12 @@ __all__ = [
     "Planned",
     "Winner",
     "plan_chain",
+    "Contender",
+    "Lap",
+    "Race",
+    "lap_of",
+    "contenders",
+    "decided",
     "PlannedNetwork",
     "folder_cases",
     "plan_all",

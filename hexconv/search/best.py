@@ -32,7 +32,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
     question.check(chain)
     check_supported(chain)
     started = time.perf_counter()
-    space = Space.of(chain, question.plan)
+    space = Space.of(chain, question.plan, question.storages)
     space.check(chain)
     found = choose(chain, evaluate(chain, space, rates(question.plan.arch)), question, lower_bound(chain, question))
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))

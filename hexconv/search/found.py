@@ -7,10 +7,13 @@ import numpy as np
 from hexconv.search.exact import Integers
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import rates
-from hexconv.search.objective import COSTS, ranked
+from hexconv.search.objective import COSTS, cost, ranked
 from hexconv.search.question import Question
 from hexconv.search.space import Scope
-from hexconv.spec import Chain, kernel_of
+from hexconv.spec import Chain
+
+LEADING = 5
+"""Plans that are kept beside the answer."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +71,22 @@ class Found:
 
     Attributes:
         best: the answer; None where nothing fits.
-        runner_up: the next best plan that differs in any figure; None if there is none.
+        leading: the best plans that differ in any figure, the best first.
         smallest: the plan with the least footprint of all.
         front: footprint against traffic.
         proof: of the answer.
     """
 
     best: Figures | None
-    runner_up: Figures | None
+    leading: tuple[Figures, ...]
     smallest: Figures
     front: tuple[Figures, ...]
     proof: Proof
+
+    @property
+    def runner_up(self) -> Figures | None:
+        """The next best plan that differs in any figure; None if there is none."""
+        return next((figures for figures in self.leading if figures != self.best), None)
 
 
 def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None) -> Found:
@@ -88,12 +96,11 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
     points = front(grid)
     best = grid.figures(int(order[0])) if len(order) else None
     equal = _equal(grid, order, question)
-    runner_up = grid.figures(int(order[equal])) if equal < len(order) else None
     better = _better(grid, order, question)
     least = grid.figures(int(ranked(grid, better, "footprint")[0])) if len(better) else None
     return Found(
         best=best,
-        runner_up=runner_up,
+        leading=_leading(grid, order, question),
         smallest=points[0],
         front=points,
         proof=Proof(
@@ -105,13 +112,24 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
             fitting=len(fitting),
             excluded=_account(grid, order, question, equal) if best else (),
             lower_bound=lower_bound,
-            model_error=rates(question.plan.arch).error(kernel_of(chain, question.plan), chain.dtype),
+            model_error=rates(question.plan.arch).error(chain, (best or points[0]).plan),
             better_plans=len(better),
             least_better=least,
             over_bytes=least.footprint_bytes - question.vtcm_bytes if least else None,
             seconds=0.0,
         ),
     )
+
+
+def _leading(grid: Grid, order: Integers, question: Question) -> tuple[Figures, ...]:
+    """The first plans of an order that differ in any figure."""
+    found: dict[tuple[float, ...], Figures] = {}
+    for number in order:
+        figures = grid.figures(int(number))
+        found.setdefault(cost(figures, question.objective), figures)
+        if len(found) == LEADING:
+            break
+    return tuple(found.values())
 
 
 def _equal(grid: Grid, order: Integers, question: Question) -> int:

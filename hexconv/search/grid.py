@@ -1,30 +1,26 @@
 """Every plan of a chain with its figures."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hexconv.analyze.hvx_packets import hvx_parts
-from hexconv.analyze.needed import Work, needed_macs
-from hexconv.analyze.predicted import planned_work, shared_allocations
-from hexconv.kernel import is_nested
-from hexconv.kernel.forms import tile_blocks
-from hexconv.lower.vtcm import granules_bytes
+from hexconv.analyze.fit import vtcm_terms
+from hexconv.analyze.predicted import planned_work
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.machine import Rates
+from hexconv.search.nest_grid import nest_grid
 from hexconv.search.program import programs
 from hexconv.search.sharing import allocated_bytes
 from hexconv.search.sizes import cache_grids
 from hexconv.search.space import Space
 from hexconv.search.stripes import stripes
 from hexconv.search.work import work_grid
-from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
+from hexconv.spec import Chain, Plan, nest_of, tensor_extents
+from hexconv.spec.places import MIXED
 
-NEST_MACS_PER_PACKET = {1: 224, 2: 245, 3: 247, 4: 250}
-"""By blocks of output channels in a tile, measured as what is below; that of 3 is a guess between its neighbours."""
-NEST_COPIED_BYTES_PER_PACKET = 94
-"""Measured on the simulator: 3x3 -> 3x3 and 1x1 -> 1x1 over 64x64x128, single against double buffering."""
+FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
+"""Columns of a grid."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Figures:
     Attributes:
         plan: the plan.
         footprint_bytes: VTCM, every allocation in whole granules of 2 KiB.
-        traffic_bytes: copied between memory and caches.
+        traffic_bytes: copied between memory and caches, and what kernels do in caches outside of VTCM.
         macs: multiply-accumulates done, repetitions included.
         latency_packets: by the model of `hexconv.search.machine`, no cycles; 0 where it has none (host).
     """
@@ -92,15 +88,23 @@ def _joined(space: Space, parts: list[Grid]) -> Grid:
         return parts[0]
     columns = (
         np.concatenate([getattr(part, name).reshape(part.space.shape) for part in parts], axis=1).ravel()
-        for name in ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
+        for name in FIGURES
     )
     return Grid(space, *columns)
 
 
 def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Figures of plans that are held in memory together."""
-    if kernel_of(chain, space.words[0]) != "plain":
-        return _kernel_grid(chain, space, rates)
+    nest = nest_of(chain, space.words[0])
+    if nest == "rows":
+        return Grid(space, *nest_grid(chain, space, rates.nest.packets))
+    if nest == "bands":
+        return _one_by_one(chain, space)
+    if any(words.storage in MIXED for words in space.words):
+        grid = _one_by_one(chain, space)
+        overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
+        packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
+        return replace(grid, latency_packets=packets)
     rows = stripes(chain, space)
     work = work_grid(chain, space, rows)
     footprint = allocated_bytes(space, cache_grids(chain, space, rows), programs(chain, space, rows))
@@ -109,38 +113,18 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
     return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))
 
 
-def _kernel_grid(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Other kernels, plan by plan."""
+def _one_by_one(chain: Chain, space: Space) -> Grid:
+    """Figures plan by plan, without a latency: the host kernel, and the plain one with caches in VTCM and outside."""
     plans = [space.plan(number) for number in range(space.size)]
-    sizes = [[granules_bytes(memory.bytes) for memory in shared_allocations(chain, plan)] for plan in plans]
+    sizes = [[term.vtcm_bytes for term in vtcm_terms(chain, plan)] for plan in plans]
     works = [planned_work(chain, plan) for plan in plans]
     return Grid(
         space,
         _sums(sizes),
         _sums([work.traffic_bytes.values() for work in works]),
         _sums([work.macs.values() for work in works]),
-        np.array([_packets(chain, plan, work, rates) for plan, work in zip(plans, works, strict=True)]),
+        np.zeros(space.size),
     )
-
-
-def _packets(chain: Chain, plan: Plan, work: Work, rates: Rates) -> float:
-    """The latency of other kernels: of hvx what its parts take (`hvx_packets`); none of host.
-
-    In the nest a rate of MACs, repeated ones included, and of the copies that the kernel makes itself.
-    """
-    if plan.kernel != "hvx":
-        return 0.0
-    if not is_nested(chain, plan):
-        return rates.hvx.packets(hvx_parts(chain, plan))
-    copied = sum(work.traffic_bytes.values()) if plan.buffering == "single" else 0
-    macs = max(sum(work.macs.values()), needed_macs(chain))
-    rate = NEST_MACS_PER_PACKET[tile_blocks(min(plan.k_split, most_blocks(chain)))]
-    return macs / rate + copied / NEST_COPIED_BYTES_PER_PACKET
-
-
-def most_blocks(chain: Chain) -> int:
-    """Blocks of 32 output channels of the conv that has most."""
-    return max(tensor.channel_blocks for tensor in tensor_extents(chain)[1:])
 
 
 def _sums(terms: Iterable[Iterable[int]]) -> Integers:

@@ -8,9 +8,9 @@ from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found
-from hexconv.search.question import Question
+from hexconv.search.question import Question, has_places
 from hexconv.spec import Chain, Plan
-from hexconv.spec.knobs import Kernel
+from hexconv.spec.kernels import Kernel
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,16 @@ def _cut(cuts: Cuts) -> Iterator[Change]:
 def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
     """The other kernel, where it serves the chain and takes less."""
     plan = question.plan
-    kernel = _OTHER[plan.kernel or "plain"]
+    kernel: Kernel = "hvx" if plan.kernel in (None, "plain") else "plain"
     other = Plan(kernel=kernel, storage=plan.storage, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
     asked = replace(question, objective="footprint", plan=other)
     if asked.settled(chain).plan.kernel == kernel and (fits := best_plan(chain, asked).best):
         yield Change(f'kernel = "{kernel}"', fits.footprint_bytes)
 
 
-_OTHER: dict[Kernel, Kernel] = {"plain": "hvx", "hvx": "plain", "host": "plain"}
-
-
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
-    """The first architecture whose VTCM holds the smallest plan; the host kernel has none."""
-    if question.plan.kernel == "host":
+    """The first architecture whose VTCM holds the smallest plan; none for kernels that have no caches there."""
+    if not has_places(question.plan):
         return
     for arch, capacity in capacities_bytes().items():
         if question.vtcm_bytes < capacity and demand_bytes <= capacity:

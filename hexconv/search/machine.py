@@ -6,11 +6,11 @@ Plain kernels: packets of multiplying and packets of copying, side by side or on
     latency = compute + copy                    buffering = "single": a step copies, then computes
     latency = the larger of both                buffering = "double": the next step's copies run while it computes
 
-HVX kernels: the parts that a run is made of (`hexconv.analyze.hvx_packets`), each at its price.
+HVX kernels: the parts that a run is made of (`hexconv.analyze.nest_packets`), each at its price.
 
     latency = sum over parts of  how often it occurs x packets of one
 
-Rates and prices are fitted to runs of this project's own kernels on the simulator (`hexconv.report.rates`); they stand
+Rates and prices are fitted to runs of this project's own kernels on the simulator (`hexconv.bench.rates`); they stand
 in `machines/ARCH.toml` with their source and with the error: nine of ten runs differ by no more than that share.
 A packet is what a thread issues at once. Packets are no cycles: no memory stalls, no bus, no second thread are in them.
 The model serves to weigh recomputing against reloading, not to promise a time.
@@ -20,15 +20,17 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from hexconv.analyze.nest_packets import nest_parts
 from hexconv.errors import InputError
 from hexconv.search.exact import Integers
-from hexconv.spec.plan import Kernel
+from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 
 EXACT = ConfigDict(extra="forbid")
 
@@ -64,21 +66,23 @@ class PlainRates:
 
 
 @dataclass(frozen=True, config=EXACT)
-class HvxPrices:
-    """Of the HVX kernels.
+class Prices:
+    """Of HVX kernels.
 
     Attributes:
         error: as of the plain kernels, of runs that the prices were not fitted to.
+        scalar_error: of chains of which scalar code serves some convs.
         parts: packets of one, by part; parts without a price cost nothing.
     """
 
     error: float
+    scalar_error: float
     parts: dict[str, float]
 
     def packets(self, occurs: Mapping[str, float]) -> float:
         """The model.
 
-        >>> HvxPrices(0.1, {"multiply": 1.0, "tile": 3.0}).packets({"multiply": 100.0, "tile": 4.0, "line": 1.0})
+        >>> Prices(0.1, 0.4, {"multiply": 1.0, "tile": 3.0}).packets({"multiply": 100.0, "tile": 4.0, "line": 1.0})
         112.0
         """
         return sum(self.parts.get(part, 0.0) * times for part, times in occurs.items())
@@ -91,22 +95,38 @@ class Rates:
     Attributes:
         source: how the figures were measured, or whose they are.
         kernels: of the plain kernels, by dtype.
-        hvx: of the HVX kernels.
+        nest: of the HVX kernels in the planned nest.
     """
 
     source: str
     kernels: dict[str, PlainRates]
-    hvx: HvxPrices
+    nest: Prices
 
     def plain(self, dtype: str) -> PlainRates:
         """Rates of the plain kernels for one dtype."""
         return self.kernels[dtype]
 
-    def error(self, kernel: Kernel, dtype: str) -> float | None:
-        """By how much nine of ten runs differ from the model at most, as a share; None where there is no model."""
-        if kernel == "host":
+    def packets(self, chain: Chain, plan: Plan) -> float:
+        """What the model says of an HVX kernel."""
+        return self.nest.packets(nest_parts(chain, plan))
+
+    def error(self, chain: Chain, plan: Plan) -> float | None:
+        """By how much nine of ten runs of the kernel that a plan gets differ from the model at most, as a share.
+
+        None where there is no model, or none that was held against runs.
+        """
+        nest = nest_of(chain, plan)
+        if nest == "bands" or (nest == "rows" and chain.dtype == "int16"):
             return None
-        return self.hvx.error if kernel == "hvx" else self.plain(dtype).error
+        if nest == "blocks":
+            return self.plain(chain.dtype).error
+        has_scalar_code = any(choice.used == "plain" for choice in choose_kernels(chain, plan))
+        return self.nest.scalar_error if has_scalar_code else self.nest.error
+
+
+def machine_file(arch: str) -> Path:
+    """Where the rates of an architecture stand."""
+    return Path(str(files("hexconv.search") / "machines" / f"{arch}.toml"))
 
 
 def known_machines() -> tuple[str, ...]:
@@ -124,8 +144,8 @@ def rates(arch: str) -> Rates:
     """
     if arch not in known_machines():
         raise InputError("plan.arch", arch, " | ".join(known_machines()))
-    table = tomllib.loads((files("hexconv.search") / "machines" / f"{arch}.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(machine_file(arch).read_text(encoding="utf-8"))
     if "like" in table:
         other = rates(table["like"])
-        return Rates(f"{table['source']}; {other.source}", other.kernels, other.hvx)
+        return Rates(f"{table['source']}; {other.source}", other.kernels, other.nest)
     return TypeAdapter(Rates).validate_python(table)

@@ -14,8 +14,10 @@ from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
 from hexconv.search.pieces import Cut
 from hexconv.search.planned import Planned, plan_chain
 from hexconv.search.question import Question
+from hexconv.search.space import FIXED
 from hexconv.spec import Case, Plan
-from hexconv.spec.knobs import Kernel
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.knobs import acts
 from hexconv.spec.plan import WITHOUT_TAG
 
 
@@ -124,7 +126,7 @@ def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
         return known.cases(folder), known
     paths = sorted(folder.glob("*.toml"))
     if not paths:
-        raise InputError(str(folder), "a folder without a case file", "a folder of TOML case files")
+        raise InputError.because(f"{folder}: this folder has no case file", "name a folder of TOML case files")
     return [Case.load(path) for path in paths], None
 
 
@@ -151,12 +153,12 @@ def plan_all(
 
 
 def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int) -> Plan:
-    """What a search leaves of a case's plan; caches lie in VTCM, but for those of the host kernel.
+    """What a search leaves of a case's plan; caches lie in VTCM, where a kernel has any there.
 
     Where nobody knows how much VTCM an architecture has, it is what was asked about.
     """
-    if kernel == "host":
-        own = plan if plan.kernel == "host" else Plan()
-        return Plan(kernel=kernel, threads=own.threads, simd=own.simd)
+    if kernel and not acts("storage", kernel):
+        held = {knob: getattr(plan, knob) for knob in FIXED} if plan.kernel == kernel else {}
+        return Plan(**{**held, "kernel": kernel})
     stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
     return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated)

@@ -8,6 +8,7 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.question import Question
 from hexconv.spec import Chain
+from hexconv.spec.names import conv_name
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Piece:
     @property
     def name(self) -> str:
         """`conv2` or `conv2-4`."""
-        return f"conv{self.first}" if self.first == self.last else f"conv{self.first}-{self.last}"
+        return conv_name(self.first) if self.first == self.last else f"conv{self.first}-{self.last}"
 
 
 @dataclass(frozen=True)

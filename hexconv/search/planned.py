@@ -1,11 +1,12 @@
 """One chain, planned: the best plan of the whole, the best cut, and the cases that run them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
+from hexconv.search.laps import Race
 from hexconv.search.levers import Shortfall, shortfall
 from hexconv.search.pieces import Cut
 from hexconv.search.question import Question, placed
@@ -31,6 +32,9 @@ class Planned:
         found: of the whole chain as one piece.
         cuts: of the chain in pieces.
         shortfall: why the whole does not fit; None where it does.
+        race: what the best of the model took, run; None where nothing was to be run.
+        all_in_vtcm: the best plan of the whole with all caches in VTCM, where others were looked for; None where none
+            fits.
     """
 
     name: str
@@ -39,6 +43,8 @@ class Planned:
     found: Found
     cuts: Cuts
     shortfall: Shortfall | None
+    race: Race | None = None
+    all_in_vtcm: Figures | None = None
 
     @property
     def kernels(self) -> tuple[KernelChoice, ...]:
@@ -47,13 +53,15 @@ class Planned:
 
     @property
     def fused(self) -> Winner | None:
-        """The whole chain under its best plan."""
+        """The whole chain under its best plan; as it was run, where it was."""
+        if self.found.best and self.race and self.race.whole:
+            return Winner(self.race.whole.contender.cases[0], self.found.best)
         return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
 
     def pieces(self, cut: Cut) -> tuple[Winner, ...]:
         """The pieces of a cut as cases, named after the chain and their convs."""
         if len(cut.pieces) == 1:
-            return (self._winner(self.name, self.chain, cut.pieces[0].figures),)
+            return (self.fused or self._winner(self.name, self.chain, cut.pieces[0].figures),)
         return tuple(self._winner(f"{self.name}-{piece.name}", piece.chain, piece.figures) for piece in cut.pieces)
 
     @property
@@ -87,4 +95,6 @@ def plan_chain(case: Case, question: Question) -> Planned:
     """
     found, cuts = best_plan(case.chain, question), best_cuts(case.chain, question)
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
-    return Planned(case.name, case.chain, question, found, cuts, missing)
+    usual = None if question.caches == "all-in-vtcm" else replace(question, caches="all-in-vtcm")
+    all_in_vtcm = best_plan(case.chain, usual).best if usual else None
+    return Planned(case.name, case.chain, question, found, cuts, missing, all_in_vtcm=all_in_vtcm)

@@ -10,6 +10,7 @@ from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, read_name
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
         steps = (stripes.row_steps[index] > 1)[None, :, None]
         tiles = again | steps | (stripes.channel_tiles[index] > 1)[None, None, :]
         if index == last:
-            found["output_cache"] = double & tiles
-        found[f"filter{index + 1}_cache"] = double & tiles & space.flags("filters", "per_tile")
+            found[OUTPUT_CACHE] = double & tiles
+        found[filter_cache(index + 1)] = double & tiles & space.flags("filters", "per_tile")
         again = again | steps  # tiles repeat a source only where there are several steps, which repeat it by themselves
-    return {**found, "input_cache": double & again & space.flags("halo", "recompute")}
+    return {**found, INPUT_CACHE: double & again & space.flags("halo", "recompute")}
 
 
 def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
@@ -67,10 +68,10 @@ def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
 def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str) -> Integers:
     """Elements of one cache."""
     if role == "filter":
-        return _filter(chain, space, stripes, _number(name) - 1)
+        return _filter(chain, space, stripes, read_name(name).number - 1)
     if role == "accumulator":
         return np.full((1, 1, 1), prod(BLOCK))
-    tensor = {"input": 0, "output": len(chain.conv)}.get(role) if role != "intermediate" else _number(name)
+    tensor = {"input": 0, "output": len(chain.conv)}.get(role) if role != "intermediate" else read_name(name).number
     assert tensor is not None, f"a cache that is no {role}"
     extents, rows = stripes.extents[tensor], stripes.slabs[tensor][None, :, None]
     if role == "input":
@@ -85,8 +86,3 @@ def _filter(chain: Chain, space: Space, stripes: Stripes, index: int) -> Integer
     out_blocks, *block = packed_filter(chain, index)
     staged = np.where(space.flags("filters", "resident"), out_blocks, stripes.staged_blocks[index])
     return staged * prod(block)
-
-
-def _number(name: str) -> int:
-    """The number in `filter12_cache` or `intermediate3`."""
-    return int("".join(character for character in name if character.isdigit()))

@@ -5,35 +5,33 @@ is no part of the space. The grid has three axes: words x h_split x k_split, in 
 that the plan with fewer departures from the documented schedule stands before one with more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from hexconv.errors import InputError, Unsupported
-from hexconv.kernel import can_be_nested
-from hexconv.kernel.forms import ACTIVATION_TAG, documented_filter
+from hexconv.kernel import is_in_rows
+from hexconv.kernel.documented import documented_filter
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
-from hexconv.spec.plan import Buffering, Filters, Halo, Order
+from hexconv.spec.kernels import KERNELS
+from hexconv.spec.knobs import KNOBS, SPLITS, acts
+from hexconv.spec.places import Storage
 
-WORDS = {
-    "order": get_args(Order),
-    "halo": get_args(Halo),
-    "filters": get_args(Filters),
-    "buffering": get_args(Buffering),
-}
-"""Knobs of the search that are words, and what each may be: a knob is added to the search here."""
+WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
+"""Knobs of the search that are words, and what each may be.
 
-FIXED = ("kernel", "threads", "simd", "storage", "arch", "vtcm_bytes")
+Where caches lie is one more, of the words that a search is given.
+"""
+
+FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS))
 """Knobs of a plan that a search leaves as they are."""
-
-MOST_PLANS = {"plain": 1 << 24, "hvx": 1 << 17, "host": 1 << 17}
-"""That are looked at, by kernel: a minute's worth at most. Networks have fewer than 10^5."""
 
 PART = 1 << 18
 """Plans, and steps of their last conv, that are held in memory at a time."""
@@ -54,8 +52,13 @@ class Space:
     k_splits: Integers
 
     @classmethod
-    def of(cls, chain: Chain, plan: Plan) -> "Space":
-        """Every plan of a chain; what is no knob of the search (`FIXED`) stays as in `plan`.
+    def of(cls, chain: Chain, plan: Plan, storages: Sequence[Storage] = ()) -> "Space":
+        """Every plan of a chain; what is no knob of the search stays as in `plan`.
+
+        Args:
+            chain: what is planned.
+            plan: of the search.
+            storages: where caches may lie; as in `plan` where nothing is said.
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -64,24 +67,22 @@ class Space:
         """
         outputs = tensor_extents(chain)[1:]
         rows = max(output.row_blocks for output in outputs)
-        if kernel_of(chain, plan) != "plain" and not can_be_nested(chain, plan):  # it has no other knob
-            fixed = {name: getattr(plan, name) for name in FIXED}
-            return cls((Plan(**fixed),), np.arange(1, rows + 1), np.array([1]))
-        channels = max(output.channel_blocks for output in outputs)
-        return cls(combinations(plan), np.arange(1, rows + 1), np.arange(1, channels + 1))
+        has_channels = acts("k_split", kernel_of(chain, plan))
+        channels = max(output.channel_blocks for output in outputs) if has_channels else 1
+        return cls(combinations(plan, storages), np.arange(1, rows + 1), np.arange(1, channels + 1))
 
     def check(self, chain: Chain) -> None:
         """Refuse what is too much to look at whole.
 
         Raises:
-            Unsupported: there are more plans than `MOST_PLANS`.
+            Unsupported: there are more plans than its kernel has time for.
         """
-        kernel = kernel_of(chain, self.words[0])
-        if self.size > MOST_PLANS[kernel]:
+        most = KERNELS[kernel_of(chain, self.words[0])].most_plans
+        if self.size > most:
             words, h, k = self.shape
             raise Unsupported(
                 f"{self.size} plans ({words} combinations of words x {h} of h_split x {k} of k_split); a search looks "
-                f"at every plan, at {MOST_PLANS[kernel]} at most; plan a chain of fewer rows or channels"
+                f"at every plan, at {most} at most; plan a chain of fewer rows or channels"
             )
 
     def parts(self, rows: int) -> "Iterator[Space]":
@@ -115,12 +116,14 @@ class Space:
         return self.flags("halo", "roll")
 
 
-def combinations(plan: Plan) -> tuple[Plan, ...]:
-    """A plan with every combination of words that goes together, its splits 1."""
+def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ...]:
+    """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
+    turned = {knob: words for knob, words in WORDS.items() if acts(knob, plan.kernel or "plain")}
+    words = {"storage": storages or (plan.storage,), **turned}
     found = []
-    for values in product(*WORDS.values()):
+    for values in product(*words.values()):
         try:
-            found.append(replace(plan, k_split=1, h_split=1, **dict(zip(WORDS, values, strict=True))))
+            found.append(replace(plan, k_split=1, h_split=1, **dict(zip(words, values, strict=True))))
         except InputError:
             continue
     return tuple(found)
@@ -150,10 +153,12 @@ class Scope:
         """
         plan = space.words[0]
         documented = (documented_filter(chain, index).name for index in range(len(chain.conv)))
-        filters = ("as its tiles multiply them",) if can_be_nested(chain, plan) else dict.fromkeys(documented)
+        filters = ("as its tiles multiply them",) if is_in_rows(chain, plan) else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
         fixed = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
         fixed |= {"filters": " and ".join(filters), "output": ACTIVATION_TAG, "arch": plan.arch}
-        turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in WORDS}
+        fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
+        names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
+        turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
         splits = {"h_split": space.h_splits, "k_split": space.k_splits}
         return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items()})

@@ -6,13 +6,13 @@ from typing import get_args
 from hexconv.analyze.usage import cache_usage
 from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
-from hexconv.lower.vtcm import granules_bytes
+from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.count import count
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.search.planned import Winner
 from hexconv.spec import Case, Target
-from hexconv.spec.kernel import HOMES
+from hexconv.spec.kernels import KERNELS
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,14 @@ class Run:
         passed: None where it was not run.
         said: largest error, or the reason.
         packets: of the simulator.
+        vtcm_bytes: the most that was in use, of the simulator.
     """
 
     target: str
     passed: bool | None
     said: str
     packets: int | None = None
+    vtcm_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Verified:
     Attributes:
         case: its name.
         caches_agree: sizes and sharing of every cache, closed form against TVM.
-        footprint_bytes: of TVM's allocations, in whole granules.
+        footprint_bytes: of TVM's allocations in VTCM, in whole granules; of all where none lies there.
         footprint_agrees: with the search.
         traffic_bytes: counted in the lowered loops.
         traffic_agrees: with the search.
@@ -79,7 +81,8 @@ def verify(winner: Winner, seconds: float) -> Verified:
     """
     case, figures = winner.case, winner.figures
     lowered = lower_case(case)
-    footprint = sum(granules_bytes(memory.bytes) for memory in lowered.allocations)
+    counting = [each for each in lowered.allocations if each.scope == SCOPE or not case.settled.uses_vtcm]
+    footprint = sum(granules_bytes(memory.bytes, memory.copies) for memory in counting)
     counted = count(lowered)
     traffic, macs = sum(counted.traffic_bytes.values()), sum(counted.macs.values())
     return Verified(
@@ -96,8 +99,8 @@ def verify(winner: Winner, seconds: float) -> Verified:
 
 
 def _targets(case: Case) -> tuple[Target, ...]:
-    """Where the kernel of a case runs."""
-    home = HOMES.get(case.kernels[0].used)
+    """Where the nest of a case runs."""
+    home = KERNELS[case.settled.kernel or "plain"].home
     return (home,) if home else get_args(Target)
 
 
@@ -114,4 +117,4 @@ def _run(case: Case, lowered: Lowered, runner: Runner) -> Run:
         if run.check.passed
         else f"wrong by {run.check.max_abs_error:.3g}"
     )
-    return Run(runner.target, run.check.passed, said, run.counts.packets if run.counts else None)
+    return Run(runner.target, run.check.passed, said, run.counts.packets if run.counts else None, run.vtcm_bytes)

@@ -4,7 +4,7 @@ from hexconv.spec.case import Case
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.extents import Extents, tensor_extents
-from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, kernel_of, refusal, settled
+from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, kernel_of, nest_of, refusals, settled
 from hexconv.spec.plan import Plan
 from hexconv.spec.requantize import Requantize
 
@@ -20,7 +20,8 @@ __all__ = [
     "Target",
     "choose_kernels",
     "kernel_of",
-    "refusal",
+    "nest_of",
+    "refusals",
     "settled",
     "tensor_extents",
 ]

@@ -13,7 +13,7 @@ from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
-from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled
+from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled, unstated
 from hexconv.spec.plan import Plan
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint, in_one_line
@@ -43,7 +43,8 @@ class Case:
         name: of the case.
         chain: what is computed.
         plan: how, as far as it is stated.
-        states_plan: whether anything is: an empty plan in a case file states nothing, one of all defaults does.
+        states_plan: whether any knob is. A plan in a case file that is empty, or has a kernel alone, states none; one
+            of all defaults does.
         documented: names of caches, each with the elements that some document gives to the allocation that it lies in.
         target: where it is to run, as in `choose_kernels`.
         threads: hardware threads of the machine that it is to run on, as in `settled`.
@@ -63,7 +64,7 @@ class Case:
 
     def __post_init__(self) -> None:
         """Refuse splits that can't be."""
-        if self.plan != Plan():
+        if self.plan.stated:
             object.__setattr__(self, "states_plan", True)
         outputs = tensor_extents(self.chain)[1:]
         most_k = max(output.channel_blocks for output in outputs)
@@ -79,12 +80,18 @@ class Case:
     @cached_property
     def kernels(self) -> tuple[KernelChoice, ...]:
         """The kernel of every conv: asked for, used, and why."""
-        return choose_kernels(self.chain, self.plan if self.states_plan else None, self.target)
+        return choose_kernels(self.chain, self._asked, self.target)
 
     @cached_property
     def settled(self) -> Plan:
         """The plan that is lowered and run: it names the kernel that is used, and has the knobs that act on it."""
-        return settled(self.chain, self.plan if self.states_plan else None, self.target, self.threads)
+        found = settled(self.chain, self._asked, self.target, self.threads)
+        return found if self.states_plan or found.kernel != "hvx" else unstated(self.chain, "hvx")
+
+    @property
+    def _asked(self) -> Plan | None:
+        """The plan, if it says anything."""
+        return self.plan if self.states_plan or self.plan.kernel else None
 
     @classmethod
     def load(cls, path: Path | str, target: Target | None = None, threads: int = 1) -> "Case":
@@ -114,7 +121,7 @@ class Case:
         try:
             file = TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
             documented = tuple(file.documented.items())
-            return cls(name, file.chain, file.plan, documented, target, threads, bool(table.get("plan")))
+            return cls(name, file.chain, file.plan, documented, target, threads, _states_knobs(table))
         except ValidationError as error:
             raise first_complaint(error).within(where) from None
         except InputError as error:
@@ -122,7 +129,12 @@ class Case:
 
     def to_toml(self) -> str:
         """The case as TOML text that `parse` reads back."""
-        return to_toml(self.chain, self.plan if self.states_plan else None, self.documented)
+        return to_toml(self.chain, self._asked, self.documented, self.states_plan)
+
+
+def _states_knobs(table: dict[str, Any]) -> bool:
+    """Whether a case file states any knob but the kernel."""
+    return bool(table.get("plan", {}).keys() - {"kernel"})
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:

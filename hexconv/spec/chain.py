@@ -1,13 +1,14 @@
 """A chain of convs, each reading what the one before it wrote, and the logical shapes along it."""
 
 from functools import cached_property
+from math import prod
 from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
-from hexconv.spec.conv import Conv2d
+from hexconv.spec.conv import TABLE, Conv2d
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
@@ -22,7 +23,7 @@ FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int16": ("int16", "int8"),
 }
 """By the dtype of a chain, those that its filters may have; floats have filters of their own dtype."""
-MOST_CONVS = 16
+MOST_CONVS = 64
 MOST_TAPS = 2**24
 """Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
 
@@ -88,6 +89,11 @@ class Chain:
         )
 
     @property
+    def longest_sum(self) -> int:
+        """The most products that a conv adds up for one output."""
+        return max(prod(shape[1:]) for shape in self.filter_shapes)
+
+    @property
     def is_integer(self) -> bool:
         """Whether the chain is quantised: int8, uint8 or int16 with int32 accumulators."""
         return self.dtype in INTEGER_RANGE
@@ -120,8 +126,10 @@ class Chain:
         """What stands for zero in tensor `index`: 0 is the input, i the output of the i-th conv."""
         if index == 0:
             return self.zero_point
-        requantize = self.conv[index - 1].requantize
-        return requantize.zero_point if requantize else 0
+        conv = self.conv[index - 1]
+        if conv.activation == TABLE:
+            return conv.table_zero_point
+        return conv.requantize.zero_point if conv.requantize else 0
 
     @property
     def slug(self) -> str:
@@ -183,26 +191,46 @@ def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> 
 
 
 def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
-    """Requantisation and zero points belong to integers, activations to floats."""
+    """Requantisation, tables and zero points belong to integers, other activations to floats."""
     where = f"chain.conv[{index}]"
     if not chain.is_integer:
         if conv.requantize or conv.filter_zero_point:
             raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for integers")
+        if conv.activation == TABLE:
+            raise InputError(f"{where}.activation", f"a table in a {chain.dtype} chain", "none, relu or relu6")
         for limit in ("filter_l1", "bias_limit"):
             if getattr(conv, limit) is not None:
                 raise InputError(f"{where}.{limit}", f"one in a {chain.dtype} chain", "none; it is for integers")
         return
     if conv.bias_limit is not None and not conv.bias:
         raise InputError(f"{where}.bias_limit", str(conv.bias_limit), "none where there is no bias, or bias = true")
-    if conv.activation != "none":
-        allowed = "none in an integer chain; clamp by the range and the zero point of requantize"
-        raise InputError(f"{where}.activation", conv.activation, allowed)
+    _check_table(where, conv, chain.dtype)
     if conv.requantize is None and index < len(chain.conv) - 1:
-        allowed = "multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
-        raise InputError(f"{where}.requantize", "nothing", allowed)
+        change = "give multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
+        raise InputError.because(f"{where}.requantize is missing", change)
     _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype_of_filters, "{} filters")
     if conv.requantize:
         _check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, chain.dtype)
+        low, high = INTEGER_RANGE[chain.dtype]
+        if conv.requantize.clamp and not low <= conv.requantize.clamp[0] <= conv.requantize.clamp[1] <= high:
+            given = str(list(conv.requantize.clamp))
+            raise InputError(f"{where}.requantize.clamp", given, f"codes of {chain.dtype}, {low} to {high}")
+
+
+def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
+    """An integer chain has no activation but a table, which is of 8 bits, and of what requantisation gives."""
+    if conv.activation not in ("none", TABLE):
+        allowed = "none or table in an integer chain; say a relu's codes in requantize.clamp"
+        raise InputError(f"{where}.activation", conv.activation, allowed)
+    if conv.activation == TABLE and dtype == "int16":
+        raise InputError(f"{where}.activation", "a table in an int16 chain", "none; a table has a code for each of 256")
+    if conv.activation == TABLE and conv.requantize is None:
+        raise InputError.because(
+            f"{where}.requantize is missing", "give the multiplier, shift and zero_point that make codes"
+        )
+    if conv.activation != TABLE and conv.table_zero_point:
+        raise InputError(f"{where}.table_zero_point", str(conv.table_zero_point), 'none, or activation = "table"')
+    _check_zero_point(f"{where}.table_zero_point", conv.table_zero_point, dtype)
 
 
 def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:

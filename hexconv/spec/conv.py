@@ -9,7 +9,8 @@ from hexconv.spec.fields import STRICT, Pair, Rows, Size
 from hexconv.spec.requantize import Requantize, ZeroPoint
 from hexconv.spec.wrong import in_one_line
 
-Activation = Literal["none", "relu", "relu6"]
+Activation = Literal["none", "relu", "relu6", "table"]
+TABLE: Activation = "table"
 
 
 @in_one_line("chain.conv.padding")
@@ -50,7 +51,9 @@ class Conv2d:
         groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
             As many groups as input channels are a depthwise conv.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
-        activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains.
+        activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains; `"table"` for integer
+            chains of 8 bits: what requantisation gives is looked up among 256 codes, which lie beside the filters.
+        table_zero_point: zero point of the codes of that table; that of `requantize` is of what is looked up.
         filter_zero_point: what is subtracted from each filter element, for integer chains.
         filter_l1: for integer chains, the most that one output channel's filter sums to, the zero point subtracted from
             its elements, their signs dropped; left out, what the dtype allows. Sums are int32: long ones of int16 are
@@ -68,6 +71,7 @@ class Conv2d:
     groups: Size = 1
     bias: bool = False
     activation: Activation = "none"
+    table_zero_point: ZeroPoint = 0
     filter_zero_point: ZeroPoint = 0
     filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None

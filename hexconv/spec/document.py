@@ -38,11 +38,13 @@ def read_text(path: Path) -> str:
             raise InputError(str(path), f"{path.stat().st_size} bytes", f"a case file of at most {LARGEST_FILE_BYTES}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(str(path), "no such file", f"{_beside(path)}an existing TOML case file") from None
+        raise InputError.because(f"{path}: no such file", f"{_beside(path)}name a TOML case file that exists") from None
     except OSError as error:
-        raise InputError(str(path), error.strerror or "an unreadable file", "a readable TOML case file") from None
+        raise InputError.because(
+            f"{path}: {error.strerror or 'not readable'}", "name a TOML case file that can be read"
+        ) from None
     except (UnicodeDecodeError, ValueError):
-        raise InputError(str(path), "bytes that are not UTF-8", "a TOML case file in UTF-8") from None
+        raise InputError.because(f"{path} has bytes that are not UTF-8", "save it as TOML in UTF-8") from None
 
 
 def check_regular(path: Path) -> None:

@@ -5,26 +5,20 @@ Without a kernel in its plan a conv gets the fastest that serves it on the targe
     hexagon     hvx for integers, else plain
     llvm        host for float32 where no plan is stated (with all processors of the machine), else plain
 
-A kernel in a plan is a wish. What it can't serve gets the next best by the same rule, and the knobs that act on the
-wished kernel alone are then dropped. Today a kernel serves a whole chain or none of it.
+A kernel in a plan is a wish. What it can't serve gets the next best by the same rule. Convs of hvx and of plain stand
+in one nest, that of hvx; host has a nest of its own, and serves all convs of a chain or none. The knobs that act on the
+wished kernel alone are dropped where no conv gets it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.knobs import Kernel, acts, why_without_effect
-from hexconv.spec.plan import MOST_THREADS, Plan
-from hexconv.spec.room import sums_refusal
-
-Target = Literal["llvm", "hexagon"]
-
-FASTEST_FIRST: dict[Target, tuple[Kernel, ...]] = {"llvm": ("host", "plain"), "hexagon": ("hvx", "plain")}
-NEST_KNOBS = ("k_split", "order", "halo", "filters", "buffering")
-"""That hvx obeys where it fills the planned nest."""
-HOMES: dict[Kernel, Target] = {"hvx": "hexagon", "host": "llvm"}
-"""Where a kernel runs that doesn't run everywhere."""
+from hexconv.spec.extents import REMEMBERED
+from hexconv.spec.kernels import KERNELS, Kernel, Nest, Target, fastest_first
+from hexconv.spec.knobs import acts, why_without_effect
+from hexconv.spec.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -65,13 +59,17 @@ def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None
     >>> choose_kernels(chain, Plan(), "llvm")[0].why
     'host serves cases that state no plan, unless they ask for it'
     """
+    return tuple(_choice(chain, index, plan, target) for index in range(len(chain.conv)))
+
+
+def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) -> KernelChoice:
+    """That for conv `index`."""
     asked = plan.kernel if plan else None
     passed_over: list[str] = []
     for kernel in _candidates(asked, target):
-        why_not = _why_not(chain, plan, kernel, target)
+        why_not = _why_not(chain, index, plan, kernel, target)
         if not why_not:
-            why = _why(asked, kernel, passed_over, target)
-            return (KernelChoice(asked, kernel, why),) * len(chain.conv)
+            return KernelChoice(asked, kernel, _why(asked, kernel, passed_over, target))
         passed_over.append(why_not)
     raise AssertionError("the plain kernel serves all")
 
@@ -80,32 +78,25 @@ def _candidates(asked: Kernel | None, target: Target | None) -> Iterator[Kernel]
     """Kernels, the best first: the one that is asked for, then by speed."""
     if asked:
         yield asked
-    for kernel in FASTEST_FIRST[target or "hexagon"]:
+    for kernel in fastest_first(target or "hexagon"):
         if kernel != asked:
             yield kernel
 
 
-def _why_not(chain: Chain, plan: Plan | None, kernel: Kernel, target: Target | None) -> str:
-    """Why a kernel can't serve a chain there, under the plan; empty if it can."""
-    if target and (home := HOMES.get(kernel, target)) != target:
+def _why_not(chain: Chain, index: int, plan: Plan | None, kernel: Kernel, target: Target | None) -> str:
+    """Why a kernel can't serve conv `index` there, under the plan; empty if it can."""
+    home = KERNELS[kernel].home
+    if target and home and home != target:
         return f"{kernel} runs on --target {home} alone, this is {target}"
-    if why_not := refusal(chain, kernel) or _outside_of_the_nest(chain, plan, kernel):
+    if why_not := refusals(chain, kernel)[index]:
         return why_not
     return _disobeys(plan, kernel) if plan and plan.kernel != kernel else ""
 
 
-def _outside_of_the_nest(chain: Chain, plan: Plan | None, kernel: Kernel) -> str:
-    """Why hvx can't obey a plan for a chain of 16 bits: these have kernels of whole chains, and no planned nest."""
-    if kernel != "hvx" or chain.dtype != "int16" or plan is None:
-        return ""
-    stated = [knob for knob in plan.stated if knob in NEST_KNOBS]
-    return f"hvx obeys {stated[0]} for chains of uint8 and int8, this one is int16" if stated else ""
-
-
 def _disobeys(plan: Plan, kernel: Kernel) -> str:
     """Why a kernel that isn't asked for doesn't obey a plan; empty if it does."""
-    if kernel == "host":
-        return "host serves cases that state no plan, unless they ask for it"
+    if not KERNELS[kernel].obeys_plans:
+        return f"{kernel} serves cases that state no plan, unless they ask for it"
     meant = (knob for knob in plan.stated if not plan.kernel or acts(knob, "plain"))
     return next((why_without_effect(knob, kernel) for knob in meant if not acts(knob, kernel)), "")
 
@@ -136,11 +127,21 @@ def kernel_words(kernels: Sequence[KernelChoice]) -> str:
     'plain, hvx asked: hvx serves integers'
     >>> kernel_words((KernelChoice("hvx", "hvx", "as asked"),))
     'hvx, as asked'
+    >>> served, refused = KernelChoice("hvx", "hvx", "as asked"), KernelChoice("hvx", "plain", "it shifts left")
+    >>> kernel_words((served, refused, served))
+    'conv1 and conv3 hvx, as asked; conv2 plain, hvx asked: it shifts left'
     """
-    told = kernel_columns(kernels)
-    if told["kernel_asked"] == told["kernel_used"]:
-        return f"{told['kernel_used']}, {told['kernel_why']}"
-    return f"{told['kernel_used']}, {told['kernel_asked']} asked: {told['kernel_why']}"
+    convs: dict[KernelChoice, list[str]] = {}
+    for number, choice in enumerate(kernels, 1):
+        convs.setdefault(choice, []).append(f"conv{number}")
+    if len(convs) == 1:
+        return _choice_words(kernels[0])
+    return "; ".join(f"{' and '.join(numbers)} {_choice_words(choice)}" for choice, numbers in convs.items())
+
+
+def _choice_words(choice: KernelChoice) -> str:
+    asked = "" if choice.asked == choice.used else f" {choice.asked or 'none'} asked:"
+    return f"{choice.used},{asked} {choice.why}"
 
 
 def _together(values: Sequence[str]) -> str:
@@ -151,18 +152,29 @@ def _together(values: Sequence[str]) -> str:
 
 
 def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> Kernel:
-    """The kernel that computes a chain; `target` is as in `choose_kernels`.
+    """The kernel in whose nest a chain is computed: hvx where any conv gets it; `target` is as in `choose_kernels`.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
     >>> kernel_of(chain, Plan(kernel="hvx")), kernel_of(chain, Plan(kernel="host"))
     ('plain', 'host')
     """
-    return choose_kernels(chain, plan, target)[0].used
+    choices = choose_kernels(chain, plan, target)
+    return next((choice for choice in choices if choice.used != "plain"), choices[0]).used
+
+
+def nest_of(chain: Chain, plan: Plan | None) -> Nest:
+    """The loops that a chain is computed in: those of the kernel of `kernel_of`.
+
+    >>> from hexconv.spec.conv import Conv2d
+    >>> nest_of(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=(Conv2d(out_channels=2),)), Plan())
+    'rows'
+    """
+    return KERNELS[kernel_of(chain, plan)].nest
 
 
 def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threads: int = 1) -> Plan:
-    """The plan with the kernel that computes the chain, and the knobs that act on it.
+    """The plan with the kernel in whose nest the chain is computed, and the knobs that act on it.
 
     Args:
         chain: what is computed.
@@ -172,29 +184,31 @@ def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threa
     """
     kernel = kernel_of(chain, plan, target)
     if plan is None:
-        return Plan(kernel=kernel, threads=min(threads, MOST_THREADS) if kernel == "host" else 1)
+        return unstated(chain, kernel, threads)
     kept = {knob: value for knob, value in plan.stated.items() if acts(knob, kernel)}
+    if plan.kernel != kernel:
+        kept.pop("threads", None)  # they are of the machine that the wished kernel runs on
     return Plan(kernel=kernel, **kept)  # pyright: ignore[reportArgumentType]
 
 
-def refusal(chain: Chain, kernel: Kernel) -> str:
-    """Why a kernel doesn't serve a chain, wherever it runs; empty if it does. The plain kernel serves all."""
-    grouped = [index for index, conv in enumerate(chain.conv) if conv.groups != 1]
-    if kernel != "plain" and grouped:
-        return f"{kernel} serves convs of one group; chain.conv[{grouped[0]}] has {chain.conv[grouped[0]].groups}"
-    return {"plain": "", "hvx": _hvx_refusal(chain), "host": _host_refusal(chain)}[kernel]
+def unstated(chain: Chain, kernel: Kernel, threads: int = 1) -> Plan:
+    """The plan of a kernel where no knob is stated, on a machine of so many threads.
+
+    >>> from hexconv.spec.conv import Conv2d
+    >>> unstated(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=(Conv2d(out_channels=70),)), "hvx").slug
+    'ks3-hs1-h_outer-roll-resident-double-hvx'
+    """
+    return Plan(kernel=kernel, **KERNELS[kernel].unstated(chain, threads))  # pyright: ignore[reportArgumentType]
 
 
-def _hvx_refusal(chain: Chain) -> str:
-    if not chain.is_integer:
-        return f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}"
-    for index, conv in enumerate(chain.conv):
-        if conv.requantize and conv.requantize.shift > 0:
-            # sums would have to saturate while they are shifted left, which HVX has no instruction for
-            shift = conv.requantize.shift
-            return f"hvx serves requantisation with a shift of 0 or less; that of chain.conv[{index}] is {shift}"
-    return sums_refusal(chain, "hvx")
+@lru_cache(REMEMBERED)
+def refusals(chain: Chain, kernel: Kernel) -> tuple[str, ...]:
+    """Why a kernel doesn't serve each conv of a chain, wherever it runs; empty where it does. Plain serves all.
 
-
-def _host_refusal(chain: Chain) -> str:
-    return "" if chain.dtype == "float32" else f"host serves float32 chains, this one is {chain.dtype}"
+    >>> from hexconv.spec.conv import Conv2d
+    >>> from hexconv.spec.requantize import Requantize
+    >>> convs = [Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30, shift=shift)) for shift in (-9, 2)]
+    >>> refusals(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=tuple(convs)), "hvx")
+    ('', 'hvx serves requantisation with a shift of 0 or less; that of chain.conv[1] is 2')
+    """
+    return KERNELS[kernel].refusals(chain)

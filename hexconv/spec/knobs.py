@@ -1,42 +1,98 @@
-"""Which knobs of a plan act on which kernel: the one table that says so.
+"""The table of knobs: a row for every field of `Plan`, with all that the rest of the program has to know of it.
+
+A knob's type, default and meaning are its field and its entry in `Plan`; the kernels that obey it name it
+(`hexconv.spec.kernels`). Names of plans, searches, random plans and the page of knobs read this table.
 
 A knob that doesn't act on a kernel is refused where that kernel is asked for (`Plan`), keeps a kernel from being chosen
 where none is asked for (`hexconv.spec.kernel`), and is dropped where another kernel takes over.
 """
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
 
-Kernel = Literal["plain", "hvx", "host"]
-KERNELS: tuple[Kernel, ...] = get_args(Kernel)
+from pydantic import Field
 
-_ACTING: dict[Kernel, tuple[str, ...]] = {
-    "plain": ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes"),
-    "hvx": ("k_split", "h_split", "order", "halo", "filters", "buffering", "storage", "arch", "vtcm_bytes"),
-    "host": ("h_split", "threads", "simd"),
+from hexconv.spec.kernels import KERNELS, MOST_THREADS, Kernel
+
+Order = Literal["k_outer", "h_outer"]
+Halo = Literal["recompute", "roll"]
+Filters = Literal["per_tile", "resident"]
+Buffering = Literal["single", "double"]
+Threads = Annotated[int, Field(ge=1, le=MOST_THREADS)]
+Simd = Literal["auto", "avx512", "avx2"]
+Activations = Literal["words", "splats"]
+Arch = Literal["v65", "v66", "v67", "v68", "v69", "v71", "v73", "v75", "v79", "v81"]
+"""Those that the compiler knows. TVM's target tags say how much VTCM one has, but not of all of them."""
+MOST_VTCM_BYTES = 1 << 30
+VtcmBytes = Annotated[int, Field(ge=1, le=MOST_VTCM_BYTES)]
+
+Value = int | str
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What is told of a knob beside its field.
+
+    Attributes:
+        turned: values other than the default, as examples: the page of knobs shows what they do.
+        beside: what else a plan says in these examples, so that the knob acts, and acts alike on every machine.
+        has_loops: whether the page shows what it does to a nest.
+        searched: the words among which a search looks for the best; empty where it holds the knob.
+        drawn: the values that random plans have, each as often, the simplest first; empty where what may be drawn
+            depends on the chain, or on other knobs (`hexconv.sweep.plans`).
+        named: how a plan's name tells a value.
+    """
+
+    turned: tuple[Value, ...]
+    beside: Mapping[str, Value] = field(default_factory=dict)
+    has_loops: bool = True
+    searched: tuple[str, ...] = ()
+    drawn: tuple[Value, ...] = ()
+    named: str = "{}"
+
+
+_AVX2: Mapping[str, Value] = {"kernel": "host", "simd": "avx2"}
+
+KNOBS: Mapping[str, Knob] = {
+    "k_split": Knob(turned=(2,), named="ks{}"),
+    "h_split": Knob(turned=(2,), named="hs{}"),
+    "order": Knob(turned=("h_outer",), searched=get_args(Order)),
+    "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
+    "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),
+    "buffering": Knob(turned=("double",), searched=get_args(Buffering), drawn=get_args(Buffering)),
+    "storage": Knob(turned=("vtcm", "filters+output")),  # of sixteen
+    "arch": Knob(turned=("v69",), has_loops=False),
+    "vtcm_bytes": Knob(turned=(1 << 20,), has_loops=False),
+    "kernel": Knob(turned=("hvx", "host")),
+    "threads": Knob(turned=(2,), beside=_AVX2, drawn=(1, 2, 3, 4), named="t{}"),
+    "simd": Knob(turned=("avx512",), beside=_AVX2, drawn=("avx2", "avx512", "auto")),  # tiles for any run on any
+    "activations": Knob(turned=("splats",), beside={"kernel": "hvx"}, drawn=get_args(Activations)),
 }
+"""By name, in the order in which a plan's own name tells them."""
 
-_INSTEAD: dict[Kernel, str] = {
-    "plain": "it has one thread and no vectors",
-    "hvx": "it has one thread, and vectors of one width",
-    "host": "it rolls stripes, stages whole filters and has no VTCM",
-}
+SPLITS = ("k_split", "h_split")
+"""The knobs that are told even at their defaults, since no plan is without them."""
+
+WHOSE_VTCM = ("arch", "vtcm_bytes")
+"""The knobs that say nothing where no cache lies in VTCM."""
 
 
 def acts(knob: str, kernel: Kernel) -> bool:
-    """Whether a knob changes anything about what a kernel does.
+    """Whether a knob of a plan has an effect on a kernel.
 
     >>> acts("h_split", "host"), acts("k_split", "hvx"), acts("k_split", "host"), acts("threads", "plain")
     (True, True, False, False)
     """
-    return knob in _ACTING[kernel]
+    return knob in KERNELS[kernel].knobs
 
 
 def why_without_effect(knob: str, kernel: Kernel) -> str:
-    """What a kernel does instead of obeying a knob, and which kernels obey it.
+    """Why a knob does nothing on a kernel, and which ones obey it.
 
     >>> why_without_effect("halo", "host")
     'host does not obey halo: it rolls stripes, stages whole filters and has no VTCM; plain and hvx obey it'
     """
     obeying = " and ".join(other for other in KERNELS if acts(knob, other))
     verb = "obey" if " and " in obeying else "obeys"
-    return f"{kernel} does not obey {knob}: {_INSTEAD[kernel]}; {obeying} {verb} it"
+    return f"{kernel} does not obey {knob}: {KERNELS[kernel].instead}; {obeying} {verb} it"

@@ -3,14 +3,34 @@
 All arithmetic of 8 bits is on uint8: int8 activations and int8 filters are uint8 whose bytes and zero points are 128
 larger. (The forms of vrmpy that take signed bytes want them in the scalar, where the activations are, or issue once a
 packet.) int16 activations are two bytes.
+
+Half to even. All sequences round up where half is left. Let a multiplier be m * 2**v, m odd, so that a result is
+sum * m / 2**(t + 1) with t = 30 - shift - v. Half is left where sum is an odd number of times 2**t, say o, and what is
+below it is even where o * m = 1 modulo 4. From such a sum one is taken, which is less than half a result. A result that
+isn't cut has |o * m| < 2**(bits + 1): larger odd parts never show.
 """
 
 from dataclasses import dataclass
 
-from hexconv.spec.requantize import Requantize
+from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
 MOST_NARROWING_SHIFT = 15  # narrowing shifts take 4 bits of their operand
 MOST_SECOND_SHIFT = 7  # a halfword that saturated, 32767, is still 255 after it
+SUM_BITS = 32
+BYTE_BITS, HALFWORD_BITS = 8, 16
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Sums that lie half way above an even result: `sum & mask == half`. One is taken from each.
+
+    Attributes:
+        mask: the low bits; 32 at most.
+        half: of these.
+    """
+
+    mask: int
+    half: int
 
 
 @dataclass(frozen=True)
@@ -21,11 +41,13 @@ class Shifts:
         first: from words to saturated halfwords.
         rounds: whether the first shift rounds too.
         second: from halfwords to saturated bytes, always rounded; 0 where halfwords stay what they are.
+        halves: what goes to even, offset included; None where halves go up.
     """
 
     first: int
     rounds: bool
     second: int
+    halves: Halves | None = None
 
 
 @dataclass(frozen=True)
@@ -33,16 +55,29 @@ class FixedPoint:
     """y = saturate_uint8(round(((sum * multiplier + 2**30) >> 31) >> shift) + zero_point).
 
     Attributes:
-        multiplier: Q0.31.
-        shift: to the right.
+        multiplier: Q0.31; None where it is one a channel.
+        shift: to the right; None where it is one a channel.
         zero_point: of the uint8 output.
         ties_away: whether negative ties go down, as TFLite has it; matters only above a zero point.
+        rounds_once: whether the high half is not rounded, so that the shift alone rounds.
+        halves: what goes to even, or None; with `halves_per_channel` each channel has its own.
+        halves_per_channel: whether it does.
     """
 
-    multiplier: int
-    shift: int
+    multiplier: int | None
+    shift: int | None
     zero_point: int
-    ties_away: bool
+    ties_away: bool = False
+    rounds_once: bool = False
+    halves: Halves | None = None
+    halves_per_channel: bool = False
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """What is one a channel, by name, in the order in which it is kept."""
+        known = {"multiplier": self.multiplier is None, "shift": self.shift is None}
+        named = [name for name, is_vector in known.items() if is_vector]
+        return (*named, *(("mask", "half") if self.halves_per_channel else ()))
 
 
 def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int]:
@@ -57,21 +92,52 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
         (((s + 2**(first-1)) >> first) + 2**(second-1)) >> second = (s + 2**(first-1) + 2**(both-1)) >> both
 
     >>> narrowing(Requantize(multiplier=1 << 24, shift=-5), 0)
-    (Shifts(first=7, rounds=True, second=5), 0)
+    (Shifts(first=7, rounds=True, second=5, halves=None), 0)
     >>> narrowing(Requantize(multiplier=1 << 30, shift=-11), 0)
-    (Shifts(first=5, rounds=False, second=7), 1)
+    (Shifts(first=5, rounds=False, second=7, halves=None), 1)
+    >>> narrowing(Requantize(multiplier=1 << 30, shift=-9, rounding="even"), 3)[0].halves
+    Halves(mask=2047, half=1536)
     """
-    first, second = 31 - (how.multiplier.bit_length() - 1), -how.shift
+    if how.vectors or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
+        return _per_channel(how, zero_point, BYTE_BITS), 0
+    first, second = FRACTION_BITS - (how.multiplier.bit_length() - 1), -how.shift
     is_power = how.multiplier & (how.multiplier - 1) == 0
+    both = first + second
+    if how.rounding == "even":
+        if is_power and both <= MOST_NARROWING_SHIFT + MOST_SECOND_SHIFT:
+            last = min(both, MOST_SECOND_SHIFT)
+            return Shifts(both - last, False, last, _halves(how, BYTE_BITS, zero_point)), zero_point << both
+        return FixedPoint(how.multiplier, second, zero_point, rounds_once=True, halves=_halves(how, BYTE_BITS)), 0
     ties_matter = how.rounding == "away" and second > 0 and zero_point > 0
     if is_power and not ties_matter:
         if zero_point == 0 and first <= MOST_NARROWING_SHIFT and second <= MOST_SECOND_SHIFT:
             return Shifts(first, rounds=True, second=second), 0
-        if (both := first + second) <= MOST_NARROWING_SHIFT + MOST_SECOND_SHIFT:
+        if both <= MOST_NARROWING_SHIFT + MOST_SECOND_SHIFT:
             last = min(both, MOST_SECOND_SHIFT)
             offset = (1 << (first - 1) if second else 0) + (zero_point << both)
             return Shifts(both - last, rounds=False, second=last), offset
     return FixedPoint(how.multiplier, second, zero_point, ties_matter), 0
+
+
+def _per_channel(how: Requantize, zero_point: int, bits: int) -> FixedPoint:
+    """Multipliers, and perhaps shifts, that are known when the kernel runs; to results of so many bits."""
+    shift = -how.shift if isinstance(how.shift, int) else None
+    is_even = how.rounding == "even"
+    ties_away = how.rounding == "away" and shift != 0 and zero_point > 0
+    has_halves = is_even and how.has_halves(bits)
+    return FixedPoint(None, shift, zero_point, ties_away, rounds_once=is_even, halves_per_channel=has_halves)
+
+
+def _halves(how: Requantize, bits: int, added: int = 0) -> Halves | None:
+    """The sums from which half to even takes one; `added` results are in the sums already. None where none shows."""
+    assert isinstance(how.multiplier, int)
+    assert isinstance(how.shift, int)
+    powers = (how.multiplier & -how.multiplier).bit_length() - 1
+    odd, tie = how.multiplier >> powers, FRACTION_BITS - 1 - how.shift - powers
+    if odd >= 2 << bits or tie + 2 > SUM_BITS:
+        return None
+    times = (odd + 2 * added) % 4  # o * odd = 1 modulo 4 where o = odd modulo 4
+    return Halves((1 << (tie + 2)) - 1, times << tie)
 
 
 def narrowing_to_halfwords(how: Requantize) -> tuple[Shifts | FixedPoint, int]:
@@ -80,11 +146,20 @@ def narrowing_to_halfwords(how: Requantize) -> tuple[Shifts | FixedPoint, int]:
     Negative results are not cut here, so where their ties go always matters.
 
     >>> narrowing_to_halfwords(Requantize(multiplier=1 << 24, shift=-4, rounding="up"))
-    (Shifts(first=11, rounds=True, second=0), 64)
+    (Shifts(first=11, rounds=True, second=0, halves=None), 64)
     """
-    first, second = 31 - (how.multiplier.bit_length() - 1), -how.shift
+    if how.vectors or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
+        found = _per_channel(how, 0, HALFWORD_BITS)
+        away = how.rounding == "away" and found.shift != 0
+        return FixedPoint(None, found.shift, 0, away, found.rounds_once, None, found.halves_per_channel), 0
+    first, second = FRACTION_BITS - (how.multiplier.bit_length() - 1), -how.shift
     ties_away = how.rounding == "away" and second > 0
     is_power = how.multiplier & (how.multiplier - 1) == 0
-    if is_power and not ties_away and (both := first + second) <= MOST_NARROWING_SHIFT:
+    both = first + second
+    if how.rounding == "even":
+        if is_power and both <= MOST_NARROWING_SHIFT:
+            return Shifts(both, rounds=True, second=0, halves=_halves(how, HALFWORD_BITS)), 0
+        return FixedPoint(how.multiplier, second, 0, rounds_once=True, halves=_halves(how, HALFWORD_BITS)), 0
+    if is_power and not ties_away and both <= MOST_NARROWING_SHIFT:
         return Shifts(both, rounds=True, second=0), 1 << (first - 1) if second else 0
     return FixedPoint(how.multiplier, second, 0, ties_away), 0

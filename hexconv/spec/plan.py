@@ -1,26 +1,33 @@
 """How a chain is scheduled: the knobs, with no word about what is computed."""
 
 from dataclasses import fields
-from typing import Annotated, Literal
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT, Size
-from hexconv.spec.knobs import Kernel, acts, why_without_effect
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.kernels.hvx import most_threads, why_fewer_threads
+from hexconv.spec.knobs import (
+    KNOBS,
+    SPLITS,
+    WHOSE_VTCM,
+    Activations,
+    Arch,
+    Buffering,
+    Filters,
+    Halo,
+    Order,
+    Simd,
+    Threads,
+    VtcmBytes,
+    acts,
+    why_without_effect,
+)
+from hexconv.spec.places import Role, Storage, roles_in_vtcm
 from hexconv.spec.wrong import in_one_line
 
-Order = Literal["k_outer", "h_outer"]
-Halo = Literal["recompute", "roll"]
-Filters = Literal["per_tile", "resident"]
-Buffering = Literal["single", "double"]
-Simd = Literal["auto", "avx512", "avx2"]
-Arch = Literal["v65", "v66", "v67", "v68", "v69", "v71", "v73", "v75", "v79", "v81"]
-"""Those that the compiler knows. TVM's target tags say how much VTCM one has, but not of all of them."""
 WITHOUT_TAG: tuple[Arch, ...] = ("v67", "v71", "v79", "v81")
-MOST_THREADS = 256
-MOST_VTCM_BYTES = 1 << 30
 
 
 @in_one_line("plan")
@@ -40,24 +47,31 @@ class Plan:
         buffering: `"single"`, what a step needs is copied in, computed on and copied out, one after the other;
             `"double"`, the next stripe of the input and the next filter tile are copied in, and the last output tile is
             copied out, while a step computes.
-        kernel: the kernel that is wished for; where it can't serve a chain, the next best takes over
-            (`hexconv.spec.kernel`). `"plain"`, the documented schedule; `"hvx"`, HVX kernels for integer chains: in the
-            documented schedule's loops, over rows, where a plan of uint8 or int8 has any knob above but `h_split`, else
-            kernels of the whole chain (`hexconv.schedule.hvx`), which roll stripes and stage whole filters; `"host"`,
-            AVX kernels for float32 chains on this machine (`hexconv.schedule.host`), likewise. Without it, the fastest
+        kernel: the kernel that is wished for; a conv that it can't serve gets the next best (`hexconv.spec.kernel`),
+            among convs of hvx scalar code in their nest. `"plain"`, the documented schedule; `"hvx"`, HVX kernels for
+            integer chains, in the documented schedule's loops, over rows; `"host"`, AVX kernels for float32 chains on
+            this machine (`hexconv.schedule.host`), which roll stripes and stage whole filters. Without it, the fastest
             that serves the chain where it runs and obeys all knobs that are stated.
-        threads: of the host kernel: bands of the output's rows that are computed side by side, each with caches of its
-            own. Rows of intermediates at the seams of bands are computed once, unless bands are too short for that.
+        threads: of the kernels hvx and host: bands of the output's rows that are computed side by side, each with
+            caches of its own; of hvx no more than `arch` has HVX contexts. Rows of intermediates at the seams of bands
+            are computed by both bands of hvx; on a host once, unless bands are too short for that.
         simd: of the host kernel: the vector registers that its tiles are made for; `"auto"`, those of this machine.
-        storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory.
+        storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory; or the roles that
+            live there while the others don't, such as `"filters+output"`, of `input`, `intermediates`, `filters` and
+            `output`, in this order. With some in VTCM, what a kernel reads and writes in the others is traffic too.
+        activations: how HVX kernels multiply activations. `"words"`: by scalar loads, a word of 4 channels at a time;
+            `"splats"`: they load vectors, and spread each word over all lanes of another, so that no scalar load reads
+            a cache: for caches in VTCM, where such loads are dear. A product of two vectors issues twice a packet from
+            v69 on. Convs whose source has rows that are no whole vectors keep words.
         arch: whose VTCM they have to fit.
         vtcm_bytes: how much VTCM there is, where it isn't what TVM's target tag of the architecture says. The tag of
             v73 says 8 MiB, and there are v73 with 4; v67, v71, v79 and v81 have no tag, and need it with
-            `storage = "vtcm"`.
+            caches in VTCM.
 
     Raises:
         InputError: rings for a halo, but the stripes are not outermost; a knob that has no effect on the kernel that is
-            wished for; or caches in the VTCM of an architecture of which nobody says how much it has.
+            wished for; more threads than HVX contexts; or caches in the VTCM of an architecture of which nobody says
+            how much it has.
     """
 
     k_split: Size = 1
@@ -67,11 +81,12 @@ class Plan:
     filters: Filters = "per_tile"
     buffering: Buffering = "single"
     kernel: Kernel | None = None
-    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)] = 1
+    threads: Threads = 1
     simd: Simd = "auto"
-    storage: Literal["global", "vtcm"] = "global"
+    storage: Storage = "global"
+    activations: Activations = "words"
     arch: Arch = "v68"
-    vtcm_bytes: Annotated[int, Field(ge=1, le=MOST_VTCM_BYTES)] | None = None
+    vtcm_bytes: VtcmBytes | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no knob can refuse alone."""
@@ -79,17 +94,24 @@ class Plan:
             allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
             raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
         self._check_effects()
-        if self.storage == "vtcm" and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
-            allowed = "the bytes of VTCM that there are, such as 8388608: TVM doesn't know it of this architecture"
-            raise InputError("plan.vtcm_bytes", f'nothing with arch = "{self.arch}"', allowed)
+        self._check_threads()
+        if self.uses_vtcm and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
+            what = f'plan.vtcm_bytes is missing: TVM does not know the VTCM of arch = "{self.arch}"'
+            raise InputError.because(what, "give the bytes, such as 8388608")
 
     def _check_effects(self) -> None:
         """Refuse knobs that would do nothing. Without a kernel, plain is always there to obey."""
         for knob, value in self.stated.items():
             if not acts(knob, self.kernel or "plain"):
                 given = f"{value!r} with " + (f'kernel = "{self.kernel}"' if self.kernel else "no kernel")
-                allowed = f"nothing, or another kernel: {why_without_effect(knob, self.kernel or 'plain')}"
-                raise InputError(f"plan.{knob}", given, allowed)
+                what = f"plan.{knob}: {given} would do nothing: {why_without_effect(knob, self.kernel or 'plain')}"
+                raise InputError.because(what, "leave it out, or take another kernel")
+
+    def _check_threads(self) -> None:
+        """Refuse more threads of HVX than can run at the same time."""
+        if self.kernel == "hvx" and self.threads > (most := most_threads(self.arch)):
+            what = f'plan.threads: {self.threads} with arch = "{self.arch}"; {why_fewer_threads(self.arch)}'
+            raise InputError.because(what, f"take {most} at most, or another arch")
 
     @property
     def stated(self) -> dict[str, int | str]:
@@ -102,9 +124,21 @@ class Plan:
         return {name: value for name, value in values.items() if value != getattr(Plan, name)}
 
     @property
-    def scope(self) -> str:
-        """TVM's storage scope of the caches."""
-        return "global.vtcm" if self.storage == "vtcm" else "global"
+    def uses_vtcm(self) -> bool:
+        """Whether any cache lies in VTCM."""
+        return self.storage != "global"
+
+    def is_in_vtcm(self, role: Role) -> bool:
+        """Whether the caches of a role lie in VTCM."""
+        return role in roles_in_vtcm(self.storage)
+
+    def scope(self, role: Role) -> str:
+        """TVM's storage scope of the caches of a role.
+
+        >>> [Plan(storage="filters+output").scope(role) for role in ("input", "filters")]
+        ['global', 'global.vtcm']
+        """
+        return "global.vtcm" if self.is_in_vtcm(role) else "global"
 
     @property
     def slug(self) -> str:
@@ -117,19 +151,13 @@ class Plan:
         >>> Plan(kernel="hvx", h_split=2).slug
         'ks1-hs2-hvx'
         """
-        splits = f"hs{self.h_split}"
-        if acts("k_split", self.kernel or "plain"):
-            splits = f"ks{self.k_split}-{splits}"
-        stated = {self.order: "k_outer", self.halo: "recompute", self.filters: "per_tile", self.buffering: "single"}
-        knobs = "".join(f"-{value}" for value, default in stated.items() if value != default)
-        kernel = f"-{self.kernel}" if self.kernel else ""
-        threads = f"-t{self.threads}" if self.threads > 1 else ""
-        simd = f"-{self.simd}" if self.simd != "auto" else ""
-        return f"{splits}{knobs}{self._place}{kernel}{threads}{simd}"
+        told = (knob for knob in KNOBS if self._tells(knob))
+        return "-".join(KNOBS[knob].named.format(getattr(self, knob)) for knob in told)
 
-    @property
-    def _place(self) -> str:
-        """The part of a name that says whose VTCM holds the caches, and how much there is."""
-        if self.storage != "vtcm":
-            return ""
-        return f"-vtcm-{self.arch}" + (f"-{self.vtcm_bytes}" if self.vtcm_bytes else "")
+    def _tells(self, knob: str) -> bool:
+        """Whether the name tells a knob's value."""
+        if knob in SPLITS:
+            return acts(knob, self.kernel or "plain")
+        if knob in WHOSE_VTCM:
+            return self.uses_vtcm and getattr(self, knob) is not None
+        return getattr(self, knob) != getattr(Plan, knob)

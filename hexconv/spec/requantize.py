@@ -5,31 +5,103 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from hexconv.errors import InputError
 from hexconv.spec.fields import STRICT
 from hexconv.spec.wrong import in_one_line
 
-Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
-Rounding = Literal["away", "up"]
+Rounding = Literal["away", "up", "even"]
+PerChannel = Literal["per_channel"]
+PER_CHANNEL: PerChannel = "per_channel"
+Multiplier = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Shift = Annotated[int, Field(ge=-31, le=30)]
 ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
+
+LARGEST_MULTIPLIER = 2**31 - 1
+SMALLEST_SHIFT = -31
+FRACTION_BITS = 31
+"""Of a multiplier: 2**31 would be one."""
 
 
 @in_one_line("chain.conv.requantize")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Requantize:
-    """`output = saturate(zero_point + rounding_shift(high_half(accumulator, multiplier), shift))`.
+    """`output = saturate(zero_point + round(accumulator * multiplier * 2**(shift - 31)))`.
 
-    The arithmetic is TFLite's reference kernel (`MultiplyByQuantizedMultiplier`): the accumulator is shifted left by
-    `shift` where it is positive, then multiplied by the Q0.31 `multiplier` with the high half of twice the product
-    kept, rounded (saturating), then divided by 2**-shift where shift is negative, ties away from zero.
+    Three roundings of that product:
+
+        away   TFLite's reference kernel (`MultiplyByQuantizedMultiplier`), which rounds twice: the accumulator is
+               shifted left where `shift` is positive, multiplied with the high half of twice the product kept, rounded
+               (saturating), then divided by 2**-shift where shift is negative, ties away from zero
+        up     the same, the ties of the division up, as HVX's `vasr:rnd`
+        even   the exact product, rounded once, half to even; with a multiplier that holds a float's 24 bits this is
+               `rint(accumulator * scale)`, ONNX Runtime's QLinearConv but for its roundings to float32
 
     Attributes:
-        multiplier: Q0.31 fixed point, 2**30 is one half.
-        shift: power of two, positive is left, as TFLite stores it.
+        multiplier: Q0.31 fixed point, 2**30 is one half; `"per_channel"`: an int32 for each output channel, which are
+            weights of the chain (`multiplier1`, ...), 1 to 2**31 - 1.
+        shift: power of two, positive is left, as TFLite stores it; `"per_channel"`: an int32 for each output channel
+            (`shift1`, ...), -31 to 0, where multipliers are one a channel too.
         zero_point: of the output, in the range of its dtype.
-        rounding: `"away"` is TFLite's (ties away from zero); `"up"` rounds ties up, as HVX's `vasr:rnd`.
+        rounding: as above.
+        clamp: the least and the most that the output may be, codes of its dtype: a relu, relu6 or clip; left out, what
+            the dtype holds.
+        least_odd: of multipliers one a channel, the least that is left of one when it is divided by 2 as often as it
+            can be; left out, nothing is known of them. From 512 on (131072 for int16) no result that isn't cut lies
+            half way between two, and `even` takes fewer instructions.
+
+    Raises:
+        InputError: a shift for each channel beside one multiplier for all, a clamp that leaves nothing, or `least_odd`
+            beside one multiplier for all.
     """
 
-    multiplier: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    shift: Annotated[int, Field(ge=-31, le=30)] = 0
+    multiplier: Multiplier | PerChannel
+    shift: Shift | PerChannel = 0
     zero_point: ZeroPoint = 0
     rounding: Rounding = "away"
+    clamp: tuple[int, int] | None = None
+    least_odd: Multiplier | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no field can refuse alone."""
+        if self.shift == PER_CHANNEL and self.multiplier != PER_CHANNEL:
+            raise InputError("chain.conv.requantize.shift", PER_CHANNEL, 'a number, or multiplier = "per_channel" too')
+        if self.clamp and self.clamp[0] >= self.clamp[1]:
+            raise InputError("chain.conv.requantize.clamp", str(list(self.clamp)), "[least, most], two codes at least")
+        if self.least_odd is not None and self.multiplier != PER_CHANNEL:
+            known = f'multiplier = "{PER_CHANNEL}", or no least_odd: that of one multiplier is known'
+            raise InputError("chain.conv.requantize.least_odd", f"{self.least_odd} beside one multiplier", known)
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """What is one a channel: `multiplier`, `shift`.
+
+        >>> Requantize(multiplier="per_channel", shift=-5).vectors
+        ('multiplier',)
+        """
+        return tuple(name for name in ("multiplier", "shift") if getattr(self, name) == PER_CHANNEL)
+
+    def codes(self, low: int, high: int) -> tuple[int, int]:
+        """The least and the most that the output can be, of what its dtype holds.
+
+        >>> Requantize(multiplier=1, clamp=(0, 90)).codes(-128, 127)
+        (0, 90)
+        """
+        return (max(low, self.clamp[0]), min(high, self.clamp[1])) if self.clamp else (low, high)
+
+    def has_halves(self, bits: int) -> bool:
+        """Whether a result of so many bits that isn't cut can lie half way between two, one a channel.
+
+        >>> Requantize(multiplier="per_channel", least_odd=512).has_halves(8)
+        False
+        """
+        return (self.least_odd or 1) < 2 << bits
+
+    @property
+    def shifts_left(self) -> bool:
+        """Whether sums are shifted left, the same for all channels."""
+        return isinstance(self.shift, int) and self.shift > 0
+
+    @property
+    def most_multiplier(self) -> int:
+        """The largest multiplier that a channel may have."""
+        return self.multiplier if isinstance(self.multiplier, int) else LARGEST_MULTIPLIER

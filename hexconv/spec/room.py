@@ -36,9 +36,19 @@ def bias_limit(chain: Chain, index: int) -> int:
 
 
 @lru_cache(REMEMBERED)
+def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
+    """Of each conv: that its sums could leave int32 with a kernel, by how much, and what to state instead; or nothing.
+
+    Shifts to the left are no matter of hvx: what it doesn't serve for another reason is left out.
+    """
+    return tuple(
+        _refusal(chain, index, kernel) if kernel in _kernels(conv) else "" for index, conv in enumerate(chain.conv)
+    )
+
+
 def sums_refusal(chain: Chain, kernel: Arithmetic) -> str:
-    """Which conv's sums could leave int32 with a kernel, by how much, and what to state instead; empty if none."""
-    return next((told for index in range(len(chain.conv)) if (told := _refusal(chain, index, kernel))), "")
+    """The first of these; empty if there is none."""
+    return next(filter(None, sums_refusals(chain, kernel)), "")
 
 
 def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
@@ -79,7 +89,7 @@ def _largest(fits: Callable[[int], bool], least: int = 0) -> int:
 
 def _kernels(conv: Conv2d) -> tuple[Arithmetic, ...]:
     """Those whose arithmetic has this requantisation."""
-    return ("plain",) if conv.requantize and conv.requantize.shift > 0 else ("plain", "hvx")
+    return ("plain",) if conv.requantize and conv.requantize.shifts_left else ("plain", "hvx")
 
 
 def _fits(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> bool:

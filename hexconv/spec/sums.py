@@ -15,6 +15,10 @@ the filter of one output channel within `filter_l1` where a conv states it. The 
 | shifted | that to the right by all but 15 bits | | with a multiplier |
 | rounded | that and half of what the last shift takes | in 64 bits | yes |
 
+With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`).
+Multipliers and shifts that are one a channel count with the largest that a channel may have; hvx doubles what such a
+shift takes (`doubled`), so that one rounding shift by 1 ends all of them.
+
 Every step grows with the one before it, so its ends are made of the ends before it, and inputs that reach the first
 reach all. Windows that padding cuts count the taps that can lie on the image at once.
 
@@ -30,7 +34,7 @@ from typing import Literal
 
 from hexconv.spec.chain import INTEGER_RANGE, Chain
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing, narrowing_to_halfwords
-from hexconv.spec.requantize import Requantize
+from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 
 Arithmetic = Literal["plain", "hvx"]
 """Kernels that have one for integers."""
@@ -118,10 +122,14 @@ def _sum(chain: Chain, index: int) -> Step:
 
 def _plain(total: Step, how: Requantize) -> list[Step]:
     """`hexconv.compute.epilogue.requantized`."""
-    shifted = total.then("shifted left", lambda value: value << max(how.shift, 0), 64)
-    product = shifted.then("product", lambda value: _saturated(value, 32) * how.multiplier + (1 << 30))
+    shift = how.shift if isinstance(how.shift, int) else SMALLEST_SHIFT
+    if how.rounding == "even":
+        product = total.then("product", lambda value: value * how.most_multiplier, 64)
+        return [product, product.then("rounded", lambda value: value + (1 << (FRACTION_BITS - 1 - shift)))]
+    shifted = total.then("shifted left", lambda value: value << max(shift, 0), 64)
+    product = shifted.then("product", lambda value: _saturated(value, 32) * how.most_multiplier + (1 << 30))
     steps = [shifted, product, product.then("high half", lambda value: value >> 31)]
-    bits = max(-how.shift, 0)
+    bits = max(-shift, 0)
     if bits and how.rounding == "away":
         steps.append(steps[-1].then("nudged", lambda value: value + (value >> 63)))
     return [*steps, steps[-1].then("rounded", lambda value: value + ((1 << bits) >> 1))]
@@ -134,6 +142,8 @@ def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
         narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
     )
     steps = [total.then("with offset", lambda value: value + offset)]
+    if how.rounding == "even":
+        steps.append(Step("less one", steps[-1].least - 1, steps[-1].most))
     if isinstance(sequence, Shifts):
         half = (1 << sequence.first) >> 1 if sequence.rounds else 0
         return [*steps, steps[-1].then("rounded", lambda value: value + half)]
@@ -141,13 +151,29 @@ def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
 
 
 def _fixed_point(total: Step, how: FixedPoint) -> list[Step]:
-    steps = [total.then("high half", lambda value: (value * how.multiplier + (1 << 30)) >> 31)]
+    rounds_product = not how.rounds_once or how.shift == 0
+    multiplier, half = how.multiplier or LARGEST_MULTIPLIER, 1 << 30 if rounds_product else 0
+    if how.shift is None:
+        return _shifted_by_channel(total, how, multiplier, half)
+    steps = [total.then("high half", lambda value: (value * multiplier + half) >> 31)]
     last = min(how.shift, MOST_NARROWING_SHIFT)
     if how.ties_away:
         steps.append(steps[-1].then("nudged", lambda value: value + (value >> 31)))
     if how.shift > last:
-        steps.append(steps[-1].then("shifted", lambda value: value >> (how.shift - last)))
+        shift = how.shift
+        steps.append(steps[-1].then("shifted", lambda value: value >> (shift - last)))
     return [*steps, steps[-1].then("rounded", lambda value: value + ((1 << last) >> 1))]
+
+
+def _shifted_by_channel(total: Step, how: FixedPoint, multiplier: int, half: int) -> list[Step]:
+    """The largest multiplier and no shift at all are the worst of all channels."""
+    if how.rounds_once:
+        doubled = total.then("doubled", lambda value: 2 * value)
+        steps = [doubled, doubled.then("high half", lambda value: value * multiplier >> 31)]
+    else:
+        high = total.then("high half", lambda value: (value * multiplier + half) >> 31)
+        steps = [high, high.then("doubled", lambda value: 2 * value + (value >> 31 if how.ties_away else 0))]
+    return [*steps, steps[-1].then("rounded", lambda value: value + 1)]
 
 
 def _saturated(value: int, bits: int) -> int:

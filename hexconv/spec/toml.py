@@ -11,13 +11,17 @@ from hexconv.spec.conv import Conv2d, Padding
 from hexconv.spec.plan import Plan
 
 
-def to_toml(chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = ()) -> str:
+def to_toml(
+    chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = (), states_knobs: bool = True
+) -> str:
     """The text of a case file.
 
     Args:
         chain: what is computed.
-        plan: how; None where no plan is stated. One of all defaults states a split, since an empty one states nothing.
+        plan: how; None where no plan is stated.
         documented: names of caches with their elements.
+        states_knobs: whether the plan states knobs: one of all defaults then states a split, since one without any, or
+            with a kernel alone, states none.
 
     >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
     [chain]
@@ -32,7 +36,8 @@ def to_toml(chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int
     for conv in chain.conv:
         lines += ["[[chain.conv]]", *_lines(conv)]
     if plan:
-        lines += ["[plan]", *(_lines(plan) or [f"k_split = {plan.k_split}"])]
+        lines += ["[plan]", *_lines(plan)]
+        lines += [f"k_split = {plan.k_split}"] if states_knobs and not plan.stated else []
     if figures := dict(documented):
         lines += tomli_w.dumps({"documented": figures}).splitlines()
     return "\n".join([*lines, ""])
@@ -58,5 +63,6 @@ def _value(value: object) -> str:
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if is_dataclass(value):
         inside = ((field.name, getattr(value, field.name)) for field in fields(value))
-        return "{ " + ", ".join(f"{name} = {_value(item)}" for name, item in inside) + " }"
+        stated = [f"{name} = {_value(item)}" for name, item in inside if item is not None]
+        return "{ " + ", ".join(stated) + " }"
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)

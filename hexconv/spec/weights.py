@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
+from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.room import bias_limit
 
 Array = NDArray[Any]
@@ -61,8 +62,8 @@ def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array
 def _check(index: int, conv: Conv2d, filter: Array, bias: Array | None, limit: int | None) -> None:
     if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
         allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
-        raise InputError(f"filter{index + 1}", f"an output channel that sums to {sums}", allowed)
+        raise InputError(filter_name(index + 1), f"an output channel that sums to {sums}", allowed)
     if bias is not None and limit is not None and (value := largest_bias(bias)) > limit:
         reason = "as it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
         allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {reason}"
-        raise InputError(f"bias{index + 1}", f"a value of {value}, its sign dropped", allowed)
+        raise InputError(bias_name(index + 1), f"a value of {value}, its sign dropped", allowed)

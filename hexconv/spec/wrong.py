@@ -1,7 +1,8 @@
-"""A validation error as one line: the field's path in the file, what was given, what is allowed."""
+"""A validation error as one line: the field's path in the file, what was given, what is expected."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -12,39 +13,8 @@ from hexconv.errors import InputError, did_you_mean
 
 LONGEST_SHOWN = 60
 Checked = TypeVar("Checked", bound=type)
-KNOWN_KEYS = {
-    "": ("chain", "plan", "documented"),
-    "chain": ("input", "dtype", "filter_dtype", "zero_point", "conv"),
-    "chain.conv": (
-        "out_channels",
-        "kernel",
-        "stride",
-        "dilation",
-        "padding",
-        "groups",
-        "bias",
-        "activation",
-        "filter_zero_point",
-        "filter_l1",
-        "bias_limit",
-        "requantize",
-    ),
-    "chain.conv.requantize": ("multiplier", "shift", "zero_point", "rounding"),
-    "plan": (
-        "k_split",
-        "h_split",
-        "order",
-        "halo",
-        "filters",
-        "buffering",
-        "kernel",
-        "threads",
-        "simd",
-        "storage",
-        "arch",
-        "vtcm_bytes",
-    ),
-}
+KNOWN_KEYS: dict[str, tuple[str, ...]] = {"": ("chain", "plan", "documented")}
+"""By table of a case file; the dataclass of each adds its fields (`in_one_line`)."""
 
 
 def first_complaint(error: ValidationError, table: str = "") -> InputError:
@@ -62,7 +32,7 @@ def first_complaint(error: ValidationError, table: str = "") -> InputError:
         inside = ".".join(part for part in location[:-1] if isinstance(part, str))
         return _unknown_key(path, location[-1], KNOWN_KEYS.get(inside, ()))
     if detail["type"] in ("missing", "missing_argument"):
-        return InputError(path, "nothing", "a value; this key is required")
+        return InputError.because(f"{path} is missing", "it is required: give it a value")
     return InputError(path, _shown(detail["input"]), _allowed(detail))
 
 
@@ -75,6 +45,7 @@ def in_one_line(table: str) -> Callable[[Checked], Checked]:
 
     def wrap(kind: Checked) -> Checked:
         make = kind.__init__
+        KNOWN_KEYS[table] = tuple(field.name for field in fields(kind))
 
         @wraps(make)
         def made(*args: Any, **fields: Any) -> None:
@@ -128,7 +99,7 @@ def _short(text: str) -> str:
 
 
 def _allowed(detail: ErrorDetails) -> str:
-    """Pydantic's own words for what is allowed, as a phrase."""
+    """Pydantic's own words for what is expected, as a phrase."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
     words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))

@@ -6,13 +6,20 @@ from math import log2, prod, sqrt
 
 from hexconv.spec import Conv2d, Requantize
 from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
-from hexconv.spec.requantize import Rounding
+from hexconv.spec.conv import TABLE
+from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Kind
 
 LARGEST_L1 = 2**16 - 1
 """Of a filter over int16: 32768 times as much, and a bias, fit an int32."""
+LEAST_ODD = 2**9
+"""Of multipliers with which no result of 8 bits lies half way between two."""
 INT32 = 2**31
+MOST_LEFT = 3
+"""That sums of a chain are shifted by which hvx doesn't serve whole."""
+ROUNDINGS: tuple[Rounding, ...] = ("up", "away", "even")
+HVX_ROUNDINGS: tuple[Rounding, ...] = ("up", "up", "up", "away", "even", "even")
 
 
 def drawn_filter_dtype(draw: Draw, dtype: Dtype) -> Dtype | None:
@@ -58,10 +65,22 @@ def with_requantisations(
     leaves_sums = draw.is_one_in(4 if are_long else 2)
     fan_ins = [inputs // conv.groups * prod(conv.kernel) for conv, inputs in zip(convs, channels, strict=False)]
     finished = [
-        replace(conv, requantize=_drawn_requantize(draw, kind, fan_in, are_long))
+        _with_table(draw, kind, replace(conv, requantize=_drawn_requantize(draw, kind, fan_in, are_long)))
         for conv, fan_in in zip(convs, fan_ins, strict=True)
     ]
-    return (*finished[:-1], replace(finished[-1], requantize=None) if leaves_sums else finished[-1])
+    return (*finished[:-1], _leaving_sums(finished[-1]) if leaves_sums else finished[-1])
+
+
+def _with_table(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
+    """Of 8 bits one conv in four looks its codes up."""
+    if kind.dtype == "int16" or not draw.is_one_in(4):
+        return conv
+    return replace(conv, activation=TABLE, table_zero_point=drawn_zero_point(draw, kind.dtype))
+
+
+def _leaving_sums(conv: Conv2d) -> Conv2d:
+    """A conv without anything behind its sums."""
+    return replace(conv, requantize=None, activation="none", table_zero_point=0)
 
 
 def _drawn_filter_l1(draw: Draw, dtype: Dtype) -> int | None:
@@ -77,9 +96,30 @@ def _drawn_requantize(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> Req
         multiplier, shift = draw.around(1, 2**31 - 1, 2**30), draw.around(-31, kind.highest_shift)
     else:
         multiplier, shift = _spreading(draw, kind, fan_in, is_long)
+    if kind.kernel == "hvx" and not kind.is_served and draw.is_one_in(2):
+        multiplier, shift = _shifted_left(multiplier, shift, draw.number(1, MOST_LEFT))
     zero_point = drawn_zero_point(draw, kind.dtype)
-    roundings: tuple[Rounding, ...] = ("up", "up", "up", "away") if kind.kernel == "hvx" else ("up", "away")
-    return Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=draw.one_of(*roundings))
+    clamp = _drawn_clamp(draw, kind.dtype)
+    rounding: Rounding = draw.one_of(*(HVX_ROUNDINGS if kind.kernel == "hvx" else ROUNDINGS))
+    how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding, clamp=clamp)
+    if not draw.is_one_in(4):
+        return how
+    how = replace(how, multiplier=PER_CHANNEL, shift=PER_CHANNEL if draw.is_one_in(2) else min(shift, 0))
+    return replace(how, least_odd=draw.around(1, LARGEST_MULTIPLIER, LEAST_ODD)) if draw.is_one_in(2) else how
+
+
+def _shifted_left(multiplier: int, shift: int, left: int) -> tuple[int, int]:
+    """A scale with a shift to the left: about the same, as far as a multiplier can be as small."""
+    return max(1, multiplier >> max(left - shift, 0)), left
+
+
+def _drawn_clamp(draw: Draw, dtype: Dtype) -> tuple[int, int] | None:
+    """Mostly none; else any two codes, the ends of the dtype among them."""
+    if not draw.is_one_in(4):
+        return None
+    low, high = INTEGER_RANGE[dtype]
+    one, other = draw.around(low, high), draw.around(low, high)
+    return (min(one, other), max(one, other)) if one != other else None
 
 
 def _spreading(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> tuple[int, int]:

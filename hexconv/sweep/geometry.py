@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hexconv.spec import Conv2d, Padding
+from hexconv.spec.extents import ROW_BLOCK
 from hexconv.sweep.draw import Draw
 
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
@@ -19,8 +20,8 @@ DEEPEST_PADDING = 9
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
     """The convs of a chain, each with one output channel so far."""
-    if draw.is_one_in(10):
-        return [_padded(draw) for _ in range(convs)]
+    if draw.is_one_in(5):
+        return [_padded(draw, is_first=index == 0) for index in range(convs)]
     strider = draw.number(0, convs - 1) if draw.is_one_in(4) else None
     return [_geometry(draw, LONGEST_STRIDE if index == strider else LARGEST_STRIDE) for index in range(convs)]
 
@@ -40,13 +41,21 @@ def _geometry(draw: Draw, longest_stride: int) -> Conv2d:
     return replace(conv, padding=_near(draw, conv))
 
 
-def _padded(draw: Draw) -> Conv2d:
-    """A conv of which each makes its tensor taller: small kernels, hardly a stride, rows of padding on both sides."""
-    kernel, stride = (draw.number(1, 3), draw.number(1, 2)), (draw.one_of(1, 1, 1, 2), 1)
-    top, left, bottom, right = (draw.number(0, most) for most in (DEEPEST_PADDING, 1, DEEPEST_PADDING, 1))
-    return Conv2d(
-        out_channels=1, kernel=kernel, stride=stride, padding=Padding(top=top, left=left, bottom=bottom, right=right)
-    )
+def _padded(draw: Draw, is_first: bool) -> Conv2d:
+    """A conv of which each makes its tensor taller: small kernels, hardly a stride, rows of padding on both sides.
+
+    The first makes parts of a block of an image of one row; the others often begin a whole block above theirs.
+    """
+    kernel = draw.number(1, 3), draw.number(1, 2)
+    stride = draw.one_of(1, 2, 2) if is_first else draw.one_of(1, 1, 1, 1, 2)
+    top, bottom = draw.number(0, DEEPEST_PADDING), draw.number(0, DEEPEST_PADDING)
+    if is_first and not draw.is_one_in(4):
+        made = ROW_BLOCK // draw.one_of(1, 2, 4)
+        bottom = max(0, (made - 1) * stride + kernel[0] - 1 - top)
+    if not is_first:
+        top = draw.one_of(0, ROW_BLOCK, ROW_BLOCK, top)
+    padding = Padding(top=top, left=draw.number(0, 1), bottom=bottom, right=draw.number(0, 1))
+    return Conv2d(out_channels=1, kernel=kernel, stride=(stride, 1), padding=padding)
 
 
 def _near(draw: Draw, conv: Conv2d) -> Padding:
@@ -63,8 +72,13 @@ def _near(draw: Draw, conv: Conv2d) -> Padding:
 
 
 def _far(draw: Draw) -> Padding:
-    """Far beyond the image on one side, and perhaps on the opposite one."""
-    far, opposite = draw.number(1, FARTHEST_PADDING), draw.number(0, FARTHEST_PADDING) if draw.is_one_in(3) else 0
+    """Far beyond the image on one side, and perhaps on the opposite one.
+
+    Often by whole blocks of rows: a stripe begins where the image does.
+    """
+    blocks = ROW_BLOCK * draw.number(1, FARTHEST_PADDING // ROW_BLOCK)
+    far = draw.one_of(blocks, draw.number(1, FARTHEST_PADDING))
+    opposite = draw.number(0, FARTHEST_PADDING) if draw.is_one_in(3) else 0
     sides = (("top", "bottom"), ("top", "bottom"), ("bottom", "top"), ("left", "right"), ("right", "left"))
     side, other = draw.one_of(*sides)
     return Padding(**{side: far, other: opposite})

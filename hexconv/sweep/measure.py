@@ -70,7 +70,7 @@ def _predicted(case: Case) -> Row:
     row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
     row["predicted_macs"] = sum(planned.macs.values())
     row["recompute"] = row["predicted_macs"] / row["needed_macs"]
-    if plan.storage == "vtcm":
+    if plan.uses_vtcm:
         fit = vtcm_fit(chain, plan)
         row |= {"demand_bytes": fit.demand_bytes, "capacity_bytes": fit.capacity_bytes, "fits": fit.fits}
     return row

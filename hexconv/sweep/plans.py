@@ -1,12 +1,15 @@
 """Random plans: any legal splits, dividing or not, and any legal mix of the other knobs that the kernel obeys."""
 
+from typing import Any
+
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.plan import Arch, Halo, Kernel, Order, Simd
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.kernels.hvx import most_threads
+from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
+from hexconv.spec.places import MIXED, Storage
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Scope
 
-MOST_BANDS = 4
-SETS: tuple[Simd, ...] = ("avx2", "avx512", "auto")  # tiles for either run on any machine
 ARCHS: tuple[Arch, ...] = ("v65", "v66", "v68", "v69", "v73", "v75")
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
@@ -22,27 +25,30 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
         draw: where to draw from.
         chain: what is planned.
         kernel: that the plan asks for.
-        scope: where caches may live.
+        scope: where caches may live, and which knobs are turned.
     """
     outputs = tensor_extents(chain)[1:]
-    h_split = draw.size(max(output.row_blocks for output in outputs))
-    if kernel == "host":
-        return Plan(kernel=kernel, h_split=h_split, threads=draw.number(1, MOST_BANDS), simd=draw.one_of(*SETS))
-    storage = "vtcm" if "vtcm" in scope.storages and draw.is_one_in(4) else "global"
-    if "global" not in scope.storages:
-        storage = "vtcm"
-    arch: Arch = draw.one_of(*ARCHS) if storage == "vtcm" else "v68"
-    if kernel == "hvx" and (chain.dtype == "int16" or draw.is_one_in(3)):
-        return Plan(kernel=kernel, h_split=h_split, storage=storage, arch=arch)
-    order, halo = draw.one_of(*ORDERS_AND_HALOS)
-    return Plan(
-        k_split=draw.size(max(output.channel_blocks for output in outputs)),
-        h_split=h_split,
-        order=order,
-        halo=halo,
-        filters=draw.one_of("per_tile", "resident"),
-        buffering=draw.one_of("single", "double"),
-        kernel=kernel,
-        storage=storage,
-        arch=arch,
-    )
+    knobs: dict[str, Any] = {"h_split": draw.size(max(output.row_blocks for output in outputs))}
+    if acts("storage", kernel):
+        knobs["storage"] = _storage(draw, scope)
+        knobs["arch"] = draw.one_of(*ARCHS) if knobs["storage"] != "global" else Plan.arch
+    if acts("halo", kernel):
+        knobs["order"], knobs["halo"] = draw.one_of(*ORDERS_AND_HALOS)
+    if acts("k_split", kernel):
+        knobs["k_split"] = draw.size(max(output.channel_blocks for output in outputs))
+    for name, knob in KNOBS.items():
+        if knob.drawn and acts(name, kernel) and name in scope.turned:
+            knobs[name] = draw.one_of(*knob.drawn)
+    if kernel == "hvx":
+        knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
+    return Plan(kernel=kernel, **knobs)
+
+
+def _storage(draw: Draw, scope: Scope) -> Storage:
+    """Where caches lie: outside of VTCM, in it, or some of them."""
+    mixed: list[Storage] = [storage for storage in scope.storages if storage in MIXED]
+    if "global" in scope.storages and (len(scope.storages) == 1 or not draw.is_one_in(2 if mixed else 4)):
+        return "global"
+    if "vtcm" in scope.storages and (not mixed or draw.is_one_in(2)):
+        return "vtcm"
+    return draw.one_of(*mixed)

@@ -7,15 +7,15 @@ from importlib import resources
 
 from hexconv.run.simulator.cache import content_key
 
-ROOMS = ("spec", "layout", "compute", "schedule", "lower", "analyze", "run", "sweep")
+ROOMS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "analyze", "run", "sweep")
 PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
 
 
 @cache
-def provenance() -> str:
+def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
     """A digest of hexconv's source, as far as rows hang on it, and of the versions of what it calls."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
-    return content_key(*versions, *(_source(room) for room in ROOMS))
+    return content_key(*versions, *(_source(room) for room in rooms))
 
 
 def _source(room: str) -> bytes:

@@ -16,7 +16,8 @@ from math import prod
 
 from hexconv.spec import Case, Chain, Conv2d
 from hexconv.spec.chain import INTEGER_RANGE, Dtype
-from hexconv.spec.plan import Kernel
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.kernels import Kernel
 from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw, Seeded
 from hexconv.sweep.geometry import geometries, input_axis
@@ -27,9 +28,10 @@ from hexconv.sweep.work import executed_macs
 
 LARGEST_MULTIPLIER = 2
 """Outputs of a depthwise conv, per input."""
-ROW_BLOCK, CHANNEL_BLOCK = 8, 32
 SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
 OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
+UNSERVED: dict[Kernel, int] = {"plain": 12, "host": 12, "hvx": 4}
+"""One in how many chains has what the kernel that is asked for can't serve; of hvx, in some convs."""
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 """Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
 
@@ -67,7 +69,7 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
     dtype: Dtype = draw.one_of(*scope.dtypes)
     kernels: list[Kernel] = [kernel for kernel in SERVES.get(dtype, OF_INTEGERS) if kernel in scope.kernels]
     kernel = kernels[draw.number(0, len(kernels) - 1)] if kernels else OF_INTEGERS[0]
-    return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(12))
+    return Kind(dtype, drawn_filter_dtype(draw, dtype), kernel, is_served=not draw.is_one_in(UNSERVED[kernel]))
 
 
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
@@ -103,7 +105,7 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
 def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int]:
     """Groups of a conv, and its output channels made to go with them: one; one per input channel; any other number."""
     style = draw.number(0, 5)
-    if style < 4 or (kind.kernel != "plain" and kind.is_served):
+    if style < 4 or (kind.kernel == "host" and kind.is_served):
         return 1, outputs
     if style == 4:
         return inputs, inputs * draw.number(1, LARGEST_MULTIPLIER)

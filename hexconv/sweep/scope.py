@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from hexconv.spec.chain import Dtype
-from hexconv.spec.plan import Kernel
+from hexconv.spec.kernels import Kernel
+from hexconv.spec.knobs import KNOBS
+from hexconv.spec.places import STORAGES, Storage
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class Scope:
         dtypes: of chains.
         kernels: that plans ask for.
         storages: of caches.
+        turned: knobs that may be drawn from their values; the others stay at their defaults.
         convs: in a chain.
         batch: images at a time.
         output: rows and columns of a chain's output, where paddings don't make more of them.
@@ -24,7 +27,8 @@ class Scope:
 
     dtypes: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
     kernels: tuple[Kernel, ...] = ("plain", "host", "hvx")
-    storages: tuple[str, ...] = ("global", "vtcm")
+    storages: tuple[Storage, ...] = STORAGES
+    turned: tuple[str, ...] = tuple(KNOBS)
     convs: int = 4
     batch: int = 4
     output: int = 48

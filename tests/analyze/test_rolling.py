@@ -3,8 +3,8 @@
 import pytest
 
 from hexconv.analyze.rolling import rolled_rows, stripe_rows_of
+from hexconv.kernel.host.bands import Band
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.bands import Band
 
 CONV = Conv2d(out_channels=128, kernel=(3, 3))
 CHAIN = Chain(input=(1, 64, 64, 128), conv=(CONV, CONV))

@@ -9,8 +9,8 @@ from scipy.linalg import block_diag
 from hexconv.analyze import cache_footprints, planned_work
 from hexconv.compute import reference
 from hexconv.run.tensors import random_tensors
-from hexconv.spec import Case, Chain, Conv2d, Plan, kernel_of
-from hexconv.spec.kernel import refusal
+from hexconv.spec import Case, Chain, Conv2d, Plan
+from hexconv.spec.kernel import refusals
 from hexconv.sweep.verdict import judge
 
 DEPTHWISE = Conv2d(out_channels=96, kernel=(3, 3), padding=1, groups=96, activation="relu6", bias=True)
@@ -65,10 +65,6 @@ def test_groups_of_whole_blocks_keep_the_packed_filter() -> None:
     assert cache_footprints(chain, Plan(kernel="plain", k_split=2))[1].shape == (2, 2, 3, 3, 8, 32, 4)
 
 
-@pytest.mark.parametrize(("kernel", "dtype"), [("hvx", "uint8"), ("host", "float32")])
-def test_other_kernels_leave_groups_to_the_plain_one_and_say_so(kernel, dtype: str) -> None:
-    conv = Conv2d(out_channels=8, groups=4)
-    chain = Chain(input=(1, 8, 8, 8), dtype=dtype, conv=(conv,))
-    assert refusal(chain, kernel) == f"{kernel} serves convs of one group; chain.conv[0] has 4"
-    assert kernel_of(chain, Plan(kernel=kernel)) == "plain"
-    assert refusal(replace(chain, conv=(replace(conv, groups=1),)), kernel) == ""
+def test_the_host_kernel_leaves_groups_to_the_plain_one_and_says_so() -> None:
+    chain = Chain(input=(1, 8, 8, 8), conv=(Conv2d(out_channels=8, groups=4),))
+    assert refusals(chain, "host")[0] == "host serves convs of one group; chain.conv[0] has 4"

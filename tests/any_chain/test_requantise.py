@@ -13,7 +13,7 @@ from tests.compute.test_reference import by_definition
 SCALES = [(2**30, 0), (2**30, -1), (2**30, -2), (2**30 + 1, -3), (2**31 - 1, 0), (3 * 2**29, 3), (2**30, 24), (1, -31)]
 
 
-@pytest.mark.parametrize("rounding", ["away", "up"])
+@pytest.mark.parametrize("rounding", ["away", "up", "even"])
 @pytest.mark.parametrize(("multiplier", "shift"), SCALES)
 def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, rounding: str) -> None:
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=-3, rounding=rounding)

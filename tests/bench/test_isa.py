@@ -8,9 +8,9 @@ import pytest
 import hexconv
 from hexconv.bench import isa
 from hexconv.bench.forms import FORMS
-from hexconv.spec import Plan
+from hexconv.spec.kernel import unstated
 
-PAGE = (Path(hexconv.__file__).parent / "docs" / "dtypes.md").read_text()
+PAGE = (Path(hexconv.__file__).parent / "docs" / "reference" / "dtypes.md").read_text()
 
 pytestmark = pytest.mark.simulator
 
@@ -34,5 +34,6 @@ def test_the_page_has_the_density_of_a_form(instruction: str, monkeypatch: pytes
 
 
 def test_the_page_has_the_figure_of_int16() -> None:
-    row = isa._of_chain(isa._chain(("int16", "int8")), Plan(kernel="hvx"))
+    chain = isa._chain(("int16", "int8"))
+    row = isa._of_chain(chain, unstated(chain, "hvx"))
     assert quoted(row), row

@@ -39,6 +39,50 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def documented_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page about all documented cases."""
+    page = tmp_path_factory.mktemp("documented") / "index.html"
+    assert exit_code(["report", str(SCHEDULES), "--output", str(page)]) == 0
+    return page
+
+
+CHAIN = """[chain]
+input = [1, 20, 12, 8]
+dtype = "uint8"
+conv = [{ out_channels = 32, kernel = [3, 3], requantize = { multiplier = 1518500250, shift = -11 } }]
+"""
+MANIFEST = """model = "small.onnx"
+[[chain]]
+case = "first"
+convs = ["a"]
+input = "image"
+output = "middle"
+ended_by = "branch"
+reason = "middle is read by 2 nodes: Conv b, Add c"
+[[chain]]
+case = "second"
+convs = ["b"]
+input = "middle"
+output = "end"
+ended_by = "output"
+reason = "the model gives end back"
+after = ["first"]
+"""
+
+
+@pytest.fixture(scope="session")
+def network_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page about a network of two chains, run on the simulator."""
+    folder = tmp_path_factory.mktemp("network")
+    (folder / "network.toml").write_text(MANIFEST)
+    for name in ("first", "second"):
+        (folder / f"{name}.toml").write_text(CHAIN)
+    page = folder / "index.html"
+    assert exit_code(["report", str(folder), "--run", "--vtcm", "1MiB", "-o", str(page)]) == 0
+    return page
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator["Browser"]:
     if reason := missing():
         if os.environ.get("CI") == "true":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 import hexconv
 from hexconv.build import Built, Loaded, build
 from hexconv.build.chain import LONGEST_NAME, c_name
-from hexconv.build.load import _Platform, _posix
+from hexconv.build.load import _Platform, posix
 from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.lower import lower_case
@@ -45,6 +46,8 @@ CASES = {
 }
 
 
+FLOATS = Chain(input=(1, 30, 20, 16), conv=(Conv2d(out_channels=16, kernel=(3, 3)),) * 2)
+THREADS = Case("threads", FLOATS, Plan(kernel="host", threads=3))
 C_LIBRARY = {"memset", "memcpy", "memmove"}
 COMPILER_RUNTIME = {"__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes"}
 """What LLVM calls on Hexagon for a large memcpy; each of its compilers brings it."""
@@ -52,6 +55,13 @@ COMPILER_RUNTIME = {"__hexagon_memcpy_likely_aligned_min32bytes_mult8bytes"}
 
 def built(folder: Path, *cases: Case, target: str = "llvm") -> tuple[Built, ...]:
     return build([(case, random_tensors(case.chain, 5)) for case in cases], folder, target, ISA)
+
+
+def writable_bytes(path: Path) -> int:
+    """Of static memory that code of an object can write to; constants that a loader relocates are none."""
+    sections = ELFFile(io.BytesIO(path.read_bytes())).iter_sections()
+    kept = [section for section in sections if section["sh_flags"] & SH_FLAGS.SHF_WRITE]
+    return sum(section["sh_size"] for section in kept if not section.name.startswith(".data.rel.ro"))
 
 
 def symbols(path: Path) -> dict[str, bool]:
@@ -75,7 +85,7 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
     built(folder, case)
     tensors = random_tensors(case.chain, 5)
     [chain] = hexconv.load(folder).values()
-    expected = reference(case.chain, tensors.image, tensors.filters, tensors.biases)
+    expected = reference(case.chain, *tensors.logical)
     given_, again = chain(tensors.image), chain(tensors.image)
     assert np.array_equal(given_, again, equal_nan=True)
     if case.chain.is_integer:
@@ -87,9 +97,10 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("target", ["llvm", "hexagon"])
 def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: str) -> None:
-    built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"]], target=target)
+    built(tmp_path, *CASES.values() if target == "hexagon" else [CASES["double"], THREADS], target=target)
     for path in tmp_path.glob("*.o"):
         names = symbols(path)
+        assert writable_bytes(path) == 0
         assert not [name for name in names if "tvm" in name.lower()]
         assert {name for name, defined in names.items() if not defined} <= C_LIBRARY | COMPILER_RUNTIME
         assert {f"{path.stem}_init", f"{path.stem}_run"} <= {name for name, defined in names.items() if defined}
@@ -106,14 +117,11 @@ def test_two_chains_run_from_c_on_the_simulator(tmp_path: Path) -> None:
 
 
 def test_two_chains_run_from_c_on_this_machine(tmp_path: Path) -> None:
-    built(tmp_path, CASES["double"], Case("threads", FLOATS, Plan(kernel="host", threads=3)))
+    built(tmp_path, CASES["double"], THREADS)
     done = make(tmp_path, ZIG)
     assert done.returncode == 0, done.stderr
     assert "double: 0 of " in done.stdout
     assert "threads: 0 of " in done.stdout
-
-
-FLOATS = Chain(input=(1, 30, 20, 16), conv=(Conv2d(out_channels=16, kernel=(3, 3)),) * 2)
 
 
 def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
@@ -130,7 +138,7 @@ def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
 def test_a_call_through_c_costs_no_more_than_a_hundredth(tmp_path: Path, name: str, moment: str) -> None:
     case, copies = CASES[name], Copies(moment, 3)  # pyright: ignore[reportArgumentType]
     [chain] = built(tmp_path, case, target="hexagon")
-    flags = (f"-DCHAIN={name}", f'-DHEADER="{tmp_path / name}.h"')
+    flags = (f"-DCHAIN={name}", f'-DHEADER="{tmp_path / name}.h"', f"-I{tmp_path}")
     elf = join_foreign(tmp_path / f"{name}.o", Path(__file__).with_name("entry.c"), ISA, *flags)
     kernel = HexagonObject(ISA, elf, (chain.scratch_bytes,), (chain.vtcm_bytes,))
     weights = np.fromfile(tmp_path / f"{name}.weights.bin", np.uint8)
@@ -165,7 +173,7 @@ def test_what_c_gets_wrong_has_an_error_of_its_own(loaded: Loaded) -> None:
     assert init(fresh, ctypes.c_void_p(place + 4), ctypes.byref(platform)) == MISALIGNED
     assert init(fresh, ctypes.c_void_p(place + 128), ctypes.byref(platform)) == WRONG_WEIGHTS
     assert init(fresh, ctypes.c_void_p(place), ctypes.byref(poor)) == NO_VTCM
-    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(_posix(library))) == OK
+    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(posix(library))) == OK
     assert run(fresh, ctypes.c_void_p(place), None) == NULL_POINTER
     assert run(fresh, ctypes.c_void_p(place + 2), ctypes.c_void_p(place)) == MISALIGNED
 
@@ -173,3 +181,57 @@ def test_what_c_gets_wrong_has_an_error_of_its_own(loaded: Loaded) -> None:
 def test_an_image_of_another_shape_is_refused(loaded: Loaded) -> None:
     with pytest.raises(InputError, match="uint8 of 1x19x17x36"):
         loaded(np.zeros((1, 2, 3, 4), np.uint8))
+
+
+def test_the_platform_of_qurt_compiles_against_what_its_headers_document(tmp_path: Path) -> None:
+    """It is never run here; the symbols that it asks for are the documented ones and the C library's."""
+    source = Path(hexconv.__file__).parent / "build" / "platform" / "hexconv_qurt.c"
+    headers, compiled = Path(__file__).with_name("qurt"), tmp_path / "qurt.o"
+    flags = [
+        "-target",
+        "hexagon-linux-musl",
+        "-mcpu=hexagonv68",
+        "-O2",
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fno-sanitize=all",
+        "-c",
+    ]
+    subprocess.run([*ZIG.split(), *flags, f"-I{headers}", str(source), "-o", str(compiled)], check=True)
+    names = symbols(compiled)
+    documented = "".join(header.read_text() for header in headers.glob("*.h"))
+    asked = {name for name, defined in names.items() if not defined}
+    assert {name for name in asked if f"{name}(" not in documented} <= {
+        "memalign",
+        "calloc",
+        "free",
+        "memset",
+        "memcpy",
+    }
+    assert {"hexconv_qurt_open", "hexconv_qurt_close"} <= {name for name, defined in names.items() if defined}
+
+
+@pytest.mark.parametrize("isa", ["v75", "v79"])
+def test_code_that_no_simulator_runs_is_compiled_and_linked_and_marked(tmp_path: Path, isa: str) -> None:
+    small = Case("small", replace(INTEGERS, input=(1, 8, 8, 32), conv=(CONV,)), Plan(kernel="hvx"))
+    build([(small, random_tensors(small.chain, 5))], tmp_path, "hexagon", isa)
+    program, library = tmp_path / "small", tmp_path / "library.c"
+    library.write_text(
+        "".join(f"void *{name}(void) {{ return 0; }}\n" for name in sorted(C_LIBRARY | COMPILER_RUNTIME))
+    )
+    flags = ("-target", "hexagon-linux-musl", f"-mcpu=hexagon{isa}", "-static", "-nostdlib", "-fno-builtin", "-w")
+    files = (str(tmp_path / "small.o"), str(library), "-Wl,-e,small_run", "-o", str(program))
+    subprocess.run([*ZIG.split(), *flags, *files], check=True)
+    assert ELFFile(io.BytesIO(program.read_bytes()))["e_machine"] == "EM_QDSP6"
+    assert f"for {isa}, was compiled and linked, and **never run**" in (tmp_path / "README.md").read_text()
+
+
+def test_a_program_links_with_the_library_of_all_chains(tmp_path: Path) -> None:
+    built(tmp_path, CASES["double"], Case("threads", FLOATS, Plan(kernel="host")))
+    program = tmp_path / "double_from_library"
+    files = [str(tmp_path / name) for name in ("double_example.c", "hexconv_posix.c", "libchains.a")]
+    subprocess.run([*ZIG.split(), "-O2", *files, "-lpthread", "-o", str(program)], check=True)
+    done = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("double: 0 of ")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hexconv.cli.app import exit_code
 from hexconv.cli.memory import memory_bytes
 from hexconv.errors import InputError
-from hexconv.report import network_row, proof_lines
+from hexconv.report import bound_lines, network_row, proof_lines
 from hexconv.search import Objective, Question, best_plan, plan_all
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.strategies import chains
@@ -85,6 +85,24 @@ def test_the_answer_is_a_case_file_that_runs(chain: Path, tmp_path: Path, capsys
     assert exit_code(["run", str(written)]) == 0
 
 
+def test_the_verdict_is_first_and_the_account_is_asked_for(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [row] = as_json(capsys, chain, "--vtcm", "4MiB")["chains"]
+    short, long = (best(capsys, chain, "--vtcm", "4MiB", *more) for more in ((), ("--account",)))
+    figures = f"moves {row['best']['traffic_bytes']} bytes and takes {row['best']['footprint_bytes']} of 4194304 bytes"
+    for said in (short, long):
+        assert figures in said.splitlines()[0]
+    assert "--account tells of all 120 plans" in short
+    assert "excluded" not in short
+    assert sum(line.startswith("  ") and " excluded: " in line for line in long.splitlines()) == len(
+        row["proof"]["excluded"]
+    )
+    [cut] = as_json(capsys, chain, "--vtcm", "300KiB", code=1)["chains"]
+    verdict = best(capsys, chain, "--vtcm", "300KiB", code=1).splitlines()[0]
+    assert f"cut into conv1 | conv2 it moves {cut['cuts']['best']['traffic_bytes']} bytes" in verdict
+    verdict = best(capsys, chain, "--vtcm", "20KiB", code=1).splitlines()[0]
+    assert verdict == "pair: nothing fits 20480 bytes of VTCM"
+
+
 def test_json_accounts_for_every_plan(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [row] = as_json(capsys, chain, "--vtcm", "512KiB")["chains"]
     proof = row["proof"]
@@ -128,7 +146,7 @@ def test_a_folder_is_a_network(network: Path, capsys: pytest.CaptureFixture[str]
     assert (result["total"]["convs"], result["total"]["pieces"]) == (3, 3)
     roomy = as_json(capsys, network, "--vtcm", "4MiB")["total"]
     assert roomy["saved_bytes"] == roomy["before_bytes"] - roomy["after_bytes"] > 0
-    assert f"{roomy['saved_bytes']} bytes of {roomy['before_bytes']} saved" in best(capsys, network)
+    assert f"moves {roomy['after_bytes']} bytes instead of {roomy['before_bytes']}: " in best(capsys, network)
 
 
 def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +155,7 @@ def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsy
     assert [row["case"] for row in result["chains"]] == ["second", "first"]
     assert result["chains"][0]["ended_by"]["ended_by"] == "MaxPool"
     said = best(capsys, network)
-    assert "second: ends at MaxPool: it is no conv" in said
+    assert "second: the chain ends because it is no conv" in said
     assert "depthwise (Conv): in no chain: groups" in said
 
 
@@ -194,7 +212,7 @@ def test_a_footprint_that_does_not_hold_is_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--vtcm", "4 litres"], "--vtcm: got '4 litres', allowed: an amount of memory"),
+        (["--vtcm", "4 litres"], "--vtcm: got '4 litres'; expected an amount of memory"),
         (["--vtcm", "0B"], "a whole number of bytes"),
         (["--vtcm", "4"], "say 4MiB or 4B"),
         (["--plot", "front.png"], "a file that ends in .svg"),
@@ -232,9 +250,9 @@ def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Obj
     for planned in network.planned:
         if not planned.found.best:
             continue
-        said = " ".join(proof_lines(planned.found, planned.question))
+        said = " ".join((*bound_lines(planned.found, planned.question), *proof_lines(planned.found)))
         assert ("no plan can have less" in said) == (objective == "traffic")
-        assert "packets are a model's figure, no bound" in said
+        assert "packets (model) are no bound" in said
         assert "kernel plain" in said
 
 
@@ -244,7 +262,7 @@ def test_an_empty_folder_and_a_broken_manifest(network: Path, capsys: pytest.Cap
     for file in network.iterdir():
         file.unlink()
     assert exit_code(["best", str(network)]) == 2
-    assert "a folder without a case file" in capsys.readouterr().err
+    assert "this folder has no case file" in capsys.readouterr().err
 
 
 SIZES = [("4MiB", 4 << 20), ("1.5 KiB", 1536), ("7B", 7), ("2gib", 2 << 30), ("4MB", 4 * 10**6), ("4 kb", 4000)]

@@ -8,7 +8,7 @@ import pytest
 from hexconv.cli.app import exit_code
 from hexconv.run import doctor
 
-PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory"}
+PARTS = {"tvm", "tvm-ffi", "llvm", "zig", "qemu-hexagon", "vtcm", "memory", "onnxruntime"}
 
 
 @pytest.mark.simulator
@@ -45,3 +45,17 @@ def test_a_tvm_ffi_that_crashes_tensorize_is_refused(version: str, monkeypatch: 
     ffi = next(part for part in doctor.examine() if part.name == "tvm-ffi")
     assert not ffi.present
     assert "tensorize" in ffi.problem
+
+
+@pytest.mark.parametrize(("flags", "doubted"), [("avx2 avx512f", True), ("avx2 avx_vnni", False)])
+def test_a_cpu_whose_sums_may_saturate_in_onnx_runtime_is_named(
+    flags: str, doubted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
+    monkeypatch.setattr(doctor, "CPUINFO", cpuinfo)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("importlib.metadata.version", lambda _name: "1.25.0")
+    part = next(part for part in doctor.examine() if part.name == "onnxruntime")
+    assert part.present
+    assert ("no VNNI" in part.found) == doubted

@@ -69,7 +69,7 @@ def test_an_unknown_architecture(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = tmp_path / "case.toml"
     file.write_text(CHAIN.format(chain="", conv="", plan='storage = "vtcm"\narch = "v86"'))
     assert exit_code(["run", str(file)]) == 2
-    assert "got 'v86', allowed: did you mean v81? 'v65', 'v66', 'v67', 'v68'" in capsys.readouterr().err
+    assert "got 'v86'; did you mean v81? 'v65', 'v66', 'v67', 'v68'" in capsys.readouterr().err
 
 
 def test_nothing_near_is_no_question_and_giants_are_quick() -> None:

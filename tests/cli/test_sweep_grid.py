@@ -51,7 +51,7 @@ def test_every_combination_and_target_is_a_row(folder: Path) -> None:
     ]
     assert set(table["status"][table["h_split"] == 3]) == {"refused"}
     assert set(table["reason"][table["h_split"] == 3]) == {
-        "plan.h_split: got 3, allowed: 1 to 2, the blocks of 8 rows of a conv"
+        "plan.h_split: got 3; expected 1 to 2, the blocks of 8 rows of a conv"
     }
     assert set(table["status"][table["h_split"] < 3]) == {"holds"}
 
@@ -148,10 +148,8 @@ def test_a_missing_simulator_stops_the_sweep_and_is_no_row(
     assert {row["status"] for row in rows} == {"refused"}
 
 
-def test_the_readme_shows_a_grid_and_every_status() -> None:
-    section = (
-        Path(__file__).parents[2].joinpath("README.md").read_text().partition("## Sweeps")[2].partition("\n## ")[0]
-    )
+def test_the_page_shows_a_grid_and_every_status() -> None:
+    section = (Path(__file__).parents[2] / "hexconv" / "docs" / "how-to" / "sweep.md").read_text()
     assert len(Grid.parse(section.partition("```toml\n")[2].partition("```")[0])) == 48
     for status in (*GOOD, "differs", "failed", "crashed", "overran", "out_of_memory"):
         assert f"`{status}`" in section
@@ -165,9 +163,9 @@ def test_the_readme_shows_a_grid_and_every_status() -> None:
         (["{grid}", "--out", "x.csv", "--memory", "much"], "--memory"),
         (["{grid}", "--out", "x.csv", "--memory", "0B"], "--memory"),
         (["{grid}", "--out", "x.csv", "--seconds", "0"], "seconds"),
-        (["{grid}", "--random", "3"], "one of the two"),
+        (["{grid}", "--random", "3"], "draws its cases"),
         (["no-such-grid.toml", "--out", "x.csv"], "no such file"),
-        (["{grid}", "--out", "/proc/x/x.csv"], "a folder that does not exist"),
+        (["{grid}", "--out", "/proc/x/x.csv"], "no folder /proc/x; make it: mkdir -p"),
         (["{grid}", "--out", "x.csv", "--scheduler", "nonsense://x"], "--scheduler"),
     ],
 )

@@ -1,5 +1,7 @@
 """The reference against answers of other making: SciPy's convolution, TFLite's requantisation from its definition."""
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,6 +47,12 @@ def test_a_conv_is_scipys(chain: Chain) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_sums_are_exact_where_doubles_are_not() -> None:
+    """One more than a power of two, squared, has more bits than a double."""
+    large = np.full((1, 1, 1, 1), (1 << 27) + 1)
+    assert convolution(Conv2d(out_channels=1), large, large, 0).item() == large.item() ** 2
+
+
 @settings(max_examples=20, deadline=None)
 @given(chains(dtypes=("float32",), channels=FEW))
 def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
@@ -55,16 +63,22 @@ def test_a_chain_is_one_conv_after_the_other(chain: Chain) -> None:
         sums = by_scipy(conv, expected, tensors.filters[index], 0) + (0 if bias is None else bias)
         ceiling = 6 if conv.activation == "relu6" else np.inf
         expected = (sums if conv.activation == "none" else np.maximum(sums, 0)).clip(max=ceiling).astype(np.float32)
-    found = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    found = reference(chain, *tensors.logical)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def by_definition(value: int, by: Requantize, dtype: str) -> int:
-    """`MultiplyByQuantizedMultiplier` of TFLite in words, on Python's integers, which never overflow.
+    """`MultiplyByQuantizedMultiplier` of TFLite in words, on Python's integers; for "even" the exact product, rounded.
 
     The accumulator times 2**shift, saturated, is multiplied by the multiplier over 2**31 and rounded to the nearest,
     ties up; for a negative shift the result is divided by 2**-shift and rounded once more, ties by `rounding`.
     """
+    if by.rounding == "even":
+        low, most = INTEGER_RANGE[dtype]
+        # Python rounds a fraction to the nearest integer, half to even
+        return min(
+            max(round(Fraction(value * by.multiplier) * Fraction(2) ** (by.shift - 31)) + by.zero_point, low), most
+        )
     left, right = max(by.shift, 0), max(-by.shift, 0)
     shifted = min(max(value * 2**left, -(2**31)), 2**31 - 1)
     high = nearest(shifted * by.multiplier, 2**31, "up")
@@ -85,26 +99,54 @@ def nearest(dividend: int, divisor: int, ties: str) -> int:
     value=st.one_of(INT32, st.integers(-300, 300)),
     multiplier=st.one_of(st.integers(1, 2**31 - 1), st.sampled_from((1, 2**30, 2**31 - 1))),
     shift=st.integers(-31, 30),
-    rounding=st.sampled_from(("away", "up")),
+    rounding=st.sampled_from(("away", "up", "even")),
     dtype=st.sampled_from(("int8", "uint8", "int16")),
 )
-def test_requantisation_is_tflites(value: int, multiplier: int, shift: int, rounding: str, dtype: str) -> None:
+def test_requantisation_is_tflites_or_the_nearest(
+    value: int, multiplier: int, shift: int, rounding: str, dtype: str
+) -> None:
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding=rounding)
     assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
 
 
 def test_ties_go_where_the_rounding_says() -> None:
     sums = np.array([-6, -2, 2, 6])
-    halves = {"away": [-2, -1, 1, 2], "up": [-1, 0, 1, 2]}
+    halves = {"away": [-2, -1, 1, 2], "up": [-1, 0, 1, 2], "even": [-2, 0, 0, 2]}
     for rounding, expected in halves.items():
         by = Requantize(multiplier=2**30, shift=-1, rounding=rounding)
         assert requantized(sums, by, "int8").tolist() == expected
 
 
+@settings(max_examples=300)
+@given(
+    total=st.integers(-(2**24), 2**24),
+    scale=st.floats(2**-20, 1, width=32, exclude_max=True),
+    dtype=st.sampled_from(("int8", "int16")),
+)
+def test_half_to_even_of_a_float32_is_rint(total: int, scale: float, dtype: str) -> None:
+    """A double holds the product of 24 bits and 25: numpy's rint of it is the exact answer."""
+    fraction, shift = np.frexp(scale)
+    by = Requantize(multiplier=int(fraction * 2**31), shift=int(shift), rounding="even")
+    expected = np.clip(np.rint(np.float64(total) * np.float64(np.float32(scale))), *INTEGER_RANGE[dtype])
+    assert int(requantized(np.array([total]), by, dtype)[0]) == int(expected)
+
+
+@given(st.lists(st.tuples(INT32, st.integers(1, 2**31 - 1), st.integers(-31, 0)), min_size=1, max_size=9))
+def test_each_channel_has_its_own_scale(channels: list[tuple[int, int, int]]) -> None:
+    sums, multipliers, shifts = (np.array(column) for column in zip(*channels, strict=True))
+    for rounding in ("away", "up", "even"):
+        by = Requantize(multiplier="per_channel", shift="per_channel", zero_point=3, rounding=rounding)
+        found = requantized(sums, by, "int8", {"multiplier": multipliers, "shift": shifts})
+        alone = [Requantize(multiplier=m, shift=s, zero_point=3, rounding=rounding) for _, m, s in channels]
+        assert found.tolist() == [
+            by_definition(channel[0], how, "int8") for channel, how in zip(channels, alone, strict=True)
+        ]
+
+
 def test_relu6_is_what_is_between_0_and_6_and_random_tensors_meet_both_ends() -> None:
     chain = Chain(input=(1, 16, 16, 32), conv=(Conv2d(out_channels=32, activation="relu6"),))
     tensors = random_tensors(chain)
-    found = reference(chain, tensors.image, tensors.filters, tensors.biases)
+    found = reference(chain, *tensors.logical)
     sums = by_scipy(chain.conv[0], tensors.image, tensors.filters[0], 0)
     np.testing.assert_allclose(found, np.minimum(np.maximum(sums, 0), 6), rtol=1e-9)
     assert 0.02 < np.mean(found == 6) < 0.4

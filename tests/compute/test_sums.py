@@ -91,9 +91,9 @@ def test_weights_beyond_the_limits_of_their_chain_are_refused_where_they_go_into
     filter, bias = np.full((512, 2, 1, 1), 4, np.int8), np.full(512, -7, np.int32)
     image = np.zeros(of.input, np.int8)
     packed_arguments(of, Tensors(image, (filter,), (bias,)))
-    with pytest.raises(InputError, match=r"^filter1: got an output channel that sums to 10, allowed: up to 9, "):
+    with pytest.raises(InputError, match=r"^filter1: got an output channel that sums to 10; expected up to 9, "):
         packed_arguments(of, Tensors(image, (filter + np.int8(1),), (bias,)))
-    with pytest.raises(InputError, match=r"^bias1: got a value of 8, its sign dropped, allowed: up to 7, "):
+    with pytest.raises(InputError, match=r"^bias1: got a value of 8, its sign dropped; expected up to 7, "):
         packed_arguments(of, Tensors(image, (filter,), (bias - np.int32(1),)))
     open_limit = biased(2)
     most = bias_limit(open_limit, 0)

@@ -1,47 +1,49 @@
 """What the documents show is what happens."""
 
+import contextlib
 import doctest
+import io
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 import hexconv
 from hexconv.cli.app import app
+from hexconv.cli.layout_pictures import drawings
+from hexconv.cli.reference import pages
 from hexconv.report.knobs import PAGE, knobs_page
 from hexconv.spec import Plan
-from tests.docs.console import matches, play
+from tests.docs.console import inside, matches, play, steps
 
 ROOT = Path(__file__).parents[2]
-DOCS = PAGE.parent
-TUTORIAL = (DOCS / "tutorial.md").read_text()
-ON_THE_SIMULATOR = "## On the DSP"
+DOCS = PAGE.parents[1]
+REFERENCE = PAGE.parent
+MADE = {f"reference/{name}.md" for name in ("cli", "fields", "columns", "architectures", "layouts")} | {"changes.md"}
+"""Pages that the site has besides the files."""
+PAGES = sorted(DOCS.rglob("*.md"))
+ON_THE_SIMULATOR = "--target hexagon"
+"""Pages with such commands need qemu-hexagon."""
 
 
-def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> None:
-    before, _, rest = TUTORIAL.partition(ON_THE_SIMULATOR)
-    after = "## " + rest.partition("\n## ")[2]
-    played = [_same(*step) for step in play(before + after, tmp_path)]
-    assert len(played) > 10
+def _with_commands() -> Iterator[ParameterSet]:
+    """The README and every page of the site that shows a command."""
+    for page in (ROOT / "README.md", *PAGES):
+        commands = [step.command for step in steps(page.read_text()) if step.command]
+        marks = [pytest.mark.simulator] if any(ON_THE_SIMULATOR in command for command in commands) else []
+        if commands:
+            yield pytest.param(page, marks=marks, id=str(page.relative_to(ROOT)))
 
 
-@pytest.mark.simulator
-def test_the_tutorials_run_on_the_simulator_shows_what_it_says(tmp_path: Path) -> None:
-    before, _, rest = TUTORIAL.partition(ON_THE_SIMULATOR)
-    files = "\n".join(re.findall(r"^```toml\n.*?^```$", before, re.M | re.S))
-    played = [_same(*step) for step in play(f"{files}\n{rest.partition(chr(10) + '## ')[0]}\n", tmp_path)]
-    assert played
-
-
-def test_every_command_of_the_readme_shows_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    assert [_same(*step) for step in play((ROOT / "README.md").read_text(), ROOT)]
-
-
-def _same(command: str, shown: str, got: str) -> str:
-    assert matches(shown, got), f"$ {command}\n{got}\n--- but the page shows\n{shown}"
-    return command
+@pytest.mark.parametrize("page", list(_with_commands()))
+def test_every_command_of_a_page_shows_what_it_says(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "schedules").symlink_to(ROOT / "schedules")
+    for command, shown, got in play(page.read_text(), tmp_path):
+        assert matches(shown, got), f"$ {command}\n{got}\n--- but the page shows\n{shown}"
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,13 @@ def test_outputs_are_compared_line_by_line(shown: str, got: str, same: bool) -> 
 
 
 def test_the_api_page_holds() -> None:
-    result = doctest.testfile(str(DOCS / "api.md"), module_relative=False)
+    result = doctest.testfile(str(REFERENCE / "api.md"), module_relative=False)
     assert result.attempted > 15
     assert not result.failed
 
 
 def test_every_public_name_is_there_and_on_the_page() -> None:
-    page = (DOCS / "api.md").read_text()
+    page = (REFERENCE / "api.md").read_text()
     for name in hexconv.__all__:
         assert getattr(hexconv, name).__doc__
         assert name in page or name in ("Padding", "Requantize")
@@ -77,7 +79,7 @@ def test_every_public_name_is_there_and_on_the_page() -> None:
 
 
 def test_the_knobs_page_is_what_tvm_lowers() -> None:
-    page = (DOCS / "knobs.md").read_text()
+    page = (REFERENCE / "knobs.md").read_text()
     assert page == knobs_page(), "make it again: python -m hexconv.report.knobs"
     assert re.findall(r"^## `(\w+)`", page, re.M) == [field.name for field in fields(Plan)]
 
@@ -89,8 +91,69 @@ def test_the_readme_names_every_command() -> None:
             assert f"`hexconv {name}" in readme, name
 
 
-@pytest.mark.parametrize("page", [*DOCS.glob("*.md"), ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    made = {(DOCS / name).resolve() for name in MADE}
+    for target, _, heading in re.findall(r"\]\(([^)#]+)(#([\w-]+))?", page.read_text()):
+        if "://" in target:
+            continue
+        there = (page.parent / target).resolve()
+        assert there.exists() or there in made, target
+        if heading and there.exists():
+            assert heading in _anchors(there.read_text()), f"{target}#{heading}"
+
+
+def _anchors(page: str) -> set[str]:
+    """What a site's headings are called in links."""
+    headings = re.findall(r"^#+ (.*)$", page, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    contents = (DOCS / "mkdocs" / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    named = set(re.findall(r": ([\w/-]+\.md)$", contents, re.M))
+    assert named == {str(page.relative_to(DOCS)) for page in PAGES} | MADE
+
+
+def test_the_pages_that_are_made_have_every_command_and_every_field() -> None:
+    made = pages()
+    assert {f"## {name}" for name in app if not name.startswith("-")} <= set(made["reference/cli.md"].splitlines())
+    for name in (*(one.name for one in fields(Plan)), "out_channels", "multiplier", "input"):
+        assert f"| `{name}` |" in made["reference/fields.md"]
+    for name in ("macs_per_slot", "predicted_elements"):
+        assert f"| `{name}` |" in made["reference/columns.md"]
+    assert "| v68 | 4 MiB |" in made["reference/architectures.md"]
+
+
+def test_the_readme_is_a_screen_and_a_half() -> None:
+    assert len((ROOT / "README.md").read_bytes()) <= 9 * 1024
+
+
+def test_the_page_of_layouts_has_a_picture_of_every_system() -> None:
+    page = drawings()
+    for system in ("packed", "onednn", "mace", "okk"):
+        assert f"### {system}: " in page
+    assert page.count("<svg") == page.count('role="img"') == 10
+    assert "ns0:" not in page
+
+
+NOTEBOOKS = sorted(DOCS.rglob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_cell_of_a_notebook_prints_what_it_shows(path: Path, tmp_path: Path) -> None:
+    notebook, names = json.loads(path.read_text()), dict[str, object]()
+    assert notebook["nbformat"] == 4
+    with inside(tmp_path):
+        for cell in notebook["cells"]:
+            if cell["cell_type"] != "code":
+                continue
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec("".join(cell["source"]), names)
+            shown = "".join("".join(output["text"]) for output in cell["outputs"])
+            assert matches(shown, out.getvalue()), out.getvalue()
+
+
+def test_there_is_a_notebook() -> None:
+    assert NOTEBOOKS

@@ -169,7 +169,7 @@ def test_run_json_and_the_saved_tensors_can_be_checked_by_anyone(
     assert exit_code(["run", str(SCHEDULES / "split-1x1.toml"), "--json", "--save", str(saved)]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     words = {"case", "target", "fill", "passed", "max_abs_error", "max_rel_error", "fringe_is_zero", "seconds"}
-    assert set(row) == {*words, "weights", "input", "kernels"}
+    assert set(row) == {*words, "weights", "input", "kernels", "copies", "copies_2d", "copy_bytes"}
     assert row["passed"] is True
     assert row["fringe_is_zero"] is True
     with np.load(saved) as kept:

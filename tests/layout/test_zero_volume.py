@@ -57,5 +57,5 @@ def test_the_handle_of_a_zero_volume_is_never_touched(shape, tag):
 
 
 def test_local_memory_has_no_empty_tensors():
-    with pytest.raises(InputError, match="n on bm1684: got 0, allowed: 1 to 65535"):
+    with pytest.raises(InputError, match="n on bm1684: got 0; expected 1 to 65535"):
         okk.local(okk.CHIPS["bm1684"], "aligned", (0, 1, 1, 1), "float32")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
@@ -27,10 +27,11 @@ loads = st.builds(
     st.sampled_from(("+#0", "+#-3", "+#2", "++#1")),
 )
 products = st.builds("v{}.uw += vrmpy({}.ub,{}.ub)".format, st.sampled_from(SUMS), vectors, scalars)
+readers = st.builds("{}.w = vadd({}.w,v{}.w)".format, vectors, vectors, st.sampled_from(SUMS))
+"""They see whether a sum has its products yet."""
 others = st.one_of(
     st.sampled_from((128, 256, 100)).map("r1 = add(r1,#{})".format),
     st.builds("{} = memw(r4+#8)".format, scalars),
-    st.builds("{}.w = vadd({}.w,v{}.w)".format, vectors, vectors, st.sampled_from(SUMS)),
     st.builds("if (p0) {} = {}".format, vectors, vectors),
     st.builds("v3:2 = vcombine({},{})".format, vectors, vectors),
     st.builds("vmem(r1+#7) = {}".format, vectors),
@@ -43,6 +44,7 @@ def packets(draw: st.DrawFn) -> list[str]:
     drawn = [
         *draw(st.lists(products, min_size=1, max_size=2)),
         *(draw(st.lists(loads, min_size=1, max_size=1)) if draw(st.integers(0, 2)) else ()),
+        *(draw(st.lists(readers, max_size=1)) if draw(st.integers(0, 3)) == 0 else ()),
         *(draw(st.lists(others, max_size=1)) if draw(st.integers(0, 7)) == 0 else ()),
     ]
     kept: list[str] = []
@@ -56,7 +58,17 @@ def packets(draw: st.DrawFn) -> list[str]:
 programs = st.tuples(*[st.lists(packets(), min_size=2, max_size=12)] * 3)
 
 
+PRODUCT = "v{}.uw += vrmpy(v{}.ub,r2.ub)".format
+READ_IN_BETWEEN: tuple[Packets, Packets, Packets] = (
+    [["v1 = vmem(r1+#2)"], ["nop"]],
+    [["v0 = vmem(r1+#0)"], [PRODUCT(10, 0)], ["v2.w = vadd(v1.w,v10.w)"], [PRODUCT(12, 1)], [PRODUCT(13, 2)]],
+    [],
+)
+"""A product waits for a load that can't go up; the next one that doesn't wait is behind a reader of the first."""
+
+
 @settings(deadline=None)
+@example(READ_IN_BETWEEN)
 @given(programs)
 def test_a_program_stores_the_same_in_no_more_slots(program: tuple[Packets, Packets, Packets]) -> None:
     text = assembly(*program)
@@ -65,9 +77,6 @@ def test_a_program_stores_the_same_in_no_more_slots(program: tuple[Packets, Pack
     assert stores(after) == stores(before)
     assert len(after) <= len(before)
     assert slots(after) <= slots(before)
-
-
-PRODUCT = "v{}.uw += vrmpy(v{}.ub,r2.ub)".format
 
 
 @pytest.mark.parametrize(

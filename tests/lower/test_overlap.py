@@ -1,5 +1,6 @@
 """Copies that run while a chain computes: right whenever they happen, and each wait and each slot is needed."""
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 
@@ -8,13 +9,12 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.analyze import plan_arena, work_usage
+from hexconv.analyze import work_usage
 from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
-from hexconv.lower import Lowered, lower_case, passes, queues
-from hexconv.lower.arena import place_in_arena
-from hexconv.lower.dma import copy_by_dma
+from hexconv.lower import lower_case, passes, queues
 from hexconv.lower.names import drop_annotations
+from hexconv.lower.transfers import start_copies
 from hexconv.run.check import check
 from hexconv.run.copies import MOMENTS, Copies
 from hexconv.run.count import count
@@ -26,7 +26,8 @@ from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
 from hexconv.schedule.copies import WRITE_BACK
 from hexconv.schedule.steps import PART
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.lower import mutants
 
 SEEDS = range(100)
 SAME = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
@@ -53,7 +54,7 @@ def case_of(chain: str, plan: str) -> Case:
 @lru_cache
 def numpys(chain: Chain) -> Array:
     tensors = random_tensors(chain)
-    return reference(chain, tensors.image, tensors.filters, tensors.biases)
+    return reference(chain, *tensors.logical)
 
 
 def run(case: Case, module: tvm.IRModule, copies: Copies) -> bytes | None:
@@ -66,7 +67,8 @@ def run(case: Case, module: tvm.IRModule, copies: Copies) -> bytes | None:
     except RunFailed:
         return None
     right = numpys(chain)
-    return measured.outputs[0].tobytes() if check(measured.outputs[0], right, dtype, 0.0).passed else None
+    verdict = check(measured.outputs[0], right, dtype, 0.0, chain.longest_sum)
+    return measured.outputs[0].tobytes() if verdict.passed else None
 
 
 def is_right(case: Case, module: tvm.IRModule) -> bool:
@@ -120,42 +122,49 @@ def test_two_slots_change_no_traffic(plan: str) -> None:
     assert set(counts[0].copies_in_flight.values()) == {0}
 
 
-def waits(lowered: Lowered) -> int:
-    """How many waits there are in a module's text."""
-    found: list[tirx.Evaluate] = []
-    tvm_ffi.structural_walk(lowered.module["main"].body, (tirx.Evaluate, found.append))
-    return sum(queues.queue_of(node, queues.WAIT) is not None for node in found)
+SPREAD = Requantize(multiplier=131072)
+"""To results that differ: where all are alike, a wrong one can be right."""
+
+HVX = Chain(
+    input=(1, 26, 4, 8),
+    dtype="uint8",
+    conv=(
+        replace(SAME, requantize=SPREAD),
+        Conv2d(out_channels=40, requantize=SPREAD),
+    ),
+)
+BREAKABLE = [
+    case_of("stride-2", "documented"),
+    case_of("1x1", "least"),
+    case_of("same", "rings"),
+    Case("hvx-rings", HVX, replace(PLANS["rings"], kernel="hvx", storage="vtcm")),
+    Case("hvx-stripes", HVX, replace(PLANS["stripes"], kernel="hvx", h_split=1)),
+]
+"""What is broken below: each of its waits and each of its slots."""
 
 
-def without_wait(lowered: Lowered, number: int) -> tvm.IRModule:
-    """A module without one of its waits."""
-    places = iter(range(waits(lowered)))
-
-    def drop(node: tirx.Evaluate) -> tirx.Evaluate:
-        is_wait = queues.queue_of(node, queues.WAIT) is not None
-        return tirx.Evaluate(tirx.const(0, "int32")) if is_wait and next(places) == number else node
-
-    main = lowered.module["main"]
-    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.Evaluate, drop)))})
+def breakable(case: Case) -> object:
+    """A case as a parameter; HVX kernels need the simulator."""
+    marks = [pytest.mark.simulator] if case.settled.kernel == "hvx" else []
+    return pytest.param(case, id=case.name, marks=marks)
 
 
-@pytest.mark.parametrize(("chain", "plan"), [("stride-2", "documented"), ("1x1", "least")])
-def test_no_wait_can_be_taken_away(chain: str, plan: str) -> None:
-    case = case_of(chain, plan)
+@pytest.mark.parametrize("case", [breakable(case) for case in BREAKABLE[:-1]])
+def test_a_wait_that_is_missing_or_one_early_has_a_name(case: Case) -> None:
     lowered = lower_case(case)
-    assert waits(lowered) >= 5
-    assert [number for number in range(waits(lowered)) if is_right(case, without_wait(lowered, number))] == []
+    assert mutants.verdicts(case, lowered) == ""
+    assert mutants.waits(lowered) >= 5
+    for number in range(mutants.waits(lowered)):
+        for broken in (mutants.without_wait(lowered, number), mutants.one_early(lowered, number)):
+            assert re.search(r"under way|another result", mutants.verdicts(case, broken)), number
 
 
-@pytest.mark.parametrize("name", ["filter1_cache", "filter2_cache", "output_cache", "intermediate1"])
-def test_no_cache_can_share_memory_with_a_copy(name: str) -> None:
-    """A cache in the place of the input's ring, into which slabs are under way."""
-    case = case_of("same", "rings")
-    lowered, arena = lower_case(case), plan_arena(case.chain, case.plan)
-    offsets = {placement.name: placement.offset_bytes for placement in arena.placements}
-    assert run(case, place_in_arena(lowered, offsets, arena.bytes), Copies("late")) is not None
-    clash = place_in_arena(lowered, offsets | {name: offsets["input_cache"]}, 2 * arena.bytes)
-    assert not is_right(case, clash)
+@pytest.mark.parametrize("case", [breakable(case) for case in BREAKABLE])
+def test_a_slot_that_is_used_again_too_soon_has_a_name(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    doubled = mutants.doubled(case, monkeypatch)
+    assert len(doubled) >= 1 + ("stripes" in case.name)
+    for cache in doubled:
+        assert re.search(r"under way", mutants.verdicts(case, mutants.with_one_slot(case, cache, monkeypatch))), cache
 
 
 def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
@@ -175,7 +184,7 @@ def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
     body = tvm_ffi.structural_map(shaped["main"].body, (tirx.For, change))
     steps = [*(body.seq if isinstance(body, tirx.SeqStmt) else [body]), queues.wait(3, 0)]
     flat = passes.flatten(tvm.IRModule({"main": shaped["main"].with_body(tirx.SeqStmt(steps))}))
-    return drop_annotations(copy_by_dma(passes.merge(flat) if share else with_caches_outside(flat)))
+    return drop_annotations(start_copies(passes.merge(flat) if share else with_caches_outside(flat)))
 
 
 def with_caches_outside(module: tvm.IRModule) -> tvm.IRModule:

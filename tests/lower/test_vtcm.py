@@ -49,7 +49,7 @@ def test_capacities_are_those_of_tvm() -> None:
 
 
 def test_where_tvm_does_not_say_how_much_there_is_somebody_has_to() -> None:
-    with pytest.raises(InputError, match=r"plan\.vtcm_bytes: got nothing, allowed: .*those of v65, v66, v68"):
+    with pytest.raises(InputError, match=r"plan\.vtcm_bytes is missing, and TVM knows the VTCM of v65, v66, v68"):
         capacity_bytes("v67")
     assert capacity_bytes("v67", 77) == 77
 

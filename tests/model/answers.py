@@ -42,13 +42,15 @@ def chain_answer(found: Imported, index: int, image: np.ndarray) -> np.ndarray:
     """A chain's output by hexconv's reference from the weights that were imported; NHWC."""
     chain, weights = found.cases[index].chain, found.weights(index)
     count = range(1, len(chain.conv) + 1)
-    return reference(chain, image, [weights[f"filter{i}"] for i in count], [weights.get(f"bias{i}") for i in count])
+    filters, biases = [weights[f"filter{i}"] for i in count], [weights.get(f"bias{i}") for i in count]
+    return reference(chain, image, filters, biases, weights)
 
 
 def unit_answer(found: Imported, unit: Unit, image: np.ndarray) -> np.ndarray:
     """One conv alone."""
     folded = unit.weights.folded(found.graph)
-    return reference(unit.alone, image, [folded.filter], [folded.bias])
+    vectors = {f"{what}1": vector for what, vector in folded.vectors.items()}
+    return reference(unit.alone, image, [folded.filter], [folded.bias], vectors)
 
 
 def chain_errors(model: onnx.ModelProto, found: Imported) -> list[float]:

@@ -42,6 +42,10 @@ class Builder:
         self.initializers.append(numpy_helper.from_array(np.asarray(values, dtype), name))
         return name
 
+    def initializers_value(self, name: str) -> np.ndarray:
+        """The values of a stored constant."""
+        return next(numpy_helper.to_array(stored) for stored in self.initializers if stored.name == name)
+
     def weights(self, *shape: int) -> str:
         """Random and scaled by the fan-in, or of a shape alone where they are many."""
         dtype = helper.tensor_dtype_to_np_dtype(self.dtype)
@@ -73,6 +77,7 @@ class Builder:
         infos = [onnx.ValueInfoProto(name=name) for name in outputs]
         versions = [helper.make_opsetid("", self.opset)]
         file_version = helper.find_min_ir_version_for(versions)
+        versions += [helper.make_opsetid(name, 1) for name in {node.domain for node in self.nodes if node.domain}]
         graph = helper.make_graph(self.nodes, self.name, self.inputs, [], self.initializers)
         if file_version < INLINE_INITIALIZERS:
             graph.input.extend(

@@ -88,7 +88,8 @@ class _Draw(Operands):
         return [*often, *quantise, self.clip, self.activate, self.pad, self.hand_on]
 
     def integer_steps(self) -> list[Callable[[Tensor], Tensor]]:
-        return [self.qlinear_conv, self.qdq_conv, self.qdq_conv, self.dequantise, self.conv_integer]
+        often = [*[self.qlinear_conv] * 2, *[self.qdq_conv] * 4, *[self.of_each_element] * 3]
+        return [*often, self.dequantise, self.conv_integer]
 
     # Float nodes.
 
@@ -206,6 +207,36 @@ class _Draw(Operands):
         whole = self.operand(self.random.integers(-4000, 4000, channels), "int32")
         zero = [self.operand(0, "int32")] if self.chance(0.3) else []
         return [self.node("DequantizeLinear", [whole, self.scale(float(unit)), *zero])]
+
+    def of_each_element(self, source: Tensor) -> Tensor:
+        """Elementwise operators from a quantised tensor to another one, perhaps with a quantiser or a branch inside."""
+        inside = self.dequantise(source)
+        for _ in range(self.upto(3)):
+            inside = self.of(self.activate, self.smooth, self.clip, self.with_number, self.through_codes)(inside)
+        if self.chance(0.4):
+            again = inside if self.chance(0.3) else self.dequantise(source)
+            inside = self.like(inside, self.node(self.of("Mul", "Add"), [again.name, inside.name]))
+        dtype = source.dtype if self.chance(0.9) else "uint8"
+        zero = self.zero_of(dtype)
+        ends = [self.scale(self.of(INPUT_SCALE, INPUT_SCALE / 2, 0.1)), self.operand(zero, dtype)]
+        return Tensor(self.node("QuantizeLinear", [inside.name, *ends]), source.shape, dtype, zero)
+
+    def smooth(self, source: Tensor) -> Tensor:
+        ops = ["Sigmoid", "Tanh", "Elu", "HardSigmoid", "Abs", *(["HardSwish"] if self.opset >= 14 else [])]
+        return self.like(source, self.node(self.of(*ops), [source.name]))
+
+    def with_number(self, source: Tensor) -> Tensor:
+        """Add, Mul or PRelu with a number, now and then with one a channel, which is no function of a code."""
+        shape = (source.shape[1], 1, 1) if self.chance(0.1) else (1,)
+        number = self.operand(self.values(shape, source.dtype))
+        return self.like(source, self.node(self.of("Add", "Mul", "PRelu"), [source.name, number]))
+
+    def through_codes(self, source: Tensor) -> Tensor:
+        """Quantised and back."""
+        dtype = self.of("int8", "uint8")
+        zero, scale = self.zero_of(dtype), self.of(INPUT_SCALE, 0.1)
+        name = self.node("QuantizeLinear", [source.name, self.scale(scale), self.operand(zero, dtype)])
+        return self.dequantise(Tensor(name, source.shape, dtype, zero), scale)
 
     def conv_integer(self, source: Tensor) -> Tensor:
         """ConvInteger, whose sums become floats at once."""

@@ -82,7 +82,7 @@ class Operands(Builder):
 
     def scale(self, value: float, channels: int = 0) -> str:
         """A scale; where there are channels, now and then one for each."""
-        per_channel = channels and self.opset >= 13 and self.chance(0.15)
+        per_channel = channels and self.opset >= 13 and self.chance(0.4)
         return self.operand(value * (self.random.uniform(0.5, 1, channels) if per_channel else np.ones(())), "float32")
 
 

@@ -62,10 +62,10 @@ def test_a_tensor_that_is_read_twice_or_given_back_ends_a_chain(tmp_path: Path) 
 
 def test_a_chain_of_more_convs_than_a_case_has_goes_on_in_the_next(tmp_path: Path) -> None:
     net, x = Builder("long", (1, 2, 4, 4)), "image"
-    for _ in range(37):
+    for _ in range(75):
         x = net.conv(x, (2, 2, 1, 1))
     found = saved(net.model(x), tmp_path)
-    assert [(len(convs), end) for convs, end in runs(found)] == [(16, "limit"), (16, "limit"), (5, "output")]
+    assert [(len(convs), end) for convs, end in runs(found)] == [(64, "limit"), (11, "output")]
     assert found.network.chain[1].input == found.network.chain[0].output
 
 
@@ -170,14 +170,14 @@ def test_filters_may_be_computed_from_constants(tmp_path: Path) -> None:
     assert found.weights(0)["filter1"].shape == (4, 4, 3, 3)
 
 
-def test_scales_per_channel_are_named(tmp_path: Path) -> None:
-    net = Quantised("channels", (1, 8, 6, 6), "uint8")
-    filter = net.constant(net.integers((4, 8, 1, 1), "int8"), "int8")
+def test_scales_along_another_axis_than_that_of_outputs_are_named(tmp_path: Path) -> None:
+    net = Quantised("channels", (1, 4, 6, 6), "uint8")
+    filter = net.constant(net.integers((4, 4, 1, 1), "int8"), "int8")
     scales = net.constant([0.1, 0.2, 0.3, 0.4], "float32")
-    weights = net.node("DequantizeLinear", [filter, scales], axis=0)
+    weights = net.node("DequantizeLinear", [filter, scales], axis=1)
     x = net.node("Conv", [net.dequantize("image", 0.1, 3), weights], "conv")
     reason = not_taken(net.model(net.quantize(x, 0.1, 0)), tmp_path)
-    assert reason == "4 scales, one per channel or block; requantize has one per conv"
+    assert reason == "4 scales of its filter along axis 1; a chain has one for each output, along 0"
 
 
 def test_integer_convs_that_disagree_on_a_zero_point_are_two_chains(tmp_path: Path) -> None:

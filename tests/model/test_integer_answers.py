@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hexconv.errors import InputError
 from hexconv.sweep.verdict import judge
 from tests.model.answers import chain_answer, integer_errors, nhwc, saved, tensors_of
 from tests.model.quantised import Quantised
@@ -85,13 +86,76 @@ def test_qdq_convs_are_one_integer_chain(bias: str, tmp_path: Path) -> None:
     assert len(found.network.notes) == 1 + (bias == "float32")
 
 
-def test_a_clamp_inside_of_the_range_leaves_the_sums_int32(tmp_path: Path) -> None:
+@pytest.mark.parametrize("zero_point", [-128, -127, 0, 60, 126])
+@pytest.mark.parametrize("clamp", ["Relu", "relu6"])
+def test_a_clamp_wherever_the_range_ends_is_a_clamp_of_codes(clamp: str, zero_point: int, tmp_path: Path) -> None:
     net = Quantised("clamped", (1, 8, 6, 6), "int8")
-    x = net.node("Relu", [net.qdq("image", (4, 8, 3, 3), 3)], "clamp")
-    found = saved(net.model(net.quantize(x, 0.5, 0)), tmp_path)  # zero stands in the middle of int8
-    assert found.cases[0].chain.conv[0].requantize is None
-    assert found.network.chain[0].reason.startswith("Relu clamp leaves it a range that neither")
-    assert found.network.chain[0].reason.endswith("; the sums stay int32")
+    sums = net.qdq("image", (4, 8, 3, 3), 3)
+    x = net.relu6(sums) if clamp == "relu6" else net.node("Relu", [sums])
+    model = net.model(net.quantize(x, 0.1, zero_point))
+    found = saved(model, tmp_path)
+    how = found.cases[0].chain.conv[0].requantize
+    most = min(zero_point + 60, 127) if clamp == "relu6" else 127
+    assert how
+    assert how.codes(-128, 127) == (zero_point, most)
+    assert (how.clamp is None) == ((zero_point, most) == (-128, 127))
+    assert max(integer_errors(model, found)) <= 1
+
+
+@pytest.mark.parametrize("zeros", ["none", "equal", "near", "far"])
+@pytest.mark.parametrize("spread", [1.5, 1e6])
+def test_filters_of_a_scale_and_a_zero_point_a_channel(spread: float, zeros: str, tmp_path: Path) -> None:
+    net = Quantised("channels", (1, 8, 9, 9), "uint8")
+    stored = net.random.integers(100, 140, (16, 8, 3, 3), "uint8")
+    points = {"none": [0] * 16, "equal": [117] * 16, "near": range(100, 116), "far": range(16)}[zeros]
+    scales = net.constant(0.03 * spread ** np.linspace(-1, 0, 16), "float32")
+    inputs = [net.constant(stored), scales, *([net.constant(points, "uint8")] if zeros != "none" else [])]
+    filter = net.node("DequantizeLinear", inputs, axis=0)
+    bias = net.constant(net.random.uniform(-2, 2, 16), "float32")
+    x = net.quantize(net.node("Conv", [net.dequantize("image", 0.02, 7), filter, bias]), 2.0, 5)
+    model = net.model(net.quantize(net.qdq(x, (8, 16, 1, 1), 5), 0.5, 0))
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [2]
+    how = found.cases[0].chain.conv[0].requantize
+    assert how
+    assert how.vectors == (("multiplier",) if spread < 128 else ("multiplier", "shift"))
+    assert max(integer_errors(model, found)) <= 1
+    assert len(found.network.notes) == 2
+
+
+def test_int16_values_with_int8_filters_are_a_chain(tmp_path: Path) -> None:
+    net = Quantised("wide", (1, 8, 9, 9), "int16")
+    x = net.quantize(net.qdq("image", (16, 8, 3, 3), 0), 0.5, 0)
+    model = net.model(net.quantize(net.qdq(x, (4, 16, 1, 1), 0), 0.5, 0))
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [2]
+    assert found.cases[0].chain.dtypes == "int16xint8"
+    assert max(integer_errors(model, found)) <= 1
+
+
+def test_types_behind_the_runtimes_own_operators_come_from_their_zero_points(tmp_path: Path) -> None:
+    net = Quantised("own", (1, 8, 8, 8), "uint8")
+    x = net.qlinear("image", (8, 8, 1, 1), (3, 5, 40), filter_dtype="int8")
+    ends = [net.scale(0.1), net.zero(40)]
+    added = net.node("QLinearAdd", [x, *ends, "image", *ends, *ends], domain="com.microsoft")
+    halves = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    pooled = net.node("QLinearAveragePool", [added, *ends, *ends], domain="com.microsoft", **halves)
+    y = net.qlinear(pooled, (4, 8, 3, 3), (40, 5, 7), filter_dtype="int8")
+    joined = net.node("QLinearConcat", [*ends, y, *ends, y, *ends], domain="com.microsoft", axis=1)
+    model = net.model(net.qlinear(joined, (4, 8, 1, 1), (40, 5, 7), filter_dtype="int8"))
+    found = saved(model, tmp_path)
+    assert [len(chain.convs) for chain in found.network.chain] == [1, 1, 1]
+    assert [case.chain.input for case in found.cases] == [(1, 8, 8, 8), (1, 4, 4, 8), (1, 2, 2, 8)]
+
+
+def test_a_bias_beyond_int32_is_refused_when_it_is_wanted(tmp_path: Path) -> None:
+    net = Quantised("bias", (1, 4, 6, 6), "uint8")
+    conv = net.qdq("image", (4, 4, 1, 1), 1, "none")
+    [node] = [node for node in net.nodes if node.op_type == "Conv"]
+    node.input.append(net.constant([0, 0, 0, 1e9], "float32"))
+    found = saved(net.model(net.quantize(conv, 0.5, 0)), tmp_path)
+    with pytest.raises(InputError, match="int32 holds 2147483647"):
+        found.weights(0)
 
 
 @pytest.mark.parametrize("way", ["qlinear", "qdq"])

@@ -1,4 +1,4 @@
-"""Scales as TFLite's multiplier and shift, from the words of its definition."""
+"""Float32 scales as multipliers and shifts: without loss, for one channel or many."""
 
 from fractions import Fraction
 
@@ -9,37 +9,58 @@ from hypothesis import strategies as st
 
 from hexconv.compute.reference import requantized
 from hexconv.model.refused import Refused
-from hexconv.model.requantize import requantize
+from hexconv.model.requantize import Scaled, requantize
+from hexconv.spec.vectors import odd_parts
 
-SCALES = st.floats(2**-31, 2**29, allow_nan=False)
+SCALES = st.floats(2**-31, 2**29, allow_nan=False, width=32)
+BELOW_ONE = st.floats(2**-40, 1, exclude_max=True, width=32)
+
+
+def exact(scaled: Scaled, channel: int = 0) -> Fraction:
+    """The scale of a channel."""
+    stated = {"multiplier": scaled.how.multiplier, "shift": scaled.how.shift}
+    one = {what: int(scaled.vectors[what][channel]) if what in scaled.vectors else stated[what] for what in stated}
+    return Fraction(one["multiplier"]) * Fraction(2) ** (one["shift"] - 31)
 
 
 @given(SCALES)
-def test_a_scale_is_the_nearest_31_bit_fraction_times_a_power_of_two(scale: float) -> None:
-    by = requantize(scale, 0)
-    assert 2**30 <= by.multiplier < 2**31
-    unit = Fraction(2) ** by.shift / 2**31
-    assert abs(by.multiplier * unit - Fraction(scale)) <= unit / 2
+def test_one_scale_is_held_exactly(scale: float) -> None:
+    assert exact(requantize(np.array([scale], np.float32), 0)) == Fraction(scale)
 
 
-# A few of TFLite's own: quantization_util_test.cc.
-@pytest.mark.parametrize(
-    ("scale", "multiplier", "shift"),
-    [(0.25, 2**30, -1), (0.5, 2**30, 0), (1 - 2**-33, 2**30, 1), (1.5, 1610612736, 1), (4.0, 2**30, 3)],
-)
-def test_known_multipliers(scale: float, multiplier: int, shift: int) -> None:
-    assert (requantize(scale, 0).multiplier, requantize(scale, 0).shift) == (multiplier, shift)
+@given(st.lists(BELOW_ONE, min_size=2, max_size=9))
+def test_a_scale_a_channel_is_held_exactly_or_makes_nothing_of_any_sum(scales: list[float]) -> None:
+    found = requantize(np.array(scales, np.float32), 0)
+    for channel, scale in enumerate(scales):
+        assert exact(found, channel) == Fraction(scale) or scale < 2**-32
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan"), 2.0**-40])
+@given(st.lists(BELOW_ONE, min_size=2, max_size=9))
+def test_a_case_states_how_odd_its_multipliers_are(scales: list[float]) -> None:
+    found = requantize(np.array(scales, np.float32), 0)
+    assert found.how.least_odd == odd_parts(found.vectors["multiplier"]).min()
+
+
+@given(st.lists(st.floats(2**-16, 2**-10, width=32), min_size=2, max_size=9), st.integers(-(2**20), 2**20))
+def test_outputs_are_the_nearest_to_the_exact_product(scales: list[float], total: int) -> None:
+    found = requantize(np.array(scales, np.float32), 5)
+    sums = np.full(len(scales), total)
+    expected = [min(max(round(total * Fraction(scale)) + 5, -128), 127) for scale in scales]
+    assert requantized(sums, found.how, "int8", found.vectors).tolist() == expected
+
+
+def test_one_shift_serves_scales_within_a_factor_of_128() -> None:
+    near, far = (np.array([2.0**-9, 1.5 * 2.0**-least], np.float32) for least in (15, 40))
+    assert requantize(near, 0).how.shift == -8
+    assert requantize(far, 0).how.shift == "per_channel"
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_scale_that_is_none_is_refused(scale: float) -> None:
     with pytest.raises(Refused, match="scale"):
-        requantize(scale, 0)
+        requantize(np.array([scale, 0.5], np.float32), 0)
 
 
-@given(st.integers(-(2**20), 2**20), st.floats(2**-14, 2**-4), st.integers(-128, 127))
-def test_the_stated_difference_from_onnx_is_never_exceeded(total: int, scale: float, zero_point: int) -> None:
-    """ONNX rounds the exact quotient once, ties to even: Python's round on fractions does so exactly."""
-    onnx = min(max(round(total * Fraction(scale)) + zero_point, -128), 127)
-    ours = int(requantized(np.array([total]), requantize(scale, zero_point), "int8")[0])
-    assert abs(ours - onnx) <= 1
+def test_scales_that_nothing_holds_together_are_refused() -> None:
+    with pytest.raises(Refused, match="128th"):
+        requantize(np.array([3.0, 1e-7], np.float32), 0)

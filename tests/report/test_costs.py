@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from hexconv.analyze import needed_macs, planned_work, vtcm_fit
 from hexconv.report.costs import chain_costs, own_cost, split_costs, splits
-from hexconv.report.page.case_view import case_view
+from hexconv.report.page.case_view import Measured, case_view
 from hexconv.spec import Case, Plan, kernel_of
 from tests.strategies import cases
 
@@ -70,5 +70,5 @@ def test_other_kernels_cost_what_they_say_under_every_h_split(kernel: str) -> No
         assert cost.recompute == sum(work.macs.values()) / needed_macs(case.chain)
         assert replace(cost.plan, h_split=2) == case.plan
     assert {cost.plan for cost in front} < {cost.plan for cost in costs}
-    names = [plot.name for plot in case_view(case, None, {}).plots]
+    names = [plot.name for plot in case_view(case, Measured(None, {}, None, ())).plots]
     assert names == [f"other-{what}" for what in ("vtcm", "lifetimes", "footprint", "traffic", "recompute", "front")]

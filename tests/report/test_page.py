@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from hexconv.cli.app import exit_code
+from hexconv.report.costs import own_cost
 from hexconv.report.page import Page, anchor
+from hexconv.report.page.answer import Answer, Known
 from hexconv.report.plots import Plot, split_plots, vtcm_plot
 from hexconv.report.plots.dark import DARK
 from hexconv.report.plots.theme import INK, PAPER
@@ -93,11 +95,13 @@ def test_it_can_be_heard(root: Element) -> None:
     assert all(table.all("caption")[0].words().strip() for table in root.all("table"))
     assert all(len(cell.attributes.get("scope", "")) for cell in root.all("th"))
     pictures = root.all("svg")
-    assert len(pictures) == 1 + 6 + 6 + 6 + 5
+    moving = [e for e in root.all("figure") if e.attributes.get("class") == "moving"]
+    assert len(pictures) == 1 + 6 + 6 + 6 + len(moving)
     assert all(picture.attributes["role"] == "img" for picture in pictures)
     assert all(len(picture.attributes["aria-label"]) > 40 for picture in pictures)
     for figure in root.all("figure"):
-        assert len(figure.all("svg")) == len(figure.all("table")) == 1
+        assert len(figure.all("svg")) == 1
+        assert len(figure.all("table")) == (figure not in moving)
     scrolling = [e for e in root.all() if "scroll" in e.attributes.get("class", "").split()]
     assert all(e.attributes["tabindex"] == "0" and e.attributes["aria-label"] for e in scrolling)
 
@@ -201,3 +205,16 @@ def test_what_is_no_table_is_refused_in_one_line(
         assert exit_code(["report", case, option, str(given), "-o", str(tmp_path / "i.html")]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"hexconv: {tmp_path}/simulator.csv: got ")
+
+
+def test_it_opens_on_an_answer_with_the_worst_case_first(html: str, page: Page) -> None:
+    """The documented splits move 6.29 times what is needed; the best plan moves what is needed."""
+    cases = [Case.load(SCHEDULES / f"{name}.toml") for name in ("least-3x3", "baseline-1x1", "split-3x3")]
+    answer = Answer.of([Known(case, own_cost(case), case.name != "least-3x3") for case in cases])
+    assert "In 2 of 3 cases" in answer.totals[0]
+    worst, second = answer.worst
+    assert second.name == "baseline-1x1"
+    assert (worst.name, "6.29 times" in worst.problem) == ("split-3x3", True)
+    assert "halo = roll, filters = resident would move 5.12 MiB in 2.19 MiB" in worst.help
+    assert 0 < html.index('id="answer"') < html.index('id="overview"')
+    assert len(page.answer.worst) <= 3

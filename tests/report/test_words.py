@@ -6,34 +6,19 @@ import pytest
 
 from hexconv.report.plots.front import front_plot
 from hexconv.report.words import plan_name, plan_words
-from hexconv.search.space import WORDS, combinations
+from hexconv.search.space import combinations
 from hexconv.spec import Case, Chain, Conv2d, Plan
-
-BASES = {"threads": Plan(kernel="host"), "simd": Plan(kernel="host"), "kernel": Plan()}
-"""Of knobs that the plain kernel doesn't obey."""
-BASE = Plan(order="h_outer")
-OTHERS = {
-    "kernel": "host",
-    "threads": 2,
-    "simd": "avx2",
-    "storage": "vtcm",
-    "arch": "v69",
-    "vtcm_bytes": 1 << 20,
-    "k_split": 2,
-    "h_split": 2,
-    "order": "k_outer",
-    **{knob: values[-1] for knob, values in WORDS.items() if knob != "order"},
-}
+from hexconv.spec.knobs import KNOBS, WHOSE_VTCM
 
 
 @pytest.mark.parametrize("knob", [field.name for field in fields(Plan)])
 def test_a_knob_that_is_turned_is_told(knob: str) -> None:
-    base = BASES.get(knob, BASE)
-    turned = replace(base, **{knob: OTHERS[knob]})
-    assert plan_words(turned) != plan_words(base)
-    if knob == "order":
-        return  # at its default it is not told, and BASE tells the other
-    assert f"{knob} = {OTHERS[knob]}" in plan_words(turned)
+    base = Plan(**{name: value for name, value in KNOBS[knob].beside.items() if name != knob})
+    for value in KNOBS[knob].turned:
+        turned = replace(base, **{knob: value})
+        assert plan_words(turned) != plan_words(base)
+        assert f"{knob} = {value}" in plan_words(turned)
+        assert turned.slug != base.slug or (knob in WHOSE_VTCM and not base.uses_vtcm)
 
 
 def test_no_two_plans_of_a_search_have_one_name() -> None:

@@ -13,9 +13,11 @@ from hexconv.spec import Chain, Conv2d
 SHAPE = (1, 3, 5, 7)
 
 
-def judged(values: np.ndarray, expected: np.ndarray, size: float = 0.0, dtype: str = "float32") -> Check:
+def judged(
+    values: np.ndarray, expected: np.ndarray, size: float = 0.0, dtype: str = "float32", longest_sum: int = 1
+) -> Check:
     """The verdict on logical values."""
-    return check(packed(ACTIVATION_TAG, expected.shape).pack(values), expected, dtype, size)
+    return check(packed(ACTIVATION_TAG, expected.shape).pack(values), expected, dtype, size, longest_sum)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -54,7 +56,20 @@ def test_the_magnitude_of_random_tensors_is_that_of_their_outputs(convs: int) ->
     assert 0.1 < magnitude(*logical) / np.std(reference(*logical)) < 10
 
 
-def test_no_value_behind_a_relu6_is_larger_than_6() -> None:
+def test_a_relu6_limits_what_the_next_conv_gets_and_no_error_of_its_own() -> None:
     chain = Chain(input=(1, 4, 4, 8), conv=(Conv2d(out_channels=8, activation="relu6"),) * 2)
     tensors = random_tensors(chain)
-    assert magnitude(chain, 1e6 * tensors.image, tensors.filters, tensors.biases) == 6.0
+    largest_filter = float(np.sqrt(np.square(tensors.filters[1].astype(np.float64)).sum(axis=(1, 2, 3)).max()))
+    order = magnitude(chain, 1e6 * tensors.image, tensors.filters, tensors.biases)
+    assert order == pytest.approx(6 * largest_filter)
+
+
+@pytest.mark.parametrize("products", [100, 3000, 70154, 200000])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1.0])
+def test_a_long_sum_of_equal_products_may_be_rounded_each_time_in_the_same_direction(
+    products: int, value: float
+) -> None:
+    rounded = np.cumsum(np.full(products, value, np.float32), dtype=np.float32)[-1]
+    expected = np.full(SHAPE, products * np.float64(np.float32(value)))
+    assert judged(np.full(SHAPE, rounded, np.float32), expected, longest_sum=products).passed
+    assert not judged(0.98 * expected, expected, longest_sum=products).passed

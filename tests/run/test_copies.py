@@ -104,6 +104,23 @@ def test_a_queue_that_is_not_there_has_a_name(place: str) -> None:
         run(kernel(WAIT.replace("(0", "(77"), STARTED, WAIT, DOUBLED), place, "early")
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_a_copy_of_many_rows_is_one_and_is_told_by_the_length_of_a_row(place: str) -> None:
+    """Every other 64 bytes: eight rows."""
+    rows = """
+        start(0)
+        T.evaluate(T.call_intrin("int32", "tirx.dma_copy", 0, T.address_of(cache[0]), T.address_of(input[0]), 64,
+                                 T.bool(False), 8, 128, 128))
+        end(0)"""
+    measured = run(kernel(ZEROED, rows, WAIT, DOUBLED), place, "random")
+    whole = INPUT.reshape(8, 2, 16) * 2
+    assert (measured.outputs[0].reshape(8, 2, 16)[:, 0] == whole[:, 0]).all()
+    assert (measured.outputs[0].reshape(8, 2, 16)[:, 1] == 0).all()
+    assert measured.copies is not None
+    assert (measured.copies.pieces, measured.copies.pieces_2d, measured.copies.copy_bytes) == (1, 1, (64, 64, 64))
+    assert measured.copies.moved_bytes == (512,)
+
+
 def test_a_seed_is_a_choice_of_moments() -> None:
     """Many small copies, read too early: which of them have happened depends on the seed and on nothing else."""
     pieces = """
@@ -133,5 +150,5 @@ def test_the_sizes_of_copies_are_told_by_their_least_median_and_most(
     sizes: tuple[tuple[int, int], ...], told: tuple[int, int, int] | None
 ) -> None:
     pieces = sum(count for _, count in sizes)
-    assert CopyCounts((), (), sizes, pieces).copy_bytes == told
-    assert CopyCounts((), (), sizes, pieces + 1).copy_bytes is None
+    assert CopyCounts((), (), sizes, pieces, 0).copy_bytes == told
+    assert CopyCounts((), (), sizes, pieces + 1, 0).copy_bytes is None

@@ -101,9 +101,9 @@ def test_one_element_is_hot_in_an_image_and_in_the_filter_of_every_output() -> N
 
 def test_what_is_no_fill_is_refused_with_the_names_of_the_tensors() -> None:
     chain = Chain(input=(1, 4, 4, 3), conv=(Conv2d(out_channels=5, bias=True),))
-    with pytest.raises(InputError, match="got hot, allowed: random, least, most, alternating, one_hot"):
+    with pytest.raises(InputError, match="got hot; expected random, least, most, alternating, one_hot"):
         fills_of(chain, "hot")
-    with pytest.raises(InputError, match="got 2 words, allowed: one for all, or 3, for input,filter1,bias1"):
+    with pytest.raises(InputError, match="got 2 words; expected one for all, or 3, for input,filter1,bias1"):
         fills_of(chain, "most,least")
 
 

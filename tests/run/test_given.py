@@ -138,10 +138,10 @@ WITH_NAN = np.where(np.arange(108).reshape(4, 3, 3, 3) == 5, np.nan, NPZ["filter
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "no filter": (lambda path: without(path, "filter1"), "got no filter1"),
     "no bias": (lambda path: without(path, "bias1"), "got no bias1"),
-    "a name too many": (lambda path: savez(path, filter2=NPZ["filter1"]), "an array filter2, allowed: input, filter1"),
-    "another shape": (lambda path: savez(path, filter1=np.ones((4, 3, 3, 1), np.float32)), "[4, 3, 3, 1], allowed: "),
-    "HWIO": (lambda path: savez(path, filter1=np.ones((3, 3, 3, 4), np.float32)), "allowed: [4, 3, 3, 3], the chain's"),
-    "another dtype": (lambda path: savez(path, bias1=np.zeros(4)), "bias1: got float64, allowed: float32"),
+    "a name too many": (lambda path: savez(path, filter2=NPZ["filter1"]), "an array filter2; expected input, filter1"),
+    "another shape": (lambda path: savez(path, filter1=np.ones((4, 3, 3, 1), np.float32)), "[4, 3, 3, 1]; expected "),
+    "HWIO": (lambda path: savez(path, filter1=np.ones((3, 3, 3, 4), np.float32)), "expected [4, 3, 3, 3], the chain's"),
+    "another dtype": (lambda path: savez(path, bias1=np.zeros(4)), "bias1: got float64; expected float32"),
     "no number": (lambda path: savez(path, filter1=WITH_NAN), "got 1 values that are no finite numbers"),
     "infinite": (lambda path: savez(path, bias1=np.full(4, np.inf, np.float32)), "got 4 values that are no finite"),
     "objects": (lambda path: savez(path, bias1=np.array([print] * 4)), "got pickled Python objects"),
@@ -169,8 +169,8 @@ def test_a_file_that_cannot_be_used_is_one_line(name: str, option: str, tmp_path
     ("words", "reason"),
     [
         (["--weights", "x.npz", "--random"], "one of them"),
-        (["b.toml", "--weights", "x.npz"], "one case at a time"),
-        (["b.toml", "--input", "x.npz"], "one case at a time"),
+        (["b.toml", "--weights", "x.npz"], "one at a time"),
+        (["b.toml", "--input", "x.npz"], "one at a time"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(
@@ -230,5 +230,5 @@ def test_the_least_bias_that_int32_has_is_one_line(tmp_path: Path, capsys: Captu
 def test_a_filter_that_breaks_what_its_case_states_is_refused() -> None:
     conv = Conv2d(out_channels=1, filter_l1=9)
     chain = Chain(input=(1, 1, 1, 2), dtype="int8", conv=(conv,))
-    with pytest.raises(InputError, match=r"filter1: got an output channel that sums to 10, allowed: up to 9"):
+    with pytest.raises(InputError, match=r"filter1: got an output channel that sums to 10; expected up to 9"):
         bounded(chain, {"filter1": np.array([[[[5]], [[-5]]]], np.int8)})

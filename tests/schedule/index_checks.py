@@ -10,20 +10,22 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.lower import lower_case
+from hexconv.lower import lower_case, queues
+from hexconv.lower.hvx import vector
 from hexconv.schedule.block import REGISTER
 from hexconv.spec import Case
 
 NO_ACCESS = (tirx.AllocBuffer, tirx.DeclBuffer, tirx.Evaluate)
 """Statements that take memory, name it, or call what has no index."""
 VECTOR_LANES = 32
+NOTHING = tirx.Evaluate(tirx.const(0, "int32"))
 
 
 def indices_outside(case: Case) -> int:
     """How many times an index of a case's kernel leaves its buffer in one run."""
     found = tirx.decl_buffer((1,), "int64", "outside")
     checks = _Checks(found)
-    statements = checks.of(lower_case(case).unmerged["main"].body)
+    statements = checks.of(vector.revealed(lower_case(case).unmerged["main"].body))
     assert checks.accesses, "a kernel that touches no memory is no kernel"
     main = tirx.PrimFunc([found], _one(statements)).with_attr("global_symbol", "main")
     built = tvm.compile(tvm.IRModule({"main": main}), target="llvm")
@@ -48,9 +50,11 @@ class _Checks:
             loop = (statement.loop_var, statement.min, statement.extent, tirx.ForKind.SERIAL)
             return [*self._loads(statement.extent), tirx.For(*loop, _one(body))] if body else []
         if isinstance(statement, tirx.IfThenElse):
-            assert statement.else_case is None
-            body = self.of(statement.then_case)
-            return [tirx.IfThenElse(statement.condition, _one(body), None)] if body else []
+            branches = (statement.then_case, statement.else_case)
+            then, otherwise = (self.of(branch) if branch is not None else [] for branch in branches)
+            if not then and not otherwise:
+                return []
+            return [tirx.IfThenElse(statement.condition, _one(then or [NOTHING]), _one(otherwise or [NOTHING]))]
         if isinstance(statement, tirx.Bind):
             return [*self._loads(statement.value), *([statement] if _is_index(statement.value) else [])]
         if isinstance(statement, tirx.BufferStore):
@@ -58,8 +62,23 @@ class _Checks:
             return [*checks, statement] if _keeps_indices(statement.buffer) else checks
         if isinstance(statement, tirx.AllocBuffer) and _keeps_indices(statement.buffer):
             return [statement]
+        if queues.queue_of(statement, queues.COPY) is not None:
+            return self._copied(statement.value)
         assert isinstance(statement, NO_ACCESS), f"{type(statement).__name__} is not looked into"
         return []
+
+    def _copied(self, call: tvm.ir.Call) -> list[tirx.Stmt]:
+        """A copy of rows: its first and its last byte on both sides, and its rows from none on."""
+        rows, *steps = queues.rows_of(call) or [tirx.const(1, "int32"), 0, 0]
+        size_bytes, there = call.args[3], [rows > 0, call.args[3] > 0]
+        checks = []
+        for place, step in zip(call.args[1:3], steps, strict=True):
+            [load] = _inside(place, tvm.ir.TensorLoad)
+            itemsize = tvm.DataType(load.source.dtype).itemsize
+            first = load.indices[0]
+            last = first + tirx.floordiv((rows - 1) * step + size_bytes - 1, tirx.const(itemsize, "int32"))
+            checks += [check for index in (first, last) for check in self._access(load.source, [index])]
+        return [tirx.IfThenElse(tirx.all(*there), _one(checks), None)]
 
     def _loads(self, value: tirx.Expr) -> list[tirx.Stmt]:
         loads = _inside(value, tvm.ir.TensorLoad)

@@ -4,16 +4,26 @@ import numpy as np
 
 from hexconv.compute.reference import Array
 from hexconv.spec.narrowing import FixedPoint, Shifts
+from hexconv.spec.requantize import LARGEST_MULTIPLIER
 
 HALFWORDS = (-(2**15), 2**15 - 1)
 
 
 def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
     """What sums, the offset with them, become before they are halfwords, by the names of `hexconv.spec.sums`."""
+    if how.halves:
+        sums = sums - ((sums & how.halves.mask) == how.halves.half)
     if isinstance(how, Shifts):
         return {"with offset": sums, "rounded": sums + ((1 << how.first) >> 1 if how.rounds else 0)}
-    steps = {"with offset": sums, "high half": (sums * how.multiplier + (1 << 30)) >> 31}
-    value = steps["high half"]
+    multiplier, half = how.multiplier or LARGEST_MULTIPLIER, 0 if how.rounds_once and how.shift != 0 else 1 << 30
+    steps, value = {"with offset": sums}, sums
+    if how.shift is None and how.rounds_once:
+        value = steps["doubled"] = 2 * value
+    value = steps["high half"] = (value * multiplier + half) >> 31
+    if how.shift is None:  # the worst of all channels: the largest multiplier, and no shift
+        if not how.rounds_once:
+            value = steps["doubled"] = 2 * value + (value >> 31 if how.ties_away else 0)
+        return steps | {"rounded": value + 1}
     if how.ties_away:
         value = steps["nudged"] = value + (value >> 31)
     last = min(how.shift, 15)

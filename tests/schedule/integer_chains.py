@@ -8,14 +8,21 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from hexconv.compute.limits import check_supported
-from hexconv.errors import HexconvError
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.errors import HexconvError, InputError
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.chain import ZERO_POINTS
+from hexconv.spec.knobs import Halo, Order
 
 Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8", "int16"]]
 
 BYTES: tuple[Dtypes, ...] = (("uint8", "uint8"), ("uint8", "int8"), ("int8", "int8"), ("int8", "uint8"))
 HALFWORDS: tuple[Dtypes, ...] = (("int16", "int8"), ("int16", "int16"))
+ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
+    ("k_outer", "recompute"),
+    ("h_outer", "recompute"),
+    ("h_outer", "roll"),
+)
+MOST_BLOCKS = 1 << 10
 LARGEST_L1 = 65535  # whose sums over int16 an int32 holds
 
 
@@ -41,10 +48,32 @@ def integer_chains(draw: st.DrawFn, dtypes: tuple[Dtypes, ...] = BYTES + HALFWOR
 
 
 @st.composite
-def hvx_cases(draw: st.DrawFn, dtypes: tuple[Dtypes, ...] = BYTES + HALFWORDS) -> Case:
-    chain = draw(integer_chains(dtypes))
-    most = tensor_extents(chain)[-1].row_blocks
-    return Case("random", chain, Plan(kernel="hvx", h_split=draw(st.integers(1, min(most, 2)))))
+def hvx_cases(draw: st.DrawFn, dtypes: tuple[Dtypes, ...] = BYTES + HALFWORDS, largest: int = 26) -> Case:
+    """Any integer chain under any plan."""
+    return draw(planned(draw(integer_chains(dtypes, largest))))
+
+
+@st.composite
+def planned(draw: st.DrawFn, chain: Chain, most_h: int = MOST_BLOCKS) -> Case:
+    """A chain under any plan of the HVX kernels, of steps of at most `most_h` blocks of rows."""
+    outputs = tensor_extents(chain)[1:]
+    order, halo = draw(st.sampled_from(ORDERS_AND_HALOS))
+    plan = Plan(
+        kernel="hvx",
+        k_split=draw(st.integers(1, max(extents.channel_blocks for extents in outputs))),
+        h_split=draw(st.integers(1, min(most_h, max(extents.row_blocks for extents in outputs)))),
+        order=order,
+        halo=halo,
+        filters=draw(st.sampled_from(["per_tile", "resident"])),
+        buffering=draw(st.sampled_from(["single", "double"])),
+        storage=draw(st.sampled_from(["global", "vtcm"])),
+    )
+    assume(kernel_of(chain, plan) == "hvx")
+    try:
+        return Case("random", chain, plan)
+    except InputError:
+        assume(False)
+        raise
 
 
 def _zero_points(dtype: str) -> st.SearchStrategy[int]:

@@ -12,6 +12,9 @@ from tvm.sym import Analyzer
 
 from hexconv.analyze import cache_usage
 from hexconv.errors import HexconvError, InputError, Unsupported
+from hexconv.kernel.host.bands import edge_rows
+from hexconv.kernel.host.registers import ELEMENT_BYTES, SETS
+from hexconv.kernel.host.tiles import tiling
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.lower.function import lower_function
 from hexconv.lower.host import compile_for_host
@@ -24,10 +27,7 @@ from hexconv.schedule.host import chain_function
 from hexconv.schedule.host.bands import Bands
 from hexconv.schedule.host.chain import ALONE_BYTES
 from hexconv.schedule.host.stage import stages_of
-from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusal
-from hexconv.spec.bands import edge_rows
-from hexconv.spec.registers import ELEMENT_BYTES, SETS
-from hexconv.spec.tiles import tiling
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusals
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks
 from tests.strategies import chains
@@ -216,7 +216,7 @@ def test_what_the_host_kernel_does_not_serve_gets_the_plain_one_and_the_listing_
     case = Case("plain", chain, Plan(kernel="host"))
     assert kernel_of(chain, case.plan) == "plain"
     header = annotated_tir(case, lower_case(case), "")
-    assert f"# kernel: plain, host asked: {refusal(chain, 'host')}" in header
+    assert f"# kernel: plain, host asked: {refusals(chain, 'host')[0]}" in header
 
 
 def test_the_host_kernel_stays_on_the_host_and_out_of_vtcm() -> None:

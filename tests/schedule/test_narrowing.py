@@ -1,7 +1,5 @@
 """The instruction sequences of requantisation, step by step in numpy, against the definition."""
 
-from typing import Literal
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,19 +7,26 @@ from hypothesis import strategies as st
 from hexconv.compute.reference import Array, requantized
 from hexconv.spec import Requantize
 from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
+from hexconv.spec.requantize import Rounding
 from tests.schedule.instructions import to_bytes, to_halfwords
+
+MULTIPLIERS = st.one_of(
+    st.integers(16, 30).map(lambda bit: 1 << bit),
+    st.tuples(st.integers(1, 2**10), st.integers(0, 20)).map(lambda parts: parts[0] << parts[1]),
+    st.integers(1, 2**31 - 1),
+)
 
 
 @settings(max_examples=400)
 @given(
-    multiplier=st.one_of(st.integers(16, 30).map(lambda bit: 1 << bit), st.integers(1, 2**31 - 1)),
+    multiplier=MULTIPLIERS,
     shift=st.one_of(st.integers(-7, 0), st.integers(-24, 0)),
     zero_point=st.one_of(st.just(0), st.integers(0, 255)),
-    rounding=st.sampled_from(["away", "up"]),
+    rounding=st.sampled_from(["away", "up", "even"]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_narrowing_is_requantisation(
-    multiplier: int, shift: int, zero_point: int, rounding: Literal["away", "up"], seed: int
+    multiplier: int, shift: int, zero_point: int, rounding: Rounding, seed: int
 ) -> None:
     how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
     sequence, offset = narrowing(how, zero_point)
@@ -31,14 +36,12 @@ def test_narrowing_is_requantisation(
 
 @settings(max_examples=400)
 @given(
-    multiplier=st.one_of(st.integers(16, 30).map(lambda bit: 1 << bit), st.integers(1, 2**31 - 1)),
+    multiplier=MULTIPLIERS,
     shift=st.one_of(st.integers(-7, 0), st.integers(-24, 0)),
-    rounding=st.sampled_from(["away", "up"]),
+    rounding=st.sampled_from(["away", "up", "even"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_narrowing_to_halfwords_is_requantisation(
-    multiplier: int, shift: int, rounding: Literal["away", "up"], seed: int
-) -> None:
+def test_narrowing_to_halfwords_is_requantisation(multiplier: int, shift: int, rounding: Rounding, seed: int) -> None:
     how = Requantize(multiplier=multiplier, shift=shift, rounding=rounding)
     sequence, offset = narrowing_to_halfwords(how)
     sums = interesting_sums(how, seed)
@@ -49,5 +52,9 @@ def interesting_sums(how: Requantize, seed: int) -> Array:
     """Small ones, those about the steps of the output, and any."""
     random, edges = np.random.default_rng(seed), np.arange(-300, 300)
     unit = min(2 ** (31 - how.shift) // how.multiplier, 2**21)  # a sum of about one step of the output
-    sums = np.concatenate([edges, edges * unit + random.integers(-2, 3, 600), random.integers(-(2**28), 2**28, 4000)])
+    halves = edges * 2 ** (31 - how.shift) // (2 * how.multiplier)  # half way between two outputs, or nearly
+    near = [halves + apart for apart in (-1, 0, 1)]
+    sums = np.concatenate(
+        [edges, *near, edges * unit + random.integers(-2, 3, 600), random.integers(-(2**28), 2**28, 4000)]
+    )
     return sums[np.abs(sums) < 2**29]

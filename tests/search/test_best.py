@@ -13,7 +13,7 @@ from hexconv.lower.vtcm import capacity_bytes
 from hexconv.search import Objective, Question, Space, best_plan, placed
 from hexconv.search.machine import rates
 from hexconv.spec import Chain, Conv2d, Plan, Requantize
-from tests.strategies import chains
+from tests.strategies import chains, is_supported
 
 THREE = Conv2d(out_channels=128, kernel=(3, 3))
 PAIR = Chain(input=(1, 64, 64, 128), conv=(THREE, THREE))
@@ -50,6 +50,7 @@ PLAIN = Plan(kernel="plain")
 @settings(max_examples=25, deadline=None)
 @given(chains(), st.sampled_from(OBJECTIVES), st.floats(0, 1))
 def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: float) -> None:
+    assume(is_supported(chain))
     space = Space.of(chain, PLAIN)
     assume(space.size <= 150)
     plans = [one_by_one(chain, space.plan(number)) for number in range(space.size)]
@@ -77,6 +78,7 @@ def test_no_plan_that_fits_is_better(chain: Chain, objective: Objective, share: 
 @settings(max_examples=25, deadline=None)
 @given(chains())
 def test_the_front_is_every_plan_that_none_beats(chain: Chain) -> None:
+    assume(is_supported(chain))
     space = Space.of(chain, PLAIN)
     assume(space.size <= 100)
     figures = [one_by_one(chain, space.plan(number)) for number in range(space.size)]

@@ -1,13 +1,15 @@
 """The model of latency for HVX kernels against runs on the simulator, where one rate for all was up to 8 times off."""
 
 import random
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from hexconv.analyze import needed_macs
+from hexconv.bench.rate_cases import nest_cases
 from hexconv.lower import lower_case
-from hexconv.report.rate_cases import hvx_cases
+from hexconv.report.best_table import bound_lines
 from hexconv.run.measure import measure
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.machine import known_machines, rates
@@ -18,10 +20,9 @@ MOST_OFF = 1.5
 
 NARROW = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-4))
 FEW_CHANNELS = Case("few", Chain(input=(1, 16, 16, 3), dtype="uint8", conv=(NARROW, NARROW)), Plan(kernel="hvx"))
-SMALL = [case for case in islice(hvx_cases(seed=2), 40) if needed_macs(case.chain) < 10_000_000]
-CASES = {"few-channels": FEW_CHANNELS} | {
-    f"drawn-{n}": case for n, case in enumerate(random.Random(0).sample(SMALL, 3))
-}
+SMALL = [case for case in islice(nest_cases(seed=2), 24) if needed_macs(case.chain) < 10_000_000]
+DRAWN = random.Random(0).sample(SMALL, 3)
+CASES = {"few-channels": FEW_CHANNELS} | {f"drawn-{number}": case for number, case in enumerate(DRAWN)}
 
 
 @pytest.mark.simulator
@@ -31,17 +32,16 @@ def test_the_model_of_hvx_kernels_is_near_a_run(name: str) -> None:
     result = measure(case, lower_case(case), "hexagon")
     assert result.check.passed
     assert result.counts
-    space = Space((case.plan,), Space.of(case.chain, case.plan).h_splits, Space.of(case.chain, case.plan).k_splits)
-    [modelled] = evaluate(case.chain, space, rates("v68")).latency_packets[[case.plan.h_split - 1]]
+    modelled = rates("v68").packets(case.chain, case.settled)
     assert 1 / MOST_OFF < modelled / result.counts.packets < MOST_OFF
 
 
 @pytest.mark.parametrize("arch", known_machines())
 def test_every_model_states_its_error(arch: str) -> None:
     known = rates(arch)
-    errors = [known.hvx.error, *(known.error("plain", dtype) for dtype in known.kernels)]
-    assert all(error is not None and 0 < error < 1 / 3 for error in errors)
-    assert known.error("host", "float32") is None
+    errors = [known.nest.error, *(known.plain(dtype).error for dtype in known.kernels)]
+    assert all(0 < error < 1 / 3 for error in errors)
+    assert known.error(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=8),)), Plan(kernel="host")) is None
 
 
 def test_plans_of_hvx_kernels_have_latencies_of_their_own() -> None:
@@ -53,4 +53,16 @@ def test_plans_of_hvx_kernels_have_latencies_of_their_own() -> None:
     assert found.best
     assert found.best.latency_packets == min(grid.latency_packets)
     assert found.proof.lower_bound is None
-    assert found.proof.model_error == rates("v68").hvx.error
+    assert found.proof.model_error == rates("v68").nest.error
+
+
+def test_the_error_that_is_told_is_that_of_the_kernel_that_is_answered() -> None:
+    wide = replace(NARROW, out_channels=128)
+    chain = Chain(input=(1, 24, 24, 128), dtype="uint8", conv=(wide, wide))
+    question = Question(1 << 22, "latency", Plan(kernel="hvx"))
+    found = best_plan(chain, question)
+    assert found.best
+    error = rates("v68").nest.error
+    assert found.proof.model_error == error
+    [line] = [line for line in bound_lines(found, question) if "are no bound" in line]
+    assert f"within {100 * error:.0f} % of the model" in line

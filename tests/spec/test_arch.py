@@ -13,7 +13,8 @@ from hexconv.lower.vtcm import capacities_bytes, capacity_of
 from hexconv.search import Question, best_plan, placed
 from hexconv.search.machine import known_machines
 from hexconv.spec import Case, Chain, Conv2d, Plan
-from hexconv.spec.plan import WITHOUT_TAG, Arch
+from hexconv.spec.knobs import Arch
+from hexconv.spec.plan import WITHOUT_TAG
 
 TEXT = "[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 4\n[plan]\n"
 
@@ -32,9 +33,9 @@ def test_the_known_ones_are_those_that_the_compiler_and_tvms_tags_and_the_rates_
 
 @pytest.mark.parametrize("arch", WITHOUT_TAG)
 def test_where_tvm_says_nothing_the_plan_has_to(arch: Arch) -> None:
-    with pytest.raises(InputError, match=r"plan\.vtcm_bytes: got nothing"):
+    with pytest.raises(InputError, match=r"plan\.vtcm_bytes is missing"):
         Plan(storage="vtcm", arch=arch)
-    with pytest.raises(InputError, match=r"plan\.vtcm_bytes: got nothing"):
+    with pytest.raises(InputError, match=r"plan\.vtcm_bytes is missing"):
         capacity_of(Plan(arch=arch))
     assert capacity_of(Plan(storage="vtcm", arch=arch, vtcm_bytes=8 << 20)) == 8 << 20
 

@@ -26,7 +26,7 @@ def test_no_stripe_takes_more_steps_than_its_tensor_has_slabs() -> None:
 def test_the_steps_of_all_convs_are_bounded() -> None:
     image = (1, MILLION, 1, 1)
     Case("four", Chain(input=image, conv=(POINTWISE,) * 4), Plan())
-    with pytest.raises(InputError, match="1, which makes 655360 steps over rows, allowed: up to 524288 steps"):
+    with pytest.raises(InputError, match="1, which makes 655360 steps over rows; expected up to 524288 steps"):
         Case("five", Chain(input=image, conv=(POINTWISE,) * 5), Plan())
 
 

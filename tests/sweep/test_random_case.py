@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.chain import FILTER_DTYPES, ZERO_POINTS
+from hexconv.spec.places import MIXED
 from hexconv.sweep.long_sums import is_supported
 from hexconv.sweep.random_case import random_case
 
@@ -102,6 +103,11 @@ def test_hvx_is_a_third_of_the_integer_cases_and_mostly_serves_them() -> None:
     assert sum(kernel_of(case.chain, case.plan) == "hvx" for case in asked) > 0.85 * len(asked)
 
 
+def test_many_chains_have_convs_of_hvx_and_of_plain() -> None:
+    used = [{choice.used for choice in case.kernels} for case in CASES if case.plan.kernel == "hvx"]
+    assert sum(kernels == {"hvx", "plain"} for kernels in used) > 0.05 * len(used)
+
+
 def extremes(case: Case) -> Iterator[str]:
     """The rare of a case, where sizes, steps and numbers are at their ends."""
     chain, plan, kernel = case.chain, case.plan, kernel_of(case.chain, case.plan)
@@ -109,6 +115,9 @@ def extremes(case: Case) -> Iterator[str]:
         yield f"{kernel}: image of one pixel"
     for conv, source, output in zip(chain.conv, chain.shapes, chain.shapes[1:], strict=False):
         yield from (f"{kernel}: {what}" for what in _steps(conv, source, output))
+    above = sum(conv.padding.top for conv in chain.conv[1:])
+    if above == 8 and chain.shapes[1][1] * chain.conv[0].stride[0] == 8:
+        yield f"{kernel}: a block of padding above a part of one"
     if chain.is_integer:
         yield from (f"{kernel}: {what}" for what in _numbers(case))
     yield f"{kernel} in {plan.storage} of {plan.arch}" if plan.storage == "vtcm" else f"{kernel} in {plan.storage}"
@@ -155,7 +164,7 @@ def _numbers(case: Case) -> Iterator[str]:
 STEPS = (
     *(f"{side} padding beyond the reach" for side in ("top", "left", "bottom", "right")),
     *("image of one pixel", "padding beyond the image", "a first stripe of padding", "a stride that skips"),
-    "a stride that skips stripes",
+    *("a stride that skips stripes", "a block of padding above a part of one"),
 )
 NUMBERS = (
     *(f"filter zero point {end}" for end in ("least", "next to least", "next to most", "most")),
@@ -171,6 +180,7 @@ def test_every_extreme_is_drawn_for_every_kernel_in_any_2000_cases(seed: int) ->
         *(f"{kernel}: {what}" for kernel in ("plain", "host", "hvx") for what in STEPS),
         *(f"{kernel}: {what}" for kernel in ("plain", "hvx") for what in NUMBERS),
         *(f"{kernel}: h_split {count}" for kernel in ("plain", "host", "hvx") for count in ("one", "many")),
+        *(f"{kernel} in {storage}" for kernel in ("plain", "hvx") for storage in MIXED),
         *("plain in vtcm of v66", "hvx in vtcm of v68", "hvx in vtcm of v75", "hvx in global", "plain: shift 30"),
     }
     assert {what: seen[what] for what in expected if not seen[what]} == {}

@@ -8,9 +8,12 @@ import pytest
 from hexconv.analyze import work_usage
 from hexconv.lower import lower_case
 from hexconv.run import measure
+from hexconv.run.copies import MOMENTS
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.sweep import verdict
 from hexconv.sweep.verdict import RUNS, beaten, judge
+from tests.lower.mutants import waits, without_wait
 
 BACK = Requantize(multiplier=1 << 30, shift=-8, zero_point=3)
 CHAIN = Chain(
@@ -22,6 +25,18 @@ CHAIN = Chain(
 @pytest.mark.parametrize("storage", ["global", "vtcm"])
 def test_hvx_is_judged_on_the_simulator(storage) -> None:
     assert judge(Case("hvx", CHAIN, Plan(kernel="hvx", storage=storage))).reasons == ()
+
+
+@pytest.mark.simulator
+def test_copies_of_hvx_happen_early_late_and_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its last wait a kernel ends while the engine still copies, whenever that happens."""
+    case = Case("hvx", CHAIN, Plan(kernel="hvx", buffering="double"))
+    assert judge(case).reasons == ()
+    lowered = lower_case(case)
+    broken = without_wait(lowered, waits(lowered) - 1)
+    monkeypatch.setattr(verdict, "lower_case", lambda _: broken)
+    reasons = judge(case).reasons
+    assert all(any(f"with {moment} copies" in reason for reason in reasons) for moment in MOMENTS)
 
 
 def test_a_reference_that_differs_on_one_extreme_alone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

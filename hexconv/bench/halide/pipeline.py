@@ -116,7 +116,8 @@ def _is_plain(conv: Conv2d) -> bool:
         filter_zero_point=conv.filter_zero_point,
         requantize=conv.requantize,
     )
-    return conv == stated and conv.requantize is not None and conv.requantize.zero_point == 0
+    how = conv.requantize
+    return conv == stated and how is not None and how.zero_point == 0 and not how.vectors and how.rounding != "even"
 
 
 def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, filter: Halide) -> _Conv:
@@ -146,6 +147,8 @@ def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, fil
 
 def _requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
     """Two rounding shifts where the multiplier is a power of two; results below zero are cut, so ties go either way."""
+    assert isinstance(how.multiplier, int)
+    assert isinstance(how.shift, int)
     if how.multiplier & (how.multiplier - 1) == 0:
         halfwords = hl.i16_sat(hl.rounding_shift_right(sums, hl.u32(32 - how.multiplier.bit_length())))
         return hl.u8_sat(hl.rounding_shift_right(halfwords, hl.u16(-how.shift)))

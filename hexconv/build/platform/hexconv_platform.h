@@ -27,7 +27,9 @@ enum hexconv_error {
     HEXCONV_NO_SCRATCH = 5,    /* the platform gave no scratch memory */
     HEXCONV_NOT_READY = 6,     /* run before a successful init */
     HEXCONV_COPY_FAILED = 7,   /* the platform could not start or finish a copy */
-    HEXCONV_THREAD_FAILED = 8  /* the platform could not run a task */
+    HEXCONV_THREAD_FAILED = 8, /* the platform could not run a task */
+    HEXCONV_NO_OPERATOR = 9,   /* an operator that a network calls is NULL */
+    HEXCONV_OPERATOR_FAILED = 10 /* an operator returned something else than 0 */
 };
 
 /* Rows of bytes that lie side by side; their starts lie a step apart. One row where all of it lies side by side. */
@@ -49,7 +51,7 @@ struct hexconv_platform {
     void *(*scratch)(void *user, size_t bytes);
 
     /* Start to copy rows; the copy belongs to group `group` of a queue. Groups of a queue are numbered from 1 on in each
-     * call of a chain. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
+     * call of a chain, which waits for all of its copies before it returns. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
     int (*copy_start)(void *user, int queue, uint32_t group, const struct hexconv_copy *copy);
 
     /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */

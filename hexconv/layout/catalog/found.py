@@ -56,6 +56,6 @@ class Found:
 
     def _placed(self) -> Layout:
         if self.layout is None:
-            allowed = "a tag or strides: without a format no element has a place"
-            raise InputError(f"{self.system} {self.name}: index", "one", allowed)
+            what = f"{self.system} {self.name} gives no element a place, so that no index has an address"
+            raise InputError.because(what, "name a tag or strides")
         return self.layout

@@ -49,7 +49,7 @@ def _options(name: str) -> tuple[str, ...]:
 def _layout(chip: okk.Chip, name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Layout:
     strides = placement.strides or ()
     if name in ("strided", "system-strided") and not strides:
-        raise InputError(f"okk {name}: --strides", "none", "four strides: n,c,h,w")
+        raise InputError.because(f"okk {name}: no --strides given", "give four: --strides n,c,h,w")
     place = _start(placement)
     if name in SYSTEM_NAMES:
         return okk.system(shape, dtype, offset_bytes=place.offset_bytes, strides=strides)
@@ -63,7 +63,7 @@ def _matrix(chip: okk.Chip, shape: tuple[int, ...], dtype: str, placement: Place
     if len(shape) != 2:
         raise InputError("okk matrix: shape", str(list(shape)), "two sizes: rows,columns")
     if placement.columns is None:
-        raise InputError("okk matrix: --columns", "none", f"columns per channel, 1 to {shape[1]}")
+        raise InputError.because("okk matrix: no --columns given", f"say how many a channel has, 1 to {shape[1]}")
     return okk.matrix(chip, *shape, placement.columns, dtype, **_start(placement)._asdict())
 
 

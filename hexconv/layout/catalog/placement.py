@@ -64,8 +64,8 @@ class Placement:
         for option, value in vars(self).items():
             if value is not None and option not in allowed:
                 words = ", ".join(_flag(name) for name in allowed)
-                wanted = words or "none but --shape, --dtype and --at"
-                raise InputError(f"{what}: {_flag(option)}", str(value), wanted)
+                wanted = words or "--shape, --dtype and --at alone"
+                raise InputError.because(f"{what} takes no {_flag(option)}", f"it takes {wanted}")
 
 
 def _flag(option: str) -> str:

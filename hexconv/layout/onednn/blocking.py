@@ -1,21 +1,16 @@
 """Padded dimensions, strides and digits of a blocked descriptor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import TYPE_CHECKING
 
 from hexconv.layout.digit import Axis, Digit, Output
 from hexconv.layout.layout import Layout
 from hexconv.layout.limits import MAX_ADDRESS
+from hexconv.layout.onednn.description import Description
 from hexconv.layout.onednn.errors import DescriptorError
 from hexconv.layout.onednn.tags import LETTERS, MAX_RANK, FormatTag
-
-if TYPE_CHECKING:
-    from hexconv.layout.onednn.descriptor import MemoryDesc
 
 Sizes = tuple[int, ...]
 
@@ -75,7 +70,7 @@ def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
         reach = step * size
 
 
-def layout(desc: MemoryDesc) -> Layout:
+def layout(desc: Description) -> Layout:
     """Digits of a blocked descriptor: per dimension its outer block, then its inner blocks."""
     digits = tuple(_digits(desc))
     reach = _reach(desc, digits)
@@ -89,7 +84,7 @@ def layout(desc: MemoryDesc) -> Layout:
     )
 
 
-def _digits(desc: MemoryDesc) -> list[Digit]:
+def _digits(desc: Description) -> list[Digit]:
     steps = list(accumulate([1, *desc.inner_blks[:0:-1]], mul))[::-1] if desc.inner_blks else []
     digits = [Digit(LETTERS[d], "offset_elements", desc.block(d), None, desc.strides[d]) for d in range(desc.ndims)]
     below = {d: 1 for d in range(desc.ndims)}
@@ -99,7 +94,7 @@ def _digits(desc: MemoryDesc) -> list[Digit]:
     return digits
 
 
-def _reach(desc: MemoryDesc, digits: Sequence[Digit]) -> int:
+def _reach(desc: Description, digits: Sequence[Digit]) -> int:
     """Elements up to the last one, counted from offset0."""
     if 0 in desc.dims:
         return 0

@@ -6,15 +6,11 @@ Data whose channels no block divides have their channels last (`nhwc`); weights 
 logical order (`oihw`).
 """
 
-from __future__ import annotations
+from typing import Literal, get_args
 
-from typing import TYPE_CHECKING, Literal, get_args
-
+from hexconv.layout.onednn.description import Description
 from hexconv.layout.onednn.errors import DescriptorError
 from hexconv.layout.onednn.tags import LETTERS
-
-if TYPE_CHECKING:
-    from hexconv.layout.onednn.descriptor import MemoryDesc
 
 Use = Literal["data", "weights", "grouped-weights"]
 """Dimensions n,c,..; o,i,..; g,o,i,..: what a tensor is for decides which of them are channels."""
@@ -22,7 +18,7 @@ Use = Literal["data", "weights", "grouped-weights"]
 BLOCKS = (16, 8, 4)
 
 
-def tag_for(desc: MemoryDesc, use: str) -> str:
+def tag_for(desc: Description, use: str) -> str:
     """The tag that the rule chooses.
 
     Raises:

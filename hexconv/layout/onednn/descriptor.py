@@ -8,48 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Literal
 
 from hexconv.layout.layout import Layout
 from hexconv.layout.onednn import blocking, choice, reshaping, views
-from hexconv.layout.onednn.dtypes import ITEMSIZE_BYTES, dtype
+from hexconv.layout.onednn.description import Description
+from hexconv.layout.onednn.dtypes import dtype
 from hexconv.layout.onednn.errors import DescriptorError
-from hexconv.layout.onednn.tags import FormatTag, block_of
-
-FormatKind = Literal["undef", "any", "blocked"]
+from hexconv.layout.onednn.tags import FormatTag
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryDesc:
+class MemoryDesc(Description):
     """A memory descriptor; made by `by_tag`, `by_strides`, `zero` and the views of another one.
 
     All five that the library may refuse take `allow_empty`: with it a refusal gives a zero descriptor.
-
-    Attributes:
-        dims: logical sizes.
-        data_type: `f32`, `s8`, ... (`hexconv.layout.onednn.dtypes`).
-        format_kind: `blocked`; `any` while no format is chosen; `undef` for the zero descriptor.
-        padded_dims: sizes rounded up to whole blocks.
-        strides: elements between neighbouring outer blocks, per dimension.
-        inner_blks: sizes of the inner blocks, outermost first.
-        inner_idxs: the dimension of each inner block.
-        offset0: element at which the descriptor starts; not 0 in submemories alone.
     """
-
-    dims: tuple[int, ...]
-    data_type: str
-    format_kind: FormatKind = "blocked"
-    padded_dims: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    inner_blks: tuple[int, ...] = ()
-    inner_idxs: tuple[int, ...] = ()
-    offset0: int = 0
-
-    @classmethod
-    def zero(cls) -> MemoryDesc:
-        """The empty descriptor, which says that an argument is absent."""
-        return cls((), "undef", "undef")
 
     @classmethod
     def by_tag(cls, dims: Sequence[int], data_type: str, tag: str, *, allow_empty: bool = False) -> MemoryDesc:
@@ -77,39 +50,6 @@ class MemoryDesc:
             and may).
         """
         return _or_zero(lambda: _by_strides(dims, data_type, strides), allow_empty)
-
-    @property
-    def ndims(self) -> int:
-        """Number of dimensions; 0 for the zero descriptor."""
-        return len(self.dims)
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether this is the empty descriptor."""
-        return self.ndims == 0
-
-    @property
-    def itemsize_bytes(self) -> int:
-        """Bytes of an element."""
-        return ITEMSIZE_BYTES[self.data_type]
-
-    def block(self, dim: int) -> int:
-        """Elements of a dimension that its inner blocks hold together, 1 where it has none."""
-        return block_of(dim, self.inner_blks, self.inner_idxs)
-
-    def get_size(self) -> int:
-        """Bytes to allocate, padding included.
-
-        The largest extent of any one dimension, not the end of the last element: gaps at the end count. 0 for
-        `any`, for zero descriptors and volumes, and for a submemory that starts past its parent's start.
-        """
-        if self.format_kind != "blocked" or 0 in self.dims or self.offset0:
-            return 0
-        blocks = [padded // self.block(d) for d, padded in enumerate(self.padded_dims)]
-        span = max(1 if n == 1 else n * step for n, step in zip(blocks, self.strides, strict=True))
-        if span == 1:
-            span = prod(self.inner_blks)
-        return span * self.itemsize_bytes
 
     def submemory(self, dims: Sequence[int], offsets: Sequence[int], *, allow_empty: bool = False) -> MemoryDesc:
         """Descriptor of a region of this one; see `hexconv.layout.onednn.views`."""
@@ -142,27 +82,6 @@ class MemoryDesc:
         if self.format_kind != "blocked":
             raise DescriptorError("place elements", f"the format is {self.format_kind!r}: choose a tag or strides")
         return blocking.layout(self)
-
-    def __eq__(self, other: object) -> bool:
-        """As the library compares: the stride of a dimension of one element says nothing, its block does."""
-        return isinstance(other, MemoryDesc) and self._compared() == other._compared()
-
-    def __hash__(self) -> int:
-        return hash(self._compared())
-
-    def _compared(self) -> tuple[object, ...]:
-        telling = tuple(
-            s for s, d, p in zip(self.strides, self.dims, self.padded_dims, strict=False) if (d, p) != (1, 1)
-        )
-        formats = (
-            self.format_kind,
-            self.padded_dims,
-            telling,
-            self.inner_blks,
-            self.inner_idxs,
-            self.offset0,
-        )
-        return (self.dims, self.data_type, *formats)
 
     def _checked(self) -> MemoryDesc:
         """Refuse sizes past 64 bits, which the library lets overflow."""

@@ -1,6 +1,6 @@
 """Refusals, as the library gives them: its status, and the text that its C++ interface throws."""
 
-from hexconv.errors import HexconvError
+from hexconv.errors import HexconvError, short_line
 
 INVALID = "invalid_arguments"
 UNIMPLEMENTED = "unimplemented"
@@ -16,8 +16,13 @@ class DescriptorError(HexconvError):
         action: what the C++ text says could not be done: `reshape a memory descriptor`.
         reason: what is wrong, and what would be right.
         status: as the attribute.
+
+    What a user gave may be of any length, and a refusal is one line:
+
+    >>> len(str(DescriptorError("construct a memory descriptor", "a." * 2000))) < 500
+    True
     """
 
     def __init__(self, action: str, reason: str, status: str = INVALID) -> None:
-        super().__init__(f"onednn: could not {action} ({status}): {reason}")
+        super().__init__(f"onednn: could not {action} ({status}): {short_line(reason)}")
         self.status = status

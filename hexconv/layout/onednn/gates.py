@@ -1,14 +1,8 @@
 """Gates of recurrent cells: an axis of weights and biases, in the order in which the library wants them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from hexconv.errors import did_you_mean
+from hexconv.layout.onednn.descriptor import MemoryDesc
 from hexconv.layout.onednn.errors import DescriptorError
-
-if TYPE_CHECKING:
-    from hexconv.layout.onednn.descriptor import MemoryDesc
 
 GATES = {
     "lstm": ("input", "forget", "candidate", "output"),

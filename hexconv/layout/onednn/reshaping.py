@@ -5,19 +5,14 @@ and whatever is left is joined and split again, which needs memory that is dense
 blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import prod
-from typing import TYPE_CHECKING
 
 from hexconv.layout.onednn.blocking import checked_dims
+from hexconv.layout.onednn.description import Description, Kind
 from hexconv.layout.onednn.errors import DescriptorError
-
-if TYPE_CHECKING:
-    from hexconv.layout.onednn.descriptor import MemoryDesc
 
 _ACTION = "reshape a memory descriptor"
 
@@ -25,7 +20,7 @@ Group = tuple[range, Sequence[int]]
 """Dimensions of the given descriptor, and the sizes that take their place."""
 
 
-def reshape(desc: MemoryDesc, dims: Sequence[int]) -> MemoryDesc:
+def reshape(desc: Kind, dims: Sequence[int]) -> Kind:
     """Descriptor of `dims` on the memory of `desc`.
 
     Not every reshape that a view could express is found, as in the library: a dimension of one whose stride
@@ -68,7 +63,7 @@ class _Made:
         self.padded_dims.append(padded)
         self.strides.append(stride)
 
-    def keep(self, desc: MemoryDesc, d: int) -> None:
+    def keep(self, desc: Description, d: int) -> None:
         self.moved[d] = len(self.strides)
         self.add(desc.padded_dims[d], desc.strides[d])
 
@@ -100,7 +95,7 @@ def _group(dims: Sequence[int], i: int, wanted: Sequence[int], j: int) -> tuple[
     raise DescriptorError(_ACTION, f"dimensions {list(dims[i:])} have no part that becomes part of {list(wanted[j:])}")
 
 
-def _place(desc: MemoryDesc, made: _Made, old: range, new: Sequence[int]) -> None:
+def _place(desc: Description, made: _Made, old: range, new: Sequence[int]) -> None:
     """Give one group of new dimensions its strides."""
     if all(size == 1 for size in (*(desc.dims[d] for d in old), *new)):
         _place_ones(desc, made, old, len(new))
@@ -110,7 +105,7 @@ def _place(desc: MemoryDesc, made: _Made, old: range, new: Sequence[int]) -> Non
         _place_dense(desc, made, old, new)
 
 
-def _place_ones(desc: MemoryDesc, made: _Made, old: range, count: int) -> None:
+def _place_ones(desc: Description, made: _Made, old: range, count: int) -> None:
     """Ones without padding are made anew; padded ones stay, as the last of the new ones.
 
     The one exception is refused: a row cut out of a block by a submemory is 1 wide, unpadded and yet
@@ -134,7 +129,7 @@ def _place_ones(desc: MemoryDesc, made: _Made, old: range, count: int) -> None:
         made.keep(desc, d)
 
 
-def _place_dense(desc: MemoryDesc, made: _Made, old: range, new: Sequence[int]) -> None:
+def _place_dense(desc: Description, made: _Made, old: range, new: Sequence[int]) -> None:
     """Join and split: one dense row of elements is cut in another way."""
     for d in old:
         if desc.block(d) != 1 or desc.padded_dims[d] != desc.dims[d]:

@@ -1,19 +1,14 @@
 """Other descriptors of the same memory: a region of it, and its axes in another order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hexconv.layout.onednn.blocking import checked_dims
+from hexconv.layout.onednn.description import Description, Kind
 from hexconv.layout.onednn.errors import UNIMPLEMENTED, DescriptorError
 
-if TYPE_CHECKING:
-    from hexconv.layout.onednn.descriptor import MemoryDesc
 
-
-def submemory(parent: MemoryDesc, dims: Sequence[int], offsets: Sequence[int]) -> MemoryDesc:
+def submemory(parent: Kind, dims: Sequence[int], offsets: Sequence[int]) -> Kind:
     """Descriptor of the region of `dims` that starts at `offsets`.
 
     Raises:
@@ -37,7 +32,7 @@ def submemory(parent: MemoryDesc, dims: Sequence[int], offsets: Sequence[int]) -
     return replace(parent, dims=region, padded_dims=padded, offset0=parent.offset0 + start)
 
 
-def permute_axes(desc: MemoryDesc, permutation: Sequence[int]) -> MemoryDesc:
+def permute_axes(desc: Kind, permutation: Sequence[int]) -> Kind:
     """Dimension i becomes dimension `permutation[i]`; memory stays where it is.
 
     Raises:
@@ -60,7 +55,7 @@ def permute_axes(desc: MemoryDesc, permutation: Sequence[int]) -> MemoryDesc:
     )
 
 
-def _padded(parent: MemoryDesc, d: int, size: int, offset: int, action: str) -> int:
+def _padded(parent: Description, d: int, size: int, offset: int, action: str) -> int:
     """Padded size of a region along one dimension, if the region may be cut there."""
     block = parent.block(d)
     at_end = offset + size == parent.dims[d]

@@ -1,5 +1,5 @@
-"""The HVX kernel of one step of a conv, on caches of the planned nest that lie in rows."""
+"""The HVX kernel of one step of a conv, on caches of the planned nest that lie in rows; HVX instructions in TIR."""
 
-from hexconv.lower.hvx.step import Scratch, emit_step, inner_convs, scratch_of
+from hexconv.lower.hvx.conv import hvx_conv
 
-__all__ = ["Scratch", "emit_step", "inner_convs", "scratch_of"]
+__all__ = ["hvx_conv"]

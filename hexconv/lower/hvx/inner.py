@@ -1,44 +1,22 @@
 """What is known of a conv before its steps: geometry, zero points, where its operands lie in their caches."""
 
-from dataclasses import dataclass
-from math import ceil, prod
+from dataclasses import dataclass, replace
+from math import ceil
 
-from hexconv.kernel.forms import MADE_UNSIGNED, Forms, has_vector_rows, tile_blocks
-from hexconv.spec import Chain, Extents, tensor_extents
+from hexconv.kernel.depthwise import WORD_PIXELS, is_depthwise, without_groups
+from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.kernel.hvx.tiles import has_vector_rows, multiplied_words, splats_serve, tile_blocks
+from hexconv.lower.hvx.plane import Plane, columns_of, plane_of
+from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.conv import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing
+from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 
-WORD_CHANNELS = 4
 VECTOR_BYTES = 128
 VECTOR_WORDS = 32
 VECTOR_BLOCKS = 4
-
-
-@dataclass(frozen=True)
-class Plane:
-    """The channels of a source that lie side by side in a pixel, `count` times.
-
-    Attributes:
-        count: of planes.
-        bytes: from one plane of a row to the next.
-        pixel_bytes: from one pixel to the next.
-        columns: pixels of a row.
-    """
-
-    count: int
-    bytes: int
-    pixel_bytes: int
-    columns: int
-
-    @property
-    def row_bytes(self) -> int:
-        """From one row to the next."""
-        return self.count * self.bytes
-
-    @property
-    def words(self) -> int:
-        """Words of 4 channels in a pixel."""
-        return self.pixel_bytes // WORD_CHANNELS
 
 
 @dataclass(frozen=True)
@@ -54,16 +32,22 @@ class InnerConv:
         target_columns: of the cache that it fills, in pixels.
         kernel: (rows, columns), as are stride and dilation.
         is_signed: whether activations are int8.
+        is_wide: whether activations are int16, high bytes and low bytes apart.
+        filter_is_wide: whether the filter is.
         in_zero: zero point of the source.
         filter_zero: zero point of the filter, of uint8.
         fringe: what the target holds where it has no logical element.
         has_bias: whether there is one.
         narrowing: from sums to bytes; None where sums leave as they are.
         offset: what narrowing wants added to every sum.
+        codes: the least and the most that a result may be, of uint8 or int16.
         out_channels: logical.
         side_by_side: blocks of output channels that lie side by side in the filter.
         tile_blocks: blocks of output channels of a tile.
         narrowed_blocks: of these, those that make up a vector of the target.
+        depthwise: the conv, where channels are lanes; else None.
+        has_table: whether results are looked up in a table.
+        wants_splats: whether its plan asks for splats of words instead of words.
     """
 
     number: int
@@ -76,16 +60,22 @@ class InnerConv:
     stride: tuple[int, int]
     dilation: tuple[int, int]
     is_signed: bool
+    is_wide: bool
+    filter_is_wide: bool
     in_zero: int
     filter_zero: int
     fringe: int
     has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
+    codes: tuple[int, int]
     out_channels: int
     side_by_side: int
     tile_blocks: int
     narrowed_blocks: int
+    depthwise: Conv2d | None = None
+    has_table: bool = False
+    wants_splats: bool = False
 
     @property
     def out_blocks(self) -> int:
@@ -106,12 +96,46 @@ class InnerConv:
     @property
     def filter_steps(self) -> int:
         """Filter vectors of one block of output channels."""
+        if self.depthwise:
+            return self.kernel[0] * ceil(self.kernel[1] / WORD_PIXELS)
         return self.kernel[0] * self.kernel[1] * self.plane.count * self.plane.words
+
+    @property
+    def multiplied_words(self) -> int:
+        """Words of a pixel that tiles multiply; splats of a run take all."""
+        if self.splats:
+            return self.plane.words
+        return multiplied_words(self.source.channels, self.plane.words, self.plane.count)
+
+    @property
+    def multiplied_steps(self) -> int:
+        """Filter vectors of one block of output channels that tiles multiply."""
+        return self.kernel[0] * self.kernel[1] * self.plane.count * self.multiplied_words
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether what tiles multiply of a row of taps lies side by side."""
+        return self.kernel[1] == 1 or (self.dilation[1] == 1 and self.multiplied_words == self.plane.words)
+
+    @property
+    def filter_low_bytes(self) -> int:
+        """From the high bytes of a filter of int16 to the low ones; 0 where its elements are bytes."""
+        return self.filter_steps * self.side_by_side * VECTOR_BYTES if self.filter_is_wide else 0
 
     @property
     def group_bytes(self) -> int:
         """Bytes of the blocks that lie side by side in the filter."""
-        return self.filter_steps * self.side_by_side * VECTOR_BYTES
+        return self.filter_steps * self.side_by_side * VECTOR_BYTES + self.filter_low_bytes
+
+    @property
+    def splits(self) -> bool:
+        """Whether its source arrives as int16, whose bytes it has to take apart."""
+        return self.is_wide and self.number == 1
+
+    @property
+    def split_rows(self) -> int:
+        """Rows that it holds of a source that it takes apart: those of a window."""
+        return (self.kernel[0] - 1) * self.dilation[0] + 1
 
     @property
     def has_offsets(self) -> bool:
@@ -121,7 +145,15 @@ class InnerConv:
     @property
     def sums_windows_ahead(self) -> bool:
         """Whether what the filter's zero point takes is summed before the tiles: where rows are whole vectors."""
-        return self.filter_zero != 0 and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
+        return (
+            not self.depthwise and self.filter_zero != 0 and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
+        )
+
+    @property
+    def splats(self) -> bool:
+        """Whether it multiplies by splats: of vectors, so that rows are whole ones, and tiles don't sum windows."""
+        wants = self.wants_splats and not self.depthwise
+        return wants and splats_serve(self.plane.row_bytes, self.filter_zero, self.sums_windows_ahead)
 
     @property
     def window_columns(self) -> int:
@@ -137,8 +169,17 @@ class InnerConv:
 
     @property
     def result_bytes(self) -> int:
-        """Of an element of the target."""
-        return 1 if self.narrowing else 4
+        """Of what the target holds together of an element."""
+        if not self.narrowing:
+            return 4
+        return 2 if self.is_wide and self.is_last else 1
+
+    @property
+    def target_low_bytes(self) -> int:
+        """From the high bytes to the low ones of an intermediate of int16, in a row; else 0."""
+        if self.is_last or not self.is_wide:
+            return 0
+        return self.target_columns * self.narrowed_blocks * CHANNEL_BLOCK
 
 
 def _vectors(words: int) -> int:
@@ -146,9 +187,10 @@ def _vectors(words: int) -> int:
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
-def inner_convs(chain: Chain, forms: Forms, k_split: int) -> tuple[InnerConv, ...]:
-    """The convs of a chain in a nest of rows."""
-    return tuple(_inner(chain, forms, index, k_split) for index in range(len(chain.conv)))
+def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
+    """Conv `index` of a chain in a nest of rows."""
+    conv = _inner(without_groups(chain), forms, index, plan.k_split)
+    return replace(conv, wants_splats=plan.activations == "splats")
 
 
 def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
@@ -156,43 +198,42 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
     flip = MADE_UNSIGNED if chain.dtype == "int8" else 0
     how, (sequence, offset) = conv.requantize, (None, 0)
     if how:
-        sequence, offset = narrowing(how, how.zero_point + flip)
+        halves = chain.dtype == "int16"
+        sequence, offset = narrowing_to_halfwords(how) if halves else narrowing(how, how.zero_point + flip)
     out_blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
+    depthwise = conv if is_depthwise(chain, index) else None
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     return InnerConv(
         number=index + 1,
         is_last=is_last,
         source=extents[index],
         target=extents[index + 1],
-        plane=_plane(forms, index),
-        target_columns=_columns(forms, index + 1),
+        plane=plane_of(forms, index, chain.dtype == "int16"),
+        target_columns=columns_of(forms, index + 1),
         kernel=conv.kernel,
         stride=conv.stride,
         dilation=conv.dilation,
         is_signed=chain.dtype == "int8",
+        is_wide=chain.dtype == "int16",
+        filter_is_wide=chain.dtype_of_filters == "int16",
         in_zero=chain.output_zero_point(index),
         filter_zero=conv.filter_zero_point + forms.filter_shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1),
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
+        codes=_codes(how, chain.dtype),
         out_channels=conv.out_channels,
-        side_by_side=side_by_side,
-        tile_blocks=tile_blocks(min(k_split, out_blocks)),
+        side_by_side=1 if depthwise else side_by_side,
+        tile_blocks=1 if depthwise else tile_blocks(min(k_split, out_blocks)),
         narrowed_blocks=forms.channel_units[index + 1],
+        depthwise=depthwise,
+        has_table=conv.activation == TABLE,
     )
 
 
-def _columns(forms: Forms, tensor: int) -> int:
-    """Pixels of a row of a cache."""
-    return prod(output.extent for output in forms.activations[tensor].outputs if output.name.lower().endswith("w"))
-
-
-def _plane(forms: Forms, tensor: int) -> Plane:
-    """How a cache lies: all channels of a pixel together, or some blocks of them."""
-    columns, unit = _columns(forms, tensor), forms.channel_units[tensor]
-    channels = next(output.extent for output in forms.activations[tensor].outputs if output.name == "C")
-    if tensor == 0:
-        return Plane(1, columns * channels, channels, columns)
-    pixel = unit * CHANNEL_BLOCK
-    return Plane(channels, columns * pixel, pixel, columns)
+def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
+    """The range of a result: of uint8, or of int16."""
+    low, high = INTEGER_RANGE[dtype]
+    least, most = how.codes(low, high) if how else (low, high)
+    return (least, most) if dtype == "int16" else (least - low, most - low)

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
 from hexconv.schedule.block import Block, int32, vector_register
-from hexconv.schedule.hvx import vector
+from hexconv.spec.names import numbered
 
 PIXELS = vector.WORDS
 """That one vector has the sums of."""
 MOST_INLINE = 16
+"""Planes, or vectors of a pixel, of which each has statements of its own; more of them are a loop."""
 ONES = 0x01010101
 WHOLE = tirx.Ramp(0, 1, vector.WORDS)
 
@@ -44,7 +46,9 @@ def windows_of(conv: InnerConv, scope: str) -> Windows | None:
         return None
 
     def scratch(name: str, elements: int) -> tirx.Buffer:
-        return tirx.decl_buffer((elements,), "int32", f"{name}{conv.number}", scope=scope, data_alignment=VECTOR_BYTES)
+        return tirx.decl_buffer(
+            (elements,), "int32", numbered(name, conv.number), scope=scope, data_alignment=VECTOR_BYTES
+        )
 
     return Windows(scratch("columns", conv.window_columns), scratch("corrections", conv.window_pixels))
 
@@ -57,7 +61,10 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
 
     def group(at: Block, index: tirx.Expr, there: int) -> None:
         first = index * (of_group * VECTOR_BYTES)
-        total = _tree(at, conv, source, rows, first, range(of_group), there)
+        total = _tree(at, _Bytes(conv, source, rows, conv.is_signed or conv.is_wide), first, range(of_group), there)
+        if conv.is_wide:
+            low = _tree(at, _Bytes(conv, source, rows, False, conv.plane.low_bytes), first, range(of_group), there)
+            total = vector.shift_left_add(low, total, 8)
         at.store(windows.columns, tirx.Ramp(index * PIXELS, 1, PIXELS), total)
 
     whole, rest = divmod(vectors, of_group)
@@ -71,58 +78,70 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
         block.loop("column", conv.columns, lambda at, column: _one(at, conv, windows, column, first))
 
 
-def _tree(
-    block: Block,
-    conv: InnerConv,
-    source: tirx.Buffer,
-    rows: Sequence[tirx.Expr],
-    first: tirx.Expr,
-    vectors: range,
-    there: int,
-) -> tirx.Expr:
+@dataclass(frozen=True)
+class _Bytes:
+    """What a tree sums.
+
+    Attributes:
+        conv: whose windows.
+        source: flat.
+        rows: bytes where the rows of taps begin.
+        is_signed: whether the bytes are.
+        start: from there to the first of these bytes.
+    """
+
+    conv: InnerConv
+    source: tirx.Buffer
+    rows: Sequence[tirx.Expr]
+    is_signed: bool
+    start: int = 0
+
+
+def _tree(block: Block, over: _Bytes, first: tirx.Expr, vectors: range, there: int) -> tirx.Expr:
     """The sums of the pixels in some vectors, of which `there` exist; deals halve the lanes that a pixel has."""
-    per_pixel = max(conv.plane.pixel_bytes // VECTOR_BYTES, 1)
+    per_pixel = max(over.conv.plane.pixel_bytes // VECTOR_BYTES, 1)
     if vectors.start >= there:
         return vector.splat(0)
     if len(vectors) == per_pixel:
-        return _leaf(block, conv, source, rows, first + vectors.start * VECTOR_BYTES, per_pixel)
+        return _leaf(block, over, first + vectors.start * VECTOR_BYTES, per_pixel)
     half = vectors.start + len(vectors) // 2
-    low = _tree(block, conv, source, rows, first, range(vectors.start, half), there)
-    high = _tree(block, conv, source, rows, first, range(half, vectors.stop), there)
-    pair = block.bind("pair", vector.deal_words(high, low), "int32x64")
-    return block.bind("halved", vector.lower(pair) + vector.upper(pair), vector.VECTOR)
+    low = _tree(block, over, first, range(vectors.start, half), there)
+    high = _tree(block, over, first, range(half, vectors.stop), there)
+    pair = block.bind("pair", across.deal_words(high, low), "int32x64")
+    return block.bind("halved", across.lower(pair) + across.upper(pair), vector.VECTOR)
 
 
-def _leaf(
-    block: Block, conv: InnerConv, source: tirx.Buffer, rows: Sequence[tirx.Expr], first: tirx.Expr, parts: int
-) -> tirx.Expr:
+def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr:
     """Sums of 4 channels per lane, over rows of taps, planes and the vectors of a pixel."""
-    register = vector_register(block, "columns")
+    register, plane = vector_register(block, "columns"), over.conv.plane
     block.store(register, WHOLE, vector.splat(0))
 
     def add(at: Block, row: tirx.Expr, number: tirx.Expr, part: tirx.Expr) -> None:
-        loaded = vector.load(source, row + number * conv.plane.bytes + first + part * VECTOR_BYTES)
+        loaded = vector.load(over.source, row + number * plane.bytes + first + part * VECTOR_BYTES + over.start)
         total = tirx.BufferLoad(register, [WHOLE])
-        at.store(register, WHOLE, _sum_of_four(conv, total, loaded))
+        at.store(register, WHOLE, _sum_of_four(over.is_signed, total, loaded))
 
     def add_plane(at: Block, row: tirx.Expr, number: tirx.Expr) -> None:
+        if parts > MOST_INLINE:
+            at.loop("part", parts, lambda inner, part: add(inner, row, number, part))
+            return
         for part in range(parts):
             add(at, row, number, int32(part))
 
-    for row in rows:
-        if conv.plane.count <= MOST_INLINE:
-            for number in range(conv.plane.count):
+    for row in over.rows:
+        if plane.count <= MOST_INLINE:
+            for number in range(plane.count):
                 add_plane(block, row, int32(number))
         else:
-            block.loop("plane", conv.plane.count, lambda at, number, row=row: add_plane(at, row, number))
+            block.loop("plane", plane.count, lambda at, number, row=row: add_plane(at, row, number))
     return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
 
 
-def _sum_of_four(conv: InnerConv, total: tirx.Expr, loaded: tirx.Expr) -> tirx.Expr:
+def _sum_of_four(is_signed: bool, total: tirx.Expr, loaded: tirx.Expr) -> tirx.Expr:
     """`total` plus the sum of the four bytes of each lane."""
-    if conv.is_signed:
-        return vector.signed_bytes_dot4_add(total, loaded, vector.splat(ONES))
-    return vector.dot4_add(total, loaded, int32(ONES))
+    if is_signed:
+        return dots.signed_bytes_dot4_add(total, loaded, vector.splat(ONES))
+    return dots.dot4_add(total, loaded, int32(ONES))
 
 
 def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+import tvm
 from tvm import tirx
 
+from hexconv.lower.hvx import across, scaling, vector
 from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
+from hexconv.lower.hvx.requantize import Lanes, deal_pixels, narrow, split, two_pixels
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.hvx import vector
-from hexconv.schedule.hvx.requantize import deal_pixels, narrow
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 
 BLOCK_PIXELS = ROW_BLOCK * COLUMN_BLOCK
@@ -26,6 +27,8 @@ class Target:
             a vector, where those of the first begin.
         blocks: of the tile.
         is_ragged: whether its last block is the conv's last one, with fewer than 32 channels.
+        lanes: what the channels of a block have one each for narrowing; None where they have nothing.
+        table: that results are looked up in; None where they are not.
     """
 
     conv: InnerConv
@@ -33,6 +36,8 @@ class Target:
     pixel: Callable[[Number, Number], Number]
     blocks: int
     is_ragged: bool
+    lanes: Callable[[Block, int], Lanes] | None = None
+    table: tirx.Buffer | None = None
 
     @property
     def vector_pixels(self) -> int:
@@ -93,16 +98,18 @@ def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
 
 def _store_filled(block: Block, target: Target, element: Number) -> None:
     """A vector of what the target holds where it has no element."""
-    fringe = vector.filled(target.conv.fringe & 0xFF)
-    if target.conv.narrowing is None:
+    conv, fringe = target.conv, vector.filled(target.conv.fringe & 0xFF)
+    if conv.narrowing is None:
         block.store(target.buffer, tirx.Ramp(element, 1, vector.WORDS), fringe)
-    else:
-        block.store(target.buffer, vector.at(element), _typed(target, fringe))
+        return
+    for start in (0, conv.target_low_bytes) if conv.target_low_bytes else (0,):
+        _store_vector(block, target, element + start, fringe)
 
 
-def _typed(target: Target, value: tirx.Expr) -> tirx.Expr:
-    """A vector as the bytes that the target holds."""
-    return tirx.reinterpret(f"{target.buffer.dtype}x{vector.BYTES}", value)
+def _store_vector(block: Block, target: Target, element: Number, value: tirx.Expr) -> None:
+    """A vector, as elements that the target holds."""
+    lanes = vector.BYTES // tvm.DataType(target.buffer.dtype).itemsize
+    block.store(target.buffer, tirx.Ramp(element, 1, lanes), tirx.reinterpret(f"{target.buffer.dtype}x{lanes}", value))
 
 
 def _store_sums(block: Block, target: Target, part: int, column: Number, total: tirx.Expr) -> None:
@@ -119,19 +126,62 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
     conv, together = target.conv, target.conv.narrowed_blocks
     assert conv.narrowing
     there = [total for pixel in sums for total in pixel]
-    four = [*there, *[there[-1]] * (VECTOR_BLOCKS - len(there))]
-    ordered = deal_pixels(block, narrow(block, four, conv.narrowing))
-    ordered = vector.flipped(ordered) if conv.is_signed else ordered
     channels = [target.channels(part + index % together) for index in range(len(there))]
+    place = target.pixel(part, column)
+    if conv.result_bytes == 2:
+        lanes = _lanes(block, target, part, len(there), 2)
+        pixels = two_pixels(block, _filled_up(there, 2), conv.narrowing, lanes)
+        pixels = scaling.clamped_halfwords(pixels, *conv.codes)
+        _store_vector(block, target, place, _kept(conv, pixels, channels))
+    elif conv.target_low_bytes:
+        lanes = _lanes(block, target, part, len(there))
+        high, low = split(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes, conv.codes)
+        for start, half in ((0, high), (conv.target_low_bytes, low)):
+            _store_vector(block, target, place + start, _kept(conv, deal_pixels(block, half), channels))
+    else:
+        lanes = _lanes(block, target, part, len(there))
+        narrowed = narrow(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes)
+        ordered = deal_pixels(block, scaling.clamped_bytes(narrowed, *conv.codes))
+        _store_vector(block, target, place, _kept(conv, _as_codes(block, target, ordered), channels))
+
+
+def _as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
+    """Results of uint8 as codes of the target's dtype: looked up, or of int8 with their first bit flipped."""
+    if target.table is not None:
+        loads = [vector.load(target.table, half * vector.BYTES) for half in range(2)]
+        table = [block.bind("table", load, vector.VECTOR) for load in loads]
+        return block.bind("codes", scaling.looked_up(results, table), vector.VECTOR)
+    return across.flipped(results) if target.conv.is_signed else results
+
+
+def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:
+    """As many sums as an instruction wants."""
+    return [*there, *[there[-1]] * (count - len(there))]
+
+
+def _kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.Expr:
+    """A vector of blocks of 32 channels, of which so many exist each: what doesn't is the fringe."""
+    size = conv.result_bytes
     exists = [
-        byte // CHANNEL_BLOCK < len(there) and byte % CHANNEL_BLOCK < channels[byte // CHANNEL_BLOCK]
+        byte // (CHANNEL_BLOCK * size) < len(channels)
+        and byte // size % CHANNEL_BLOCK < channels[byte // (CHANNEL_BLOCK * size)]
         for byte in range(vector.BYTES)
     ]
-    if not all(exists):
-        kept = tirx.bitwise_and(ordered, vector.repeated([255 if element else 0 for element in exists]))
-        fringe = vector.repeated([0 if element else conv.fringe & 0xFF for element in exists])
-        ordered = tirx.bitwise_or(kept, fringe) if conv.fringe else kept
-    block.store(target.buffer, vector.at(target.pixel(part, column)), _typed(target, ordered))
+    if all(exists):
+        return ordered
+    kept = tirx.bitwise_and(ordered, vector.repeated([255 if element else 0 for element in exists]))
+    fringe = vector.repeated([0 if element else conv.fringe & 0xFF for element in exists])
+    return tirx.bitwise_or(kept, fringe) if conv.fringe else kept
+
+
+def _lanes(block: Block, target: Target, part: int, there: int, count: int = VECTOR_BLOCKS) -> list[Lanes]:
+    """What the channels of `count` vectors of sums have one each; the last of those there are stands for the rest."""
+    if target.lanes is None:
+        return []
+    together = target.conv.narrowed_blocks
+    by_block = [target.lanes(block, part + index) for index in range(together)]
+    found = [by_block[index % together] for index in range(there)]
+    return [*found, *[found[-1]] * (count - there)]
 
 
 def block_of_output(row: Number, column: Number, blocks: int, block: Number, columns: int) -> Number:

@@ -1,25 +1,79 @@
 """From assembly text to an object file, by the LLVM inside of TVM: the one that wrote the text."""
 
+import atexit
+import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 import tvm
 from tvm.target import Target
 
+from hexconv.apart.process import Apart, Limits, Task
+
+LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
+"""An assembler that doesn't end is one that refuses."""
+_STDERR = 2
+_ERROR = "error: "
+
+
+class Refused(Exception):
+    """What the assembler says of a text that it doesn't take, in one line."""
+
 
 def assembled(text: str, target: Target) -> bytes:
     """An object file of assembly for one target.
 
-    LLVM takes assembly as part of a module: one `module asm` a line, and nothing else.
+    LLVM takes assembly as part of a module: one `module asm` a line, and nothing else. It ends its process where it
+    doesn't take a line, so that a process of its own does this. (A fork could wait for ever for what threads held.)
+
+    Raises:
+        Refused: LLVM doesn't take the text.
+        RunFailed: no process can be started.
     """
     lines = [f'module asm "{_quoted(line)}"' for line in text.splitlines()]
     flags = ["!llvm.module.flags = !{!0}", f'!0 = !{{i32 4, !"tvm_target", !"{_quoted(str(target))}"}}']
     triple = f'target triple = "{target.attrs["mtriple"]}"'
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        module, kernel = Path(folder) / "kernel.ll", Path(folder) / "kernel.o"
+        module, kernel, said = (Path(folder) / name for name in ("kernel.ll", "kernel.o", "said.txt"))
         module.write_text("\n".join([triple, *lines, *flags]) + "\n")
-        tvm.runtime.load_module(str(module)).write_to_file(str(kernel), "o")
+        ending = _assembler(os.getpid()).do({"module": str(module), "kernel": str(kernel), "said": str(said)})
+        if ending.how != "answered":
+            raise Refused(_first_error(said.read_text(errors="replace") if said.exists() else "") or ending.reason)
         return kernel.read_bytes()
+
+
+@lru_cache(maxsize=1)
+def _assembler(_process: int) -> Apart:
+    """The process that assembles for this one."""
+    apart = Apart("hexconv.lower.packets.assembled:assemble", LIMITS)
+    atexit.register(apart.close)
+    return apart
+
+
+def assemble(task: Task) -> Task:
+    """The job of the process apart: `module` (LLVM's text) to `kernel` (an object); what LLVM says goes into `said`."""
+    usual = os.dup(_STDERR)
+    said = os.open(task["said"], os.O_WRONLY | os.O_CREAT)
+    os.dup2(said, _STDERR)
+    os.close(said)
+    try:
+        tvm.runtime.load_module(task["module"]).write_to_file(task["kernel"], "o")
+    finally:
+        os.dup2(usual, _STDERR)
+        os.close(usual)
+    return {}
+
+
+def _first_error(said: str) -> str:
+    r"""The first complaint, with the line of text that it is about.
+
+    >>> _first_error("error: <inline asm>:9:2: invalid instruction packet\n\t}\n\t^\n")
+    'invalid instruction packet, at line 9'
+    """
+    complaint = next((line for line in said.splitlines() if line.startswith(_ERROR)), "")
+    place, _, what = complaint.removeprefix(_ERROR).partition(": ")
+    return f"{what}, at line {place.split(':')[1]}" if what and place.count(":") == 2 else complaint
 
 
 def _quoted(text: str) -> str:

@@ -1,21 +1,35 @@
 """What the page says of one case: facts, plots and the listing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from hexconv.analyze import cache_usage, needed_work
+from hexconv.analyze import cache_usage, needed_macs, needed_work
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import PlanCost, own_cost
 from hexconv.report.listing import header_of
+from hexconv.report.page.answer import Known
 from hexconv.report.page.code import listing_html
-from hexconv.report.plots import Plot, front_plot, lifetimes_plot, split_plots, vtcm_plot
+from hexconv.report.page.hot import HotView, hot_views
+from hexconv.report.page.limit import limit_words, reached
+from hexconv.report.page.stripes import StripesView, stripes_view
+from hexconv.report.plots import (
+    Plot,
+    Reached,
+    front_plot,
+    lifetimes_plot,
+    roofline_plot,
+    split_plots,
+    timeline_plot,
+    vtcm_plot,
+)
 from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
 from hexconv.report.units import in_bytes
 from hexconv.report.words import chain_words, fit_words, plan_words
+from hexconv.run.profile import Profile
 from hexconv.spec import Case
 from hexconv.spec.kernel import kernel_columns, kernel_words
 
@@ -34,9 +48,12 @@ class CaseView:
         row: its cells of the overview, after the name.
         facts: pairs of what and how much.
         verdict: whether the closed form agrees with TVM's allocations.
+        known: what the head of the page says of it.
         plots: everything that is drawn of it.
         header: the comments above its listing.
         listing: its annotated TIR.
+        stripes: how its stripe moves; None where there is one stripe.
+        hot: the packets that took most slots, where it was run.
     """
 
     name: str
@@ -46,48 +63,70 @@ class CaseView:
     row: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     verdict: str
+    known: Known
     plots: tuple[Plot, ...]
     header: str
     listing: Markup
+    stripes: StripesView | None
+    hot: tuple[HotView, ...]
 
 
 HEADINGS = ("case", "kernel", "footprint", "of VTCM", "traffic / needed", "MACs / needed", "MACs / packet")
+ON_THE_SIMULATOR = "On the simulator"
 
 
-def case_view(case: Case, rate: Rate | None, measured: BySplits) -> CaseView:
-    """Lower a case and put together what is to be shown of it.
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a case, by whom ever.
 
-    Args:
-        case: the case.
-        rate: what its run on the simulator reached, if there was one.
-        measured: what a sweep has of its plan under other splits.
+    Attributes:
+        rate: what a table says of its run on the simulator.
+        splits: what a sweep has of its plan under other splits.
+        profile: its run, taken apart, if it was run for the page.
+        others: what the page's other cases reached.
     """
+
+    rate: Rate | None
+    splits: BySplits
+    profile: Profile | None
+    others: Sequence[Reached]
+
+
+def case_view(case: Case, measured: Measured) -> CaseView:
+    """Lower a case and put together what is to be shown of it."""
     lowered, cost = lower_case(case), own_cost(case)
-    agreement = cache_usage(case, lowered).verdict
+    usage = cache_usage(case, lowered)
+    agreement = usage.verdict
     tir = annotated_tir(case, lowered, agreement)
     return CaseView(
         name=case.name,
         chain=chain_words(case.chain),
         plan=plan_words(case.settled),
         toml=case.to_toml(),
-        row=_row(case, cost, rate),
-        facts=tuple(_facts(case, cost, rate)),
+        row=_row(case, cost, measured),
+        facts=tuple(_facts(case, cost, measured)),
         verdict=f"TVM allocates {agreement}",
+        known=Known(case, cost, usage.agrees),
         plots=tuple(_plots(case, measured)),
         header=header_of(tir),
         listing=listing_html(tir),
+        stripes=stripes_view(case),
+        hot=hot_views(measured.profile) if measured.profile else (),
     )
 
 
-def _plots(case: Case, measured: BySplits) -> Iterator[Plot]:
+def _plots(case: Case, measured: Measured) -> Iterator[Plot]:
     """All plots of a case, in the order of the page."""
+    if measured.profile:
+        yield timeline_plot(measured.profile)
+        yield roofline_plot(reached(case, measured.profile), measured.others)
     yield vtcm_plot(case)
     yield lifetimes_plot(case)
-    yield from split_plots(case, measured)
+    yield from split_plots(case, measured.splits)
     yield front_plot(case)
 
 
-def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
+def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
     """The cells of the overview."""
     fit = vtcm_fit(case.chain, case.settled)
     share = cost.footprint_bytes / fit.capacity_bytes
@@ -98,11 +137,18 @@ def _row(case: Case, cost: PlanCost, rate: Rate | None) -> tuple[str, ...]:
         f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
         f"{cost.traffic_bytes / needed:.2f}",
         f"{cost.recompute:.2f}",
-        UNKNOWN if rate is None else f"{rate.macs_per_packet:.4g}",
+        _rate(case, measured),
     )
 
 
-def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str, str]]:
+def _rate(case: Case, measured: Measured) -> str:
+    """MACs per packet: of the page's own run, else of a table."""
+    if measured.profile:
+        return f"{needed_macs(case.chain) / measured.profile.slots.packets:.4g}"
+    return UNKNOWN if measured.rate is None else f"{measured.rate.macs_per_packet:.4g}"
+
+
+def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str, str]]:
     """What and how much."""
     needed = needed_work(case.chain)
     yield "Plan", plan_words(case.settled)
@@ -113,6 +159,12 @@ def _facts(case: Case, cost: PlanCost, rate: Rate | None) -> Iterator[tuple[str,
     yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
     yield "MACs needed", f"{sum(needed.macs.values()):,}"
     yield "MACs done", f"{cost.recompute:.2f} times the needed"
-    if rate is not None:
+    rate, profile = measured.rate, measured.profile
+    if profile:
+        right = "right" if profile.run.check.passed else "WRONG"
+        slots = f"{profile.slots.packets:,} packets, {profile.slots.issue_slots:,} issue slots"
+        yield ON_THE_SIMULATOR, f"{right}; {slots}, {reached(case, profile).macs_per_slot:.4g} needed MACs per slot"
+        yield "Limit", limit_words(case, profile)
+    elif rate is not None:
         packets = "" if rate.packets is None else f", {rate.packets:,} packets"
-        yield "On the simulator", f"{rate.macs_per_packet:.4g} needed MACs per packet{packets}"
+        yield ON_THE_SIMULATOR, f"{rate.macs_per_packet:.4g} needed MACs per packet{packets}"

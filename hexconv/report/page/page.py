@@ -3,20 +3,23 @@
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hexconv.report.page.case_view import HEADINGS, CaseView, case_view
+from hexconv.report.page.answer import Answer
+from hexconv.report.page.case_view import HEADINGS, CaseView, Measured, case_view
 from hexconv.report.page.inline import inline_svg
-from hexconv.report.page.layouts import Drawing, drawings
+from hexconv.report.page.limit import reached
+from hexconv.report.page.network import NetworkView
 from hexconv.report.plots import Plot, packets_plot
 from hexconv.report.plots.dark import DARK
 from hexconv.report.plots.packets import OWN
 from hexconv.report.sweeps import Row, measured_splits
 from hexconv.report.tables import Rate
+from hexconv.run.profile import Profile
 from hexconv.spec import Case
 
 
@@ -25,21 +28,43 @@ class Page:
     """All that is shown.
 
     Attributes:
+        network: what stands first of a network; None where the cases are none.
+        answer: what stands first of cases that are no network.
         cases: in the order in which they were named.
         packets: MACs per packet of all runs, if there were any.
-        layouts: drawn examples.
     """
 
+    network: NetworkView | None
+    answer: Answer
     cases: tuple[CaseView, ...]
     packets: Plot | None
-    layouts: tuple[Drawing, ...]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], rates: Sequence[Rate], sweeps: Sequence[Row] = ()) -> "Page":
-        """Put together what is to be shown of some cases, of what was counted, and of what sweeps measured."""
-        own = {rate.case: rate for rate in rates if rate.tool == OWN}
-        views = tuple(case_view(case, own.get(case.name), measured_splits(case, sweeps)) for case in cases)
-        return cls(views, packets_plot(rates), drawings())
+    def of(
+        cls,
+        cases: Sequence[Case],
+        rates: Sequence[Rate],
+        sweeps: Sequence[Row] = (),
+        profiles: Mapping[str, Profile] | None = None,
+        network: NetworkView | None = None,
+    ) -> "Page":
+        """Put together what is to be shown.
+
+        Args:
+            cases: what the page is about.
+            rates: what tables say of runs on the simulator.
+            sweeps: what sweeps measured of other splits.
+            profiles: of the cases that were run for the page, by their names.
+            network: what is to be said of all cases as one network.
+        """
+        own, run = {rate.case: rate for rate in rates if rate.tool == OWN}, profiles or {}
+        others = [reached(case, run[case.name]) for case in cases if case.name in run]
+        views = tuple(
+            case_view(case, Measured(own.get(case.name), measured_splits(case, sweeps), run.get(case.name), others))
+            for case in cases
+        )
+        answer = Answer.of([view.known for view in views])
+        return cls(network, answer, views, None if network else packets_plot(rates))
 
     @property
     def plots(self) -> tuple[Plot, ...]:
@@ -56,7 +81,7 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters |= {"anchor": anchor, "draw": _draw, "draw_layout": _draw_layout}
+        environment.filters |= {"anchor": anchor, "draw": _draw}
         script, style = (_source(environment, name) for name in ("script.js", "style.css"))
         html = environment.get_template("index.html.j2").render(
             page=self, headings=HEADINGS, dark=DARK, script=script, style=style, script_hash=_hash(script)
@@ -75,10 +100,6 @@ def anchor(name: str) -> str:
 
 def _draw(plot: Plot) -> Markup:
     return inline_svg(plot.svg(), f"{plot.title}. {plot.words}", "plot")
-
-
-def _draw_layout(drawing: Drawing) -> Markup:
-    return inline_svg(drawing.svg, f"{drawing.asked.what} {drawing.title}", "layout")
 
 
 def _source(environment: Environment, name: str) -> Markup:

@@ -5,7 +5,7 @@ import altair as alt
 from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost, chain_costs, own_cost
 from hexconv.report.plots.plot import Numbers, Plot, data
-from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, WIDTH, themed
+from hexconv.report.plots.theme import BAR, FAINT, INK, MARK, PAPER, PEER, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.report.words import plan_words
 from hexconv.spec import Case
@@ -56,7 +56,11 @@ def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCo
     stairs = _layer(line).mark_line(color=BAR, interpolate="step-after", strokeWidth=2).encode(x="x:Q", y="y:Q")
     corners = _layer(line).mark_circle(color=BAR, size=50, opacity=1, stroke=PAPER).encode(x="x:Q", y="y:Q")
     ring = _layer(mine).mark_point(color=MARK, size=110, strokeWidth=2).encode(x="x:Q", y="y:Q")
-    name = _layer(mine).mark_text(color=INK, dy=-13, fontSize=10).encode(x="x:Q", y="y:Q", text=alt.value("this case"))
+    name = (
+        _layer(mine)
+        .mark_text(color=INK, align="left", dx=-5, dy=-13, fontSize=TEXT_PIXELS)
+        .encode(x="x:Q", y="y:Q", text=alt.value("this case"))
+    )
     layers = [dots, stairs, corners, ring, name]
     if min(points)[0] <= capacity / x_unit.bytes <= max(points)[0] * 1.2:
         end = alt.Chart(data([{"x": capacity / x_unit.bytes}]))

@@ -9,7 +9,7 @@ import altair as alt
 from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost, split_costs
 from hexconv.report.plots.plot import Numbers, Plot, data
-from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, WIDTH, themed
+from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.sweeps import BySplits, Measured
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
@@ -137,10 +137,20 @@ def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
         "k": plan.k_split,
         "h": plan.h_split,
         "value": value,
-        "text": text if cost.fits else f"{REFUSED_SIGN}{text}",
+        "text": text if cost.fits else f"{REFUSED_SIGN}{_two_digits(text)}",
         "fits": cost.fits,
         "own": plan == case.settled,
     }
+
+
+def _two_digits(text: str) -> str:
+    """A figure that leaves room for the cross in front of it.
+
+    >>> _two_digits("4.06"), _two_digits("17.6"), _two_digits("568")
+    ('4.1', '18', '568')
+    """
+    number = float(text.replace(",", ""))
+    return f"{number:.2g}" if number < 99 else f"{number:.0f}"
 
 
 def _map(rows: list[dict[str, Any]]) -> alt.TopLevelMixin:
@@ -152,15 +162,16 @@ def _map(rows: list[dict[str, Any]]) -> alt.TopLevelMixin:
         row["colour"] = HEAT[min(level, len(HEAT) - 1)] if row["fits"] else REFUSED
     columns, lines = len({row["h"] for row in rows}), len({row["k"] for row in rows})
     axis = alt.Axis(labelAngle=0, ticks=False, domain=False)
+    beside = alt.Axis(labelAngle=0, ticks=False, domain=False, labelPadding=6, titlePadding=8)
     base = alt.Chart(data(rows)).encode(
         x=alt.X("h:O", title="h_split", axis=axis),
-        y=alt.Y("k:O", title="k_split", axis=axis, sort="descending"),
+        y=alt.Y("k:O", title="k_split", axis=beside, sort="descending"),
     )
     cells = base.mark_rect().encode(color=alt.Color("colour:N", scale=None))
     inner = alt.Scale(paddingInner=0.04)
     cells = cells.encode(x=alt.X("h:O", title="h_split", axis=axis, scale=inner))
     ink = alt.condition("datum.fits", alt.value(INK), alt.value(FAINT))
-    texts = base.mark_text(fontSize=10 if columns <= 6 else 9).encode(text="text:N", color=ink)
+    texts = base.mark_text(fontSize=TEXT_PIXELS).encode(text="text:N", color=ink)
     own = base.transform_filter("datum.own").mark_rect(fill=None, stroke=MARK, strokeWidth=2)
-    size = {"width": min(WIDTH - 46, 74 * columns), "height": max(28, min(30 * lines, 260))}
+    size = {"width": min(WIDTH - 40, 74 * columns), "height": max(28, min(30 * lines, 260))}
     return themed((cells + texts + own).properties(**size))

@@ -9,12 +9,12 @@ from hexconv.analyze.predicted import shared_allocations
 from hexconv.analyze.timeline import Timeline, timeline_of
 from hexconv.report.plots.places import Place, places
 from hexconv.report.plots.plot import Numbers, Plot, data
-from hexconv.report.plots.theme import FAINT, INK, PAPER, WIDTH, role_scale, themed
+from hexconv.report.plots.theme import CHARACTER_PIXELS, FAINT, INK, PAPER, TEXT_PIXELS, WIDTH, role_scale, themed
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
 
 ACROSS, UP = WIDTH - 60, 190
-CHARACTER, LINE = 6.2, 14
+LINE = 14
 
 
 def lifetimes_plot(case: Case) -> Plot:
@@ -88,7 +88,7 @@ def _map(rows: list[dict[str, Any]], statements: Sequence[str], peak: float, uni
     boxes = alt.Chart(data(rows)).mark_rect(stroke=PAPER, strokeWidth=1)
     boxes = boxes.encode(x=x, x2="to:Q", y=y, y2="high:Q", color=colour)
     edge = alt.Chart(data([{"peak": peak}])).mark_rule(color=FAINT, strokeDash=[3, 3]).encode(y="peak:Q")
-    names = alt.Chart(data(list(_names(rows, len(statements), peak)))).mark_text(color=INK, fontSize=10)
+    names = alt.Chart(data(list(_names(rows, len(statements), peak)))).mark_text(color=INK, fontSize=TEXT_PIXELS)
     names = names.encode(x=alt.X("x:Q", axis=axis), y="y:Q", text="cache:N")
     return themed((boxes + edge + names).properties(width=ACROSS, height=UP))
 
@@ -108,6 +108,6 @@ def _names(rows: list[dict[str, Any]], statements: int, peak: float) -> Iterator
     for row in rows:
         across = (row["to"] - row["from"]) * ACROSS / statements
         up = (row["high"] - row["low"]) * UP / peak
-        if across > CHARACTER * len(row["cache"]) and up > LINE:
+        if across > CHARACTER_PIXELS * len(row["cache"]) and up > LINE:
             middle = {"x": (row["from"] + row["to"]) / 2, "y": (row["low"] + row["high"]) / 2}
             yield {"cache": row["cache"], **middle}

@@ -13,16 +13,20 @@ from hexconv.report.plots.theme import MARK, PAPER, WIDTH, role_scale, themed
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
 
+SMALL = 8
+"""Caches that take less than this part of VTCM are drawn without its end, which would leave nothing of them to see."""
+
 
 def vtcm_plot(case: Case) -> Plot:
-    """All caches side by side, and the allocations that they share, on one scale with the VTCM."""
+    """All caches side by side, and the allocations that they share, on one scale with the VTCM if that is near."""
     capacity = capacity_of(case.settled)
     memories = shared_allocations(case.chain, case.settled)
     roles = {place.cache: place.role for place in places(case)}
     apart = [(place.cache, place.role, place.bytes) for place in places(case)]
     merged = [(" / ".join(memory.holds), roles[memory.holds[0]], memory.bytes) for memory in memories]
     total, peak = sum(size for *_, size in apart), sum(size for *_, size in merged)
-    unit = unit_for(max(capacity, total))
+    is_small = total * SMALL < capacity
+    unit = unit_for(total if is_small else max(capacity, total))
     rows = [*_bar("compacted", apart, unit.bytes), *_bar("merged", merged, unit.bytes)]
     verdict = "fits" if peak <= capacity else "does not fit"
     words = (
@@ -34,7 +38,8 @@ def vtcm_plot(case: Case) -> Plot:
         ("what", "kind", "bytes"),
         tuple((row["name"], row["kind"], f"{row['bytes']:,}") for row in rows),
     )
-    chart = _bars(rows, capacity / unit.bytes, f"{unit.name}; the line is the VTCM of {case.settled.arch}")
+    line = "" if is_small else f"; the line is the VTCM of {case.settled.arch}"
+    chart = _bars(rows, None if is_small else capacity / unit.bytes, f"{unit.name}{line}")
     return Plot(f"{case.name}-vtcm", "Over VTCM, to scale", words, chart, numbers)
 
 
@@ -47,9 +52,9 @@ def _bar(kind: str, parts: Sequence[tuple[str, str, int]], unit_bytes: int) -> I
         start += size
 
 
-def _bars(rows: list[dict[str, Any]], capacity: float, title: str) -> alt.TopLevelMixin:
-    """Two bars and the line at which VTCM ends."""
-    widest = max(capacity, *(row["end"] for row in rows)) * 1.02
+def _bars(rows: list[dict[str, Any]], capacity: float | None, title: str) -> alt.TopLevelMixin:
+    """Two bars, and the line at which VTCM ends if it is near."""
+    widest = max(capacity or 0, *(row["end"] for row in rows)) * 1.02
     scale = alt.Scale(domain=[0, widest], nice=False)
     colour = alt.Color("role:N", scale=role_scale([row["role"] for row in rows]), title=None)
     bars = (
@@ -62,5 +67,6 @@ def _bars(rows: list[dict[str, Any]], capacity: float, title: str) -> alt.TopLev
             color=colour,
         )
     )
-    end = alt.Chart(data([{"capacity": capacity}])).mark_rule(color=MARK, strokeWidth=2).encode(x="capacity:Q")
-    return themed((bars + end).properties(width=WIDTH - 70, height=76))
+    ends = [] if capacity is None else [{"capacity": capacity}]
+    lines = [alt.Chart(data([end])).mark_rule(color=MARK, strokeWidth=2).encode(x="capacity:Q") for end in ends]
+    return themed(alt.layer(bars, *lines).properties(width=WIDTH - 70, height=76))

@@ -6,10 +6,12 @@ import altair as alt
 
 from hexconv.report.packets import LIMIT
 from hexconv.report.plots.plot import Numbers, Plot, data
-from hexconv.report.plots.theme import BAR, INK, MARK, PEER, WIDTH, themed
+from hexconv.report.plots.theme import BAR, INK, MARK, PEER, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.tables import Rate
 
 OWN = "hexconv"
+SIDES = 155
+"""Pixels for the names of runs and for their figures."""
 
 
 def packets_plot(rates: Sequence[Rate]) -> Plot | None:
@@ -52,7 +54,7 @@ def _chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
         }
         for rate in rates
     ]
-    scale = alt.Scale(type="log", domain=[low, LIMIT * 1.6], nice=False)
+    scale = alt.Scale(type="log", domain=[low, LIMIT * 1.2], nice=False)
     base = alt.Chart(data(rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     )
@@ -60,6 +62,8 @@ def _chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
     x = alt.X("rate:Q", scale=scale, title="needed MACs per packet", axis=ticks)
     lines = base.mark_rule(color=PEER).encode(x=alt.X("low:Q", scale=scale), x2="rate:Q")
     dots = base.mark_circle(size=70, opacity=1).encode(x=x, color=alt.Color("colour:N", scale=None))
-    texts = base.mark_text(color=INK, dx=8, align="left", fontSize=10).encode(x="rate:Q", text="text:N")
+    # Behind the limit, where no line crosses them.
+    behind = alt.value(WIDTH - SIDES + 4)
+    texts = base.mark_text(color=INK, align="left", fontSize=TEXT_PIXELS).encode(x=behind, text="text:N")
     limit = alt.Chart(data([{"limit": LIMIT}])).mark_rule(color=MARK, strokeWidth=2).encode(x="limit:Q")
-    return themed((lines + dots + texts + limit).properties(width=WIDTH - 130, height=alt.Step(22)))
+    return themed((lines + dots + texts + limit).properties(width=WIDTH - SIDES, height=alt.Step(22)))

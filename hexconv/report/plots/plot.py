@@ -36,6 +36,7 @@ class Plot:
         words: what there is to see, for those who don't.
         chart: how it is drawn.
         numbers: what is drawn.
+        is_wide: whether it takes a line of its own.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Plot:
     words: str
     chart: alt.TopLevelMixin
     numbers: Numbers
+    is_wide: bool = False
 
     def svg(self) -> str:
         """The plot as an SVG document."""

@@ -71,7 +71,8 @@ def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capaci
         )
     header = np.zeros(1, HEADER)[0]
     header["magic"], header["header_bytes"] = MAGIC, HEADER.itemsize
-    end = _place(header["stack"], HEADER.itemsize, STACK_BYTES)
+    header["threads"]["count"] = kernel.threads
+    end = _place(header["stack"], HEADER.itemsize, STACK_BYTES * (1 + kernel.threads))
     header["argument_count"] = len(tensors)
     for argument, (shape, dtype) in zip(header["arguments"], tensors, strict=False):
         end = _place(argument["data"], end, _describe(argument, shape, dtype))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from hexconv.errors import Overran, RunFailed, ToolMissing
+from hexconv.errors import InputError, Overran, RunFailed, ToolMissing
 from hexconv.lower.hexagon import isas
-from hexconv.run.simulator.needs import INSTALL_QEMU, QEMU
+from hexconv.run.simulator.needs import INSTALL_QEMU, NEWER_QEMU, QEMU
 from hexconv.run.simulator.toolchain import probe_program
 
 _ELF_FLAGS_OFFSET = 36  # e_flags of a 32-bit ELF header; its low byte is the instruction set, 0x67 for v67
@@ -33,6 +33,24 @@ class Qemu:
     path: Path
     version: str
     isa: str
+
+    def isa_for(self, asked: str | None) -> str:
+        """The instruction set that was asked for, or else the newest.
+
+        Raises:
+            InputError: no such instruction set with HVX.
+            ToolMissing: it is newer than all that run here.
+        """
+        if asked is None:
+            return self.isa
+        known = isas()
+        if asked not in known:
+            raise InputError.no_such("--isa", asked, known)
+        if known.index(asked) < known.index(self.isa):
+            raise ToolMissing(
+                f"{QEMU} {self.version} runs up to {self.isa}, not {asked}; {NEWER_QEMU}; or take {self.isa}"
+            )
+        return asked
 
 
 @dataclass(frozen=True)

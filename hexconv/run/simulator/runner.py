@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,10 +12,11 @@ import tvm
 
 from hexconv.errors import Overran, RunFailed
 from hexconv.lower import vtcm
-from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
+from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon, noting
 from hexconv.run.copies import ANY_MOMENT, Copies, counts_of
 from hexconv.run.runner import Array, Counts, Measurement, ShapeAndType
-from hexconv.run.simulator.image import Image, laid_out, opened
+from hexconv.run.simulator.events import events_of
+from hexconv.run.simulator.image import Image, Layout, laid_out, opened
 from hexconv.run.simulator.needs import (
     ADDRESSABLE_BYTES,
     DEFAULT_MEMORY_BYTES,
@@ -25,8 +26,10 @@ from hexconv.run.simulator.needs import (
 from hexconv.run.simulator.qemu import Ending, find_qemu, run
 from hexconv.run.simulator.slots import Slots, slots_of, without_vectors
 from hexconv.run.simulator.structures import Arena
+from hexconv.run.simulator.threads import threads_of
 from hexconv.run.simulator.toolchain import program
 from hexconv.run.simulator.trace import TICK_MICROSECONDS, Blocks, traced
+from hexconv.run.simulator.uncounted import traced_addresses
 from hexconv.run.simulator.verdict import check
 
 MIB = 1 << 20
@@ -37,8 +40,7 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        arch: whose VTCM capacity holds, `v68`; the code itself is of the newest instruction set that the installed
-            simulator runs.
+        arch: whose VTCM capacity holds, `v68`.
         vtcm_bytes: the capacity, where it isn't what TVM's target tag of the architecture says.
         seconds: the time a run has.
         memory_bytes: the memory a run may have.
@@ -46,6 +48,9 @@ class Simulator:
         counter_start: what the counters hold before the kernel.
         copies: when asynchronous copies are performed.
         slots: whether issue slots are counted, from QEMU's trace of the run.
+        isa: the instruction set of the code, by default the newest that the installed simulator runs. Issue slots are
+            counted by the rules of the one that is asked for, else by those of `arch`.
+        events: whether to keep what the kernel tells the harness as it goes; it takes issue slots too.
     """
 
     arch: str = vtcm.DEFAULT_ARCH
@@ -56,6 +61,8 @@ class Simulator:
     counter_start: int = 0
     copies: Copies = ANY_MOMENT
     slots: bool = True
+    isa: str | None = None
+    events: bool = False
 
     @property
     def target(self) -> str:
@@ -68,11 +75,10 @@ class Simulator:
         Raises:
             RunFailed: the kernel or the simulator failed, or broke a guard.
             Overran: it needs more time or memory than it may have.
-            ToolMissing: no simulator, no zig.
+            ToolMissing: no simulator, none that runs this instruction set, no zig.
             Unsupported: workspaces of unknown size, too many arguments.
         """
-        qemu = find_qemu()
-        return self.run_object(_compiled(module, qemu.isa), inputs, outputs)
+        return self.run_object(_compiled(module, find_qemu().isa_for(self.isa)), inputs, outputs)
 
     def run_object(
         self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
@@ -84,7 +90,26 @@ class Simulator:
         layout = laid_out(kernel, tensors, capacity)
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
-            return self._measure(image, kernel, executable, inputs, outputs)
+            measured = self._measure(image, kernel, executable, inputs, outputs)
+        if not measured.slots or self.events:
+            return measured
+        loads = self._vtcm_scalar_loads(kernel, inputs, measured.outputs, layout) if kernel.vtcm_bytes else 0
+        return replace(measured, slots=replace(measured.slots, vtcm_scalar_loads=loads))
+
+    def _vtcm_scalar_loads(
+        self, kernel: HexagonObject, inputs: Sequence[Array], results: Sequence[Array], layout: Layout
+    ) -> int | None:
+        """A second run, of the same code that says where it loads from; None where that can't be followed."""
+        noted = noting(kernel) if kernel.has_vectors else None
+        if noted is None:
+            return None
+        shapes = [(array.shape, str(array.dtype)) for array in results]
+        with opened(layout) as image:
+            again = replace(self, slots=False)._measure(image, noted, program(noted), inputs, shapes)
+            loads = int(image.header["vtcm_scalar_loads"])
+        if any(not np.array_equal(one, other) for one, other in zip(again.outputs, results, strict=True)):
+            raise RunFailed("the kernel had another result when its loads were counted; leave it out with --no-slots")
+        return loads
 
     def _check_memory(self, needed_bytes: int) -> None:
         available_bytes = available_memory_bytes() or ADDRESSABLE_BYTES
@@ -113,6 +138,8 @@ class Simulator:
         for argument, array in zip(arguments, inputs, strict=True):
             argument[...] = array
         self.copies.ask(header["copies"])
+        header["threads"]["seed"] = self.copies.seed % 2**32
+        header["events"]["wanted"] = self.events
         started = time.perf_counter()
         ending, blocks = self._ended(executable, image, trace)
         seconds = time.perf_counter() - started
@@ -120,13 +147,16 @@ class Simulator:
         _check_unchanged(inputs, arguments)
         results = [image.tensor(len(inputs) + index, *output).copy() for index, output in enumerate(outputs)]
         counts = Counts(*(int(header[name]) for name in ("packets", "instructions", "hvx_instructions")))
+        slots = self._slots(blocks, counts) if self.slots else None
         return Measurement(
             outputs=tuple(results),
             seconds=seconds,
             counts=counts,
             vtcm_bytes=int(header["peak_bytes"][Arena.VTCM]),
             copies=counts_of(header["copies"]),
-            slots=self._slots(blocks, counts) if self.slots else None,
+            slots=slots,
+            threads=threads_of(header["threads"], blocks, self.isa or self.arch),
+            events=events_of(header["events"], blocks, self.arch, slots) if self.events and slots else (),
         )
 
     def _ended(self, executable: Path, image: Image, trace: bool) -> tuple[Ending, Blocks | None]:
@@ -134,13 +164,13 @@ class Simulator:
         qemu = str(find_qemu().path)
         if not trace:
             return run([qemu, str(executable)], self.seconds, image.file), None
-        with traced() as tracing:
+        with traced(traced_addresses(executable), self.events) as tracing:
             command = [qemu, *tracing.options, str(executable)]
             ending = run(command, self.seconds, image.file, keep=(tracing.pipe,))
         return ending, tracing.blocks
 
     def _slots(self, blocks: Blocks | None, counts: Counts) -> Slots:
-        return slots_of(blocks, self.arch, counts.packets) if blocks else without_vectors(counts.packets)
+        return slots_of(blocks, self.isa or self.arch, counts.packets) if blocks else without_vectors(counts.packets)
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,7 @@
-"""The structures that host and harness share, as NumPy sees them; image.h and copies.h of the harness have them in C.
+"""The structures that host and harness share, as NumPy sees them.
 
-The harness refuses an image whose header has another size than its own.
+In C they are in image.h, copies.h, threads.h and events.h of the harness, which refuses an image whose header has
+another size than its own.
 """
 
 from enum import IntEnum
@@ -9,10 +10,12 @@ import numpy as np
 
 MAGIC = 0x48584356
 MAX_ARGUMENTS = 64
-MAX_DIMENSIONS = 8
+MAX_DIMENSIONS = 10
 MAX_QUEUES = 64
 MAX_SIZES = 64
+MAX_THREADS = 8
 TEXT_BYTES = 1024
+MAX_EVENTS = 1 << 15
 
 
 class State(IntEnum):
@@ -72,10 +75,20 @@ COPIES = _structure(
     ("moved_bytes", U64, (MAX_QUEUES,)),
     ("most_in_flight", U32, (MAX_QUEUES,)),
     ("pieces", U64),
+    ("pieces_2d", U64),
     ("sizes", U32),
     ("size_bytes", U32, (MAX_SIZES,)),
     ("size_pieces", U64, (MAX_SIZES,)),
 )
+THREADS = _structure(
+    ("count", U32),
+    ("seed", U32),
+    ("packets", U64, (MAX_THREADS,)),
+    ("waits", U32, (MAX_THREADS,)),
+    ("switches", U32),
+)
+EVENT = _structure(("packets", U64), ("kind", U32), ("number", U32), ("amount", U64))
+EVENTS = _structure(("wanted", U32), ("count", U32), ("event", EVENT, (MAX_EVENTS,)))
 HEADER = _structure(
     ("magic", U32),
     ("header_bytes", U32),
@@ -92,11 +105,14 @@ HEADER = _structure(
     ("packets", U64),
     ("instructions", U64),
     ("hvx_instructions", U64),
+    ("vtcm_scalar_loads", U64),
     ("peak_bytes", U32, (len(Arena),)),
     ("signal", U32),
     ("fault_address", U32),
     ("base_address", U32),
     ("complaint", COMPLAINT),
     ("copies", COPIES),
+    ("threads", THREADS),
     ("text", np.dtype("S1"), (TEXT_BYTES,)),
+    ("events", EVENTS),
 )

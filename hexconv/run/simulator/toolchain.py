@@ -81,7 +81,7 @@ def engine_library() -> Path:
         ToolMissing: no zig, or a cache folder that can't be written.
     """
     folder = resources.files("hexconv.run.simulator") / "harness"
-    names = ("copies.c", "copies.h", "counters.h", "host/counters.c")
+    names = ("copies.c", "copies.h", "counters.h", "events.h", "threads.h", "host/counters.c")
     key = content_key(
         zig_version(), *_HOST_FLAGS, *(part for name in names for part in (name, folder.joinpath(name).read_bytes()))
     )

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from hexconv.lower.packets.instruction import Packet, packet
+from hexconv.run.simulator.structures import MAX_THREADS
 
 OPTIONS = ("-d", "in_asm,exec,nochain")
 TICK_MICROSECONDS = 10_000_000
@@ -31,7 +32,9 @@ _EVENT = re.compile(
     re.MULTILINE,
 )
 _RESUME, _PAUSE, _HANDLER, _NAMELESS = b"counters_resume", b"counters_pause", b"take_sample", b""
-_MARKS = frozenset((_RESUME, _PAUSE, _HANDLER, _NAMELESS))
+_THREADS = {b"thread_%d" % number: number for number in range(MAX_THREADS + 1)}
+"""Functions of the harness: what runs behind one of them is that thread's; the first one's, no thread's."""
+_MARKS = frozenset((_RESUME, _PAUSE, _HANDLER, _NAMELESS, *_THREADS))
 
 
 @dataclass
@@ -43,12 +46,20 @@ class Blocks:
         followed: how often one block came right behind another; the first of a stretch has none before it.
         overhead: the blocks of the first stretch, in which the harness counts nothing but itself.
         stretches: how often the harness began to count.
+        by_stretch: the same as `followed` of each stretch, where that was asked for.
+        threads: what each thread ran, by its number, from 1 on.
     """
 
     lines: dict[int, list[str]] = field(default_factory=dict)
     followed: Counter[tuple[bytes, bytes]] = field(default_factory=Counter)
     overhead: list[bytes] = field(default_factory=list)
     stretches: int = 0
+    by_stretch: list[Counter[tuple[bytes, bytes]]] | None = None
+    threads: "dict[int, Blocks]" = field(default_factory=dict)
+
+    def of_thread(self, number: int) -> "Blocks":
+        """What a thread ran, of the same program."""
+        return self.threads.setdefault(number, Blocks(self.lines, overhead=self.overhead))
 
     def packets(self) -> dict[int, tuple[Packet, ...]]:
         """The packets of every block that ran, decoded."""
@@ -80,6 +91,7 @@ class Reader:
     _in_handler: bool = False
     _before: bytes = b""
     _last: tuple[bytes, bytes] | None = None
+    _thread: int = 0
 
     def read(self, text: bytes) -> None:
         """Take whole lines of the trace."""
@@ -100,7 +112,8 @@ class Reader:
         if self.blocks.stretches == 1:
             self.blocks.overhead += blocks
         befores = [self._before, *blocks]
-        self.blocks.followed.update(zip(befores, blocks, strict=False))
+        for followed in self._followed():
+            followed.update(zip(befores, blocks, strict=False))
         self._before, self._last = blocks[-1], (befores[-2], blocks[-1])
 
     def _marked(self, block: bytes, symbol: bytes, stopped: bytes, begins: bytes, place: bytes, line: bytes) -> None:
@@ -114,14 +127,33 @@ class Reader:
         elif symbol == _HANDLER:
             self._in_handler, self._last = True, None
         elif symbol == _RESUME:
-            self.blocks.stretches += not self._counting
+            if not self._counting:
+                self._begin()
             self._counting, self._before, self._last = True, b"", None
+        elif symbol in _THREADS:
+            self._thread = _THREADS[symbol]
         elif symbol == _PAUSE:
             self._counting, self._last = False, None
         elif self._in_handler:  # the way back from the handler, a nameless block of QEMU's own
             self._in_handler = False
         else:
             self._ran([block])
+
+    def _begin(self) -> None:
+        """A stretch."""
+        self.blocks.stretches += 1
+        if self._thread:
+            self.blocks.of_thread(self._thread).stretches += 1
+        if self.blocks.by_stretch is not None:
+            self.blocks.by_stretch.append(Counter())
+
+    def _followed(self) -> Iterator[Counter[tuple[bytes, bytes]]]:
+        """Where pairs are counted: in all, in this thread, and in this stretch."""
+        yield self.blocks.followed
+        if self._thread:
+            yield self.blocks.of_thread(self._thread).followed
+        if self.blocks.by_stretch:
+            yield self.blocks.by_stretch[-1]
 
     def _line(self, place: int, line: str) -> None:
         """A line of a block's packets; the first has the block's address."""
@@ -132,7 +164,8 @@ class Reader:
     def _did_not_run(self) -> None:
         """QEMU left the last block before its first packet, for a signal, and will say again that it runs it."""
         if self._last:
-            self.blocks.followed[self._last] -= 1
+            for followed in self._followed():
+                followed[self._last] -= 1
             self._before, self._last = self._last[0], None
 
 
@@ -146,15 +179,20 @@ class Trace:
 
 
 @contextmanager
-def traced() -> Iterator[Trace]:
-    """Read what QEMU traces inside of this; all of it is in `blocks` behind it."""
+def traced(addresses: str, by_stretch: bool = False) -> Iterator[Trace]:
+    """Read what QEMU traces inside of this; all of it is in `blocks` behind it.
+
+    Args:
+        addresses: of the blocks that are traced (`hexconv.run.simulator.uncounted`).
+        by_stretch: whether to keep what ran of each stretch apart, too.
+    """
     source, target = os.pipe()
-    reader = Reader()
+    reader = Reader(Blocks(by_stretch=[] if by_stretch else None))
     thread = threading.Thread(target=_read_all, args=(source, reader), daemon=True)
     try:
         fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         thread.start()
-        yield Trace((*OPTIONS, "-D", f"/dev/fd/{target}"), target, reader.blocks)
+        yield Trace((*OPTIONS, "-dfilter", addresses, "-D", f"/dev/fd/{target}"), target, reader.blocks)
     finally:
         os.close(target)
         thread.join()

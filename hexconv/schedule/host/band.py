@@ -23,6 +23,7 @@ from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.output import cache_address, packed_address
 from hexconv.schedule.host.panels import Panels, panel_rows, rows_of_stripe
 from hexconv.schedule.host.stage import Lines, Stage
+from hexconv.spec.names import INPUT_CACHE, intermediate
 
 PART = "band of the output's rows"
 
@@ -144,9 +145,9 @@ def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
     first, *readers = kernel.stages
     read: list[Cache | None] = [None]
     if not first.reads_in_place:
-        read = [_cache(block, kernel, "input_cache", 0, Lines.of_input(first), bands)]
+        read = [_cache(block, kernel, INPUT_CACHE, 0, Lines.of_input(first), bands)]
     for tensor, reader in enumerate(readers, 1):
-        read.append(_cache(block, kernel, f"intermediate{tensor}", tensor, Lines.of_intermediate(reader), bands))
+        read.append(_cache(block, kernel, intermediate(tensor), tensor, Lines.of_intermediate(reader), bands))
     seams = {}
     for tensor, reader in enumerate(readers, 1):
         rows = kernel.bands.seam_rows(tensor) if kernel.bands.hand_up else 0

@@ -1,8 +1,8 @@
 """Bands of the output's rows, one a thread: each rolls through stripes of its own, with caches of its own.
 
 Rows of the intermediates that two bands both read, at the seam between them, are computed by the lower one in its
-first stripe, and handed up; `hexconv.spec.bands` says where bands begin then. Where bands are too short for that, both
-compute these rows.
+first stripe, and handed up; `hexconv.kernel.host.bands` says where bands begin then. Where bands are too short for
+that, both compute these rows.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from itertools import pairwise
 
 from tvm import tirx
 
+from hexconv.kernel.host.bands import BandEdges, balanced_edges, even_edges
 from hexconv.schedule.block import REGISTER, Block, Number, int32
 from hexconv.schedule.rows import Geometry, Rows, larger, smaller
 from hexconv.spec import Chain
-from hexconv.spec.bands import BandEdges, balanced_edges, even_edges
 
 
 @dataclass(frozen=True)

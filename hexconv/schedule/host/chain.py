@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from tvm import tirx
 
+from hexconv.kernel.host.panels import rows_of_panel
+from hexconv.kernel.host.registers import ELEMENT_BYTES, Registers, registers_of
+from hexconv.kernel.host.tiles import Tiling, tiling
 from hexconv.schedule.arguments import Arguments
 from hexconv.schedule.block import Block
 from hexconv.schedule.host import vector
@@ -23,9 +26,7 @@ from hexconv.schedule.host.panels import Panels
 from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.panels import rows_of_panel
-from hexconv.spec.registers import ELEMENT_BYTES, Registers, registers_of
-from hexconv.spec.tiles import Tiling, tiling
+from hexconv.spec.names import bias_name, filter_cache, filter_name
 
 Cut = Callable[[Registers, int, int, int], Tiling]
 """Registers, rows, columns and vectors of an output -> its tiles."""
@@ -61,11 +62,11 @@ def _arguments(chain: Chain, stages: tuple[Stage, ...]) -> Arguments:
     return Arguments(
         image=argument("input", chain.input),
         filters=tuple(
-            argument(f"filter{number}", (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNEL_BLOCK, 4))
+            argument(filter_name(number), (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNEL_BLOCK, 4))
             for number, stage in enumerate(stages, 1)
         ),
         biases=tuple(
-            argument(f"bias{number}", (stage.out_channels,)) if stage.has_bias else None
+            argument(bias_name(number), (stage.out_channels,)) if stage.has_bias else None
             for number, stage in enumerate(stages, 1)
         ),
         output=argument("output", tensor_extents(chain)[-1].packed_shape),
@@ -85,7 +86,7 @@ def _prepare(
     filters, biases = [], []
     for number, stage in enumerate(stages, 1):
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
-        cache = allocate(block, f"filter{number}_cache", cache_elements(stage))
+        cache = allocate(block, filter_cache(number), cache_elements(stage))
         vectors = math.ceil(stage.out_channels / registers.lanes)
         filters.append(Filter(stage, registers, cut(registers, *stage.out_size, vectors), packed, cache))
         biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.kernel.host.registers import Registers
+from hexconv.kernel.host.tiles import Tiling, split_evenly
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.registers import Registers
-from hexconv.spec.tiles import Tiling, split_evenly
 
 WORD = 4  # input channels that lie together in the packed filter
 BLOCK_ELEMENTS = CHANNEL_BLOCK * CHANNEL_BLOCK

@@ -1,13 +1,13 @@
-"""The panels of a conv's rows: what the rule of `hexconv.spec.panels` asks for."""
+"""The panels of a conv's rows: what the rule of `hexconv.kernel.host.panels` asks for."""
 
 import math
 from collections.abc import Callable, Sequence
 
+from hexconv.kernel.host.panels import Cycles, Reads
+from hexconv.kernel.host.registers import ELEMENT_BYTES
+from hexconv.kernel.host.tiles import cycles_per_product
 from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.stage import Lines, Stage
-from hexconv.spec.panels import Cycles, Reads
-from hexconv.spec.registers import ELEMENT_BYTES
-from hexconv.spec.tiles import cycles_per_product
 
 Panels = Callable[[Reads, Cycles], int]
 """What a conv reads for a stripe, the cycles of its rows -> rows of a panel."""

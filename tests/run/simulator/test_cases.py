@@ -111,3 +111,19 @@ def test_a_run_that_takes_too_long_is_named(tmp_path: Path, capsys: pytest.Captu
     path.write_text("[chain]\ninput = [1, 64, 64, 128]\n[[chain.conv]]\nout_channels = 128\nkernel = 3")
     assert exit_code(["run", str(path), "--target", "hexagon", "--seconds", "0.3"]) == 2
     assert "took longer than 0.3 s" in capsys.readouterr().err
+
+
+def test_an_instruction_set_that_nothing_here_runs_is_not_run_and_not_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CHAINS["float16-three-convs"])
+    assert exit_code(["run", str(path), "--target", "hexagon", "--isa", "v81", "--json"]) == 2
+    told = capsys.readouterr()
+    (row,) = json.loads(told.out)
+    assert row["passed"] is None
+    assert "packets" not in row
+    assert "not v81" in told.err
+    assert "bookworm-backports" in told.err
+    assert exit_code(["run", str(path), "--isa", "v68"]) == 2
+    assert "--target hexagon" in capsys.readouterr().err

@@ -1,14 +1,23 @@
 """The account of issue slots counts what ran: the counter's packets, and stalls that a second count finds as well."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 from hexconv.errors import RunFailed
-from hexconv.lower.hexagon import HexagonObject, hexagon_target
+from hexconv.lower import lower_case
+from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon, hexagon_target
 from hexconv.lower.packets.assembled import assembled
+from hexconv.lower.packets.instruction import Packet
+from hexconv.lower.packets.issue import stall
+from hexconv.lower.packets.listing import listing
+from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.simulator.slots import slots_of
-from hexconv.run.simulator.trace import Reader
+from hexconv.run.simulator.slots import Slots, slots_of
+from hexconv.run.simulator.trace import Blocks, Reader
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from tests.lower.test_packets import MANUAL
 
 KERNEL = b"""IN: main
@@ -88,3 +97,92 @@ def test_packets_written_by_hand_stall_as_often_as_their_loop_goes_round(
     assert slots.packets == bare.counts.packets
     assert slots.packets >= len(body) * trips
     assert bare.slots is None
+
+
+BODY = """
+{ r29 = add(r29,#-16); r6 = memw(##__TVMBackendAllocWorkspace) }
+{ memd(r29+#0) = r17:16; memw(r29+#8) = r31 }
+{ r0 = #1; r1 = #1; r3:2 = combine(#0,##2048) }
+{ r4 = #0; r5 = #8; callr r6 }
+{ r16 = r0; r7 = add(r29,#-256); r8 = #2; p1 = !cmp.eq(r0,r0) }
+{ r9 = #0; memw(r0+#0) = r8 }
+loop0(.Lbody,#100)
+.Lbody:
+{ r3:2 = memd(r16+#8); r1 = memw(r16+r8<<#2) }
+{ r1 = memw(r29+#0); r0 = memub(r16+#2047) }
+{ r1 = memh(r7+#0); r10 = r16 }
+{ r5 = memub(r10++#1); p0 = cmp.gt(r9,#49); if (p0.new) r4 = memw(r16+#4) }
+{ if (p1) r1 = memw(r16+#0); if (!p1) r0 = memw(r16+#0) }
+{ v1 = vmem(r16+#0); r9 = add(r9,#1) } :endloop0
+{ r6 = memw(##__TVMBackendFreeWorkspace); r2 = r16 }
+{ r0 = #1; r1 = #1; callr r6 }
+{ r0 = #0; r31 = memw(r29+#8) }
+{ r17:16 = memd(r29+#0); r29 = add(r29,#16); jumpr r31 }
+"""
+READING_VTCM = 100 * (2 + 1 + 1 + 1) + 50
+"""Two of the first packet, one of the second, one by r10, one under !p1; one under p0 in the last 50 trips."""
+
+
+@pytest.mark.simulator
+def test_scalar_loads_from_vtcm_are_counted_one_by_one() -> None:
+    """Not those from the stack, by vectors, from outside of VTCM, or that a guard keeps from happening."""
+    isa = find_qemu().isa
+    lines = [line.strip() for line in BODY.strip().splitlines()]
+    packets = [_packet(line) if line.startswith("{") else f"\t{line}" for line in lines]
+    head = "\t.text\n\t.globl __tvm_ffi_main\n\t.type __tvm_ffi_main,@function\n__tvm_ffi_main:\n"
+    text = head + "\n".join(packets).replace("\t.Lbody:", ".Lbody:") + "\n"
+    kernel = HexagonObject(isa, assembled(text, hexagon_target(isa)), (), (2048,), text=text)
+    measured = Simulator().run_object(kernel, [], [])
+    assert measured.slots
+    assert measured.slots.vtcm_scalar_loads == READING_VTCM
+    assert measured.slots.scalar_loads > READING_VTCM
+    unknown = HexagonObject(isa, kernel.elf, (), (2048,), text="\tcall memcpy\n")
+    assert Simulator().run_object(unknown, [], []).slots.vtcm_scalar_loads is None
+
+
+def _packet(line: str) -> str:
+    """A packet as LLVM writes it: an instruction a line."""
+    inside, end = line[1:].rsplit("}", 1)
+    return "\n".join(["\t{", *(f"\t\t{each.strip()}" for each in inside.split(";")), f"\t}}{end}"])
+
+
+@pytest.mark.simulator
+def test_loops_stall_as_often_in_the_trace_as_in_the_assembly_that_was_assembled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second count, of the text that the compiler wrote, loop by loop, against QEMU's words for what ran."""
+    kept: list[Blocks] = []
+
+    def keeping(blocks: Blocks, arch: str, packets: int) -> Slots:
+        kept.append(blocks)
+        return slots_of(blocks, arch, packets)
+
+    monkeypatch.setattr("hexconv.run.simulator.runner.slots_of", keeping)
+    conv = Conv2d(out_channels=64, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-8))
+    case = Case("loops", Chain(input=(1, 8, 14, 64), dtype="uint8", conv=(conv, conv)), Plan(kernel="hvx", k_split=2))
+    lowered = lower_case(case)
+    assert run_case(case, lowered, Simulator()).check.passed
+    text = listing(compile_for_hexagon(lowered.module, find_qemu().isa).text)
+    assert text
+    written = [block for place, block in enumerate(text.blocks) if place in block.next]
+    by_packets = {
+        _operations(packets): packets for block in written for packets in [[line.packet for line in block.lines]]
+    }
+    ran, (blocks,) = 0, kept
+    packets = blocks.packets()
+    for before, block, times in blocks.pairs():
+        if before == block and times > 0:
+            known = by_packets[_operations(packets[block])]
+            assert _stalls_of_trip(packets[block]) == _stalls_of_trip(known)
+            ran += times * len(known)
+    assert ran > sum(times * len(packets[block]) for block, times in blocks.runs().items()) / 2
+
+
+def _operations(packets: Sequence[Packet]) -> tuple[tuple[str, ...], ...]:
+    """What the packets of a loop do, in words that both languages share."""
+    return tuple(tuple(sorted(each.operation for each in packet)) for packet in packets)
+
+
+def _stalls_of_trip(packets: Sequence[Packet]) -> int:
+    """Stalls of a trip, the way back included."""
+    return sum(stall(before, after, "v68") is not None for before, after in pairwise([*packets, packets[0]]))

@@ -1,16 +1,101 @@
 "use strict";
-// Folding of many blocks at a time, and links that open what they lead to. The page is whole without it.
+// Folding of many blocks at a time, sorting of tables, stripes that move, and addresses that keep what is open and how
+// a table is sorted: #case-NAME, #all-cases;sort=3,descending. The page is whole without it.
+const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+const size = (text) => {
+  const found = /(\d[\d,]*\.?\d*)\s*(KiB|MiB|GiB)?/.exec(text);
+  return found ? Number(found[1].replaceAll(",", "")) * (units[found[2]] ?? 1) : -1;
+};
+const keep = (place) => history.replaceState(null, "", `#${place}`);
+
+const sort = (heading, order) => {
+  const table = heading.closest("table"), body = table.tBodies[0], column = heading.cellIndex;
+  const text = (row) => row.cells[column]?.textContent ?? "";
+  const rows = [...body.rows];
+  const isText = rows.filter((row) => /^[^\d]*[a-z]{3}/i.test(text(row))).length > rows.length / 2;
+  const sign = order === "ascending" ? 1 : -1;
+  const compare = (one, other) => (isText ? text(one).localeCompare(text(other)) : size(text(one)) - size(text(other)));
+  for (const other of heading.parentElement.cells) other.removeAttribute("aria-sort");
+  heading.ariaSort = order;
+  body.append(...rows.sort((one, other) => sign * compare(one, other)));
+};
+// On a phone a long table stands between a drawing and the next one.
+if (innerWidth < 600) for (const table of document.querySelectorAll("details.numbers[open]")) table.open = false;
+
+for (const heading of document.querySelectorAll("[data-sorts] thead th")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.title = "Sort by this column";
+  button.append(...heading.childNodes);
+  button.addEventListener("click", () => {
+    const order = heading.ariaSort === "descending" ? "ascending" : "descending";
+    sort(heading, order);
+    keep(`${heading.closest("table").id};sort=${heading.cellIndex},${order}`);
+  });
+  heading.append(button);
+}
+
 const beneath = (button) => button.closest("[data-folds]").querySelectorAll(".tir details");
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-fold]");
   if (!button) return;
   for (const block of beneath(button)) block.open = button.dataset.fold === "open";
 });
-const reveal = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let block = target; block; block = block.parentElement) if (block.tagName === "DETAILS") block.open = true;
-  if (target) target.scrollIntoView();
-};
 for (const button of document.querySelectorAll("button[data-fold]")) button.hidden = false;
+
+for (const figure of document.querySelectorAll(".moving")) {
+  const steps = JSON.parse(figure.dataset.steps), told = JSON.parse(figure.dataset.told);
+  const slider = figure.querySelector("input"), output = figure.querySelector("output");
+  const play = figure.querySelector("[data-play]");
+  let timer = 0;
+  const show = () => {
+    const step = steps[slider.value - 1];
+    for (const box of figure.querySelectorAll("[data-box]")) {
+      const [held, heldHeight, made, madeHeight] = step[box.dataset.tensor];
+      const [top, height] = box.dataset.box === "held" ? [held, heldHeight] : [made, madeHeight];
+      box.setAttribute("y", Number(box.dataset.top) + top);
+      box.setAttribute("height", height);
+    }
+    output.textContent = `Stripe ${slider.value} of ${steps.length}. ${told[slider.value - 1]}`;
+  };
+  const stop = () => {
+    clearInterval(timer);
+    timer = 0;
+    play.textContent = "Play";
+    output.ariaLive = "polite";
+  };
+  play.addEventListener("click", () => {
+    if (timer) return stop();
+    output.ariaLive = "off";
+    play.textContent = "Stop";
+    timer = setInterval(() => {
+      slider.value = (slider.value % steps.length) + 1;
+      show();
+    }, 700);
+  });
+  slider.addEventListener("input", () => {
+    stop();
+    show();
+  });
+  figure.querySelector(".moves").hidden = false;
+  show();
+}
+
+const reveal = () => {
+  const [place, ...states] = decodeURIComponent(location.hash.slice(1)).split(";");
+  const target = document.getElementById(place);
+  if (!target) return;
+  for (let block = target; block; block = block.parentElement) if (block.tagName === "DETAILS") block.open = true;
+  for (const state of states) {
+    const [column, order] = state.replace("sort=", "").split(",");
+    const heading = target.tHead?.rows[0].cells[column];
+    if (heading && /^(as|des)cending$/.test(order)) sort(heading, order);
+  }
+  target.scrollIntoView();
+};
+for (const summary of document.querySelectorAll(".case > summary")) {
+  const name = summary.querySelector("h3").id;
+  summary.addEventListener("click", () => keep(summary.parentElement.open ? "cases" : name));
+}
 addEventListener("hashchange", reveal);
 reveal();

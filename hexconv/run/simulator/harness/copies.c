@@ -12,6 +12,8 @@
 
 #include "copies.h"
 #include "counters.h"
+#include "events.h"
+#include "threads.h"
 
 enum { POISON_EVEN = 0xCC, POISON_ODD = 0xFF }; /* as in image.h */
 #ifdef __hexagon__
@@ -40,7 +42,7 @@ struct queue {
 
 static struct copies *copies;
 static struct piece pieces[MAX_PIECES];
-static struct queue queues[MAX_QUEUES];
+static struct queue queues[MAX_THREADS + 1][MAX_QUEUES]; /* a thread's are its own */
 static int32_t unused;   /* pieces that were in use and are free again */
 static int32_t untouched; /* pieces from here on never were in use */
 static uint64_t random_state;
@@ -62,7 +64,7 @@ static bool chance(void) {
 }
 
 /* FNV-1a, row by row. */
-static uint64_t hash(const uint8_t *data, int32_t step, const struct piece *piece) {
+UNCOUNTED static uint64_t hash(const uint8_t *data, int32_t step, const struct piece *piece) {
     uint64_t value = 0xcbf29ce484222325ull;
     for (int32_t row = 0; row < piece->rows; row++)
         for (uint32_t i = 0; i < piece->bytes; i++)
@@ -72,7 +74,7 @@ static uint64_t hash(const uint8_t *data, int32_t step, const struct piece *piec
 
 static uint8_t poison_at(const uint8_t *place) { return (uintptr_t)place & 1 ? POISON_ODD : POISON_EVEN; }
 
-static bool is_poison(const uint8_t *data, uint32_t bytes) {
+UNCOUNTED static bool is_poison(const uint8_t *data, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i++)
         if (data[i] != poison_at(data + i)) return false;
     return true;
@@ -82,7 +84,7 @@ static uint8_t *target_row(const struct piece *piece, int32_t row) {
     return piece->target + (ptrdiff_t)row * piece->target_step;
 }
 
-static void perform(struct piece *piece, int32_t queue) {
+UNCOUNTED static void perform(struct piece *piece, int32_t queue) {
     if (piece->performed) return;
     for (int32_t row = 0; row < piece->rows; row++) {
         uint8_t *target = target_row(piece, row);
@@ -93,16 +95,19 @@ static void perform(struct piece *piece, int32_t queue) {
     piece->performed = true;
 }
 
-static void perform_some(void) {
+UNCOUNTED static void perform_some(void) {
     if (copies->moment != COPIES_RANDOM) return;
-    for (int32_t queue = 0; queue < MAX_QUEUES; queue++)
-        for (int32_t i = queues[queue].first; i != NONE; i = pieces[i].next)
-            if (!pieces[i].performed && chance()) perform(&pieces[i], queue);
+    for (uint32_t thread = 0; thread <= threads_count(); thread++)
+        for (int32_t queue = 0; queue < MAX_QUEUES; queue++)
+            for (int32_t i = queues[thread][queue].first; i != NONE; i = pieces[i].next)
+                if (!pieces[i].performed && chance()) perform(&pieces[i], queue);
 }
 
+static struct queue *own(int32_t number) { return &queues[threads_current()][number]; }
+
 /* The oldest piece of a queue, waited for. */
-static void finish(int32_t number) {
-    struct queue *queue = &queues[number];
+UNCOUNTED static void finish(int32_t number) {
+    struct queue *queue = own(number);
     const int32_t index = queue->first;
     struct piece *piece = &pieces[index];
     perform(piece, number);
@@ -120,7 +125,7 @@ static struct piece *append(int32_t number) {
     if (unused == NONE && untouched == MAX_PIECES) return NULL;
     const int32_t index = unused != NONE ? unused : untouched++;
     if (unused != NONE) unused = pieces[index].next;
-    struct queue *queue = &queues[number];
+    struct queue *queue = own(number);
     if (queue->last == NONE) queue->first = index;
     else pieces[queue->last].next = index;
     queue->last = index;
@@ -134,19 +139,20 @@ static bool knows(int32_t queue) {
     return false;
 }
 
-static void note_size(uint32_t bytes) {
+static void note_size(uint32_t bytes, int32_t rows) {
     uint32_t place = 0;
     copies->pieces++;
+    copies->pieces_2d += rows > 1;
     while (place < copies->sizes && copies->size_bytes[place] != bytes) place++;
     if (place == MAX_SIZES) return;
     if (place == copies->sizes) copies->size_bytes[copies->sizes++] = bytes;
     copies->size_pieces[place]++;
 }
 
-static void start_piece(int32_t queue, struct piece asked) {
+UNCOUNTED static void start_piece(int32_t queue, struct piece asked) {
     struct piece *piece = append(queue);
-    if (piece == NULL) return complain(COPIES_TOO_MANY, queue, queues[queue].started, asked.bytes);
-    asked.group = queues[queue].started;
+    if (piece == NULL) return complain(COPIES_TOO_MANY, queue, own(queue)->started, asked.bytes);
+    asked.group = own(queue)->started;
     asked.next = NONE;
     asked.content = hash(asked.source, asked.source_step, &asked);
     *piece = asked;
@@ -156,12 +162,12 @@ static void start_piece(int32_t queue, struct piece asked) {
             *place = poison_at(place);
         }
     copies->moved_bytes[queue] += (uint64_t)asked.bytes * (uint64_t)asked.rows;
-    note_size(asked.bytes * (uint32_t)asked.rows);
+    note_size(asked.bytes, asked.rows);
     if (copies->moment == COPIES_EARLY || (copies->moment == COPIES_RANDOM && chance())) perform(piece, queue);
 }
 
 static void start_group(int32_t number) {
-    struct queue *queue = &queues[number];
+    struct queue *queue = own(number);
     const uint32_t in_flight = ++queue->started - queue->finished;
     queue->open = true;
     if (in_flight > copies->most_in_flight[number]) copies->most_in_flight[number] = in_flight;
@@ -175,42 +181,51 @@ int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t by
 int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows,
                           int32_t target_step, int32_t source_step) {
     counters_pause();
+    events_note(EVENT_COPY, (uint32_t)queue, (uint64_t)bytes * (uint64_t)rows);
     if (knows(queue)) {
-        const bool alone = !queues[queue].open;
+        const bool alone = !own(queue)->open;
         if (alone) start_group(queue);
         start_piece(queue, (struct piece){.target = target, .source = source, .bytes = (uint32_t)bytes, .rows = rows,
                                           .target_step = target_step, .source_step = source_step});
-        if (alone) queues[queue].open = false;
+        if (alone) own(queue)->open = false;
     }
+    threads_yield();
     counters_resume();
     return 0;
 }
 
 int32_t hexconv_start_group(int32_t queue) {
     counters_pause();
+    events_note(EVENT_START, (uint32_t)queue, 0);
     perform_some();
     if (knows(queue)) start_group(queue);
+    threads_yield();
     counters_resume();
     return 0;
 }
 
 int32_t hexconv_end_group(int32_t queue) {
     counters_pause();
-    if (knows(queue)) queues[queue].open = false;
+    events_note(EVENT_END, (uint32_t)queue, 0);
+    if (knows(queue)) own(queue)->open = false;
+    threads_yield();
     counters_resume();
     return 0;
 }
 
 int32_t hexconv_wait(int32_t number, int32_t in_flight) {
     counters_pause();
+    events_note(EVENT_WAIT, (uint32_t)number, (uint32_t)in_flight);
+    threads_waited();
     perform_some();
     if (knows(number)) {
-        struct queue *queue = &queues[number];
+        struct queue *queue = own(number);
         while (queue->started - queue->finished > (uint32_t)in_flight) {
             queue->finished++;
             while (queue->first != NONE && pieces[queue->first].group == queue->finished) finish(number);
         }
     }
+    threads_yield();
     counters_resume();
     return 0;
 }
@@ -220,11 +235,15 @@ void copies_open(struct copies *asked) {
     random_state = 0x9E3779B97F4A7C15ull ^ asked->seed;
     unused = NONE;
     untouched = 0;
-    for (int32_t i = 0; i < MAX_QUEUES; i++) queues[i] = (struct queue){NONE, NONE, 0, 0, false};
+    for (int32_t thread = 0; thread <= MAX_THREADS; thread++)
+        for (int32_t i = 0; i < MAX_QUEUES; i++) queues[thread][i] = (struct queue){NONE, NONE, 0, 0, false};
 }
 
 void copies_close(void) {
-    for (int32_t i = 0; i < MAX_QUEUES; i++)
-        if (queues[i].started != queues[i].finished)
-            complain(COPIES_NEVER_WAITED_FOR, i, queues[i].finished + 1, queues[i].started - queues[i].finished);
+    for (int32_t thread = 0; thread <= MAX_THREADS; thread++)
+        for (int32_t i = 0; i < MAX_QUEUES; i++) {
+            const struct queue *queue = &queues[thread][i];
+            if (queue->started != queue->finished)
+                complain(COPIES_NEVER_WAITED_FOR, i, queue->finished + 1, queue->started - queue->finished);
+        }
 }

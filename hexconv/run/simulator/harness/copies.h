@@ -25,9 +25,10 @@ struct copies {
     uint64_t moved_bytes[MAX_QUEUES];
     uint32_t most_in_flight[MAX_QUEUES]; /* groups */
     uint64_t pieces;                     /* copies, in all queues */
-    uint32_t sizes;                      /* of them that differ, at most as many as there are places */
+    uint64_t pieces_2d;                  /* those of them that have more than one row */
+    uint32_t sizes;                      /* of rows that differ, at most as many as there are places */
     uint32_t size_bytes[MAX_SIZES];
-    uint64_t size_pieces[MAX_SIZES]; /* copies of this size */
+    uint64_t size_pieces[MAX_SIZES]; /* copies with rows of this size */
 };
 
 /* Before the kernel and after it. */

@@ -7,6 +7,7 @@
  */
 #include "counters.h"
 #include "system.h"
+#include "threads.h"
 
 enum { PACKETS, INSTRUCTIONS, HVX, COUNTERS };
 enum { SECOND = 1000000 }; /* in microseconds */
@@ -19,6 +20,8 @@ static volatile uint64_t base[COUNTERS];    /* the last sample, in 64 bits */
 static volatile uint32_t trace[COUNTERS];   /* what a signal executes outside of its handler's reads and writes */
 static volatile uint64_t resumed[COUNTERS]; /* the counters at the last resume */
 static uint64_t total[COUNTERS];
+static uint64_t packets_of[MAX_THREADS + 1];
+static int counted_thread;
 static uint64_t overhead[COUNTERS]; /* of a resume and a pause with nothing between them */
 
 static inline __attribute__((always_inline)) struct sample read_counters(void) {
@@ -60,8 +63,14 @@ void __attribute__((noinline)) counters_resume(void) {
 
 void __attribute__((noinline)) counters_pause(void) {
     struct sample now = read_counters();
+    const uint64_t before = total[PACKETS];
     for (int i = 0; i < COUNTERS; i++) total[i] += extended(now.value[i], base[i]) - resumed[i] - overhead[i];
+    packets_of[counted_thread] += total[PACKETS] - before;
 }
+
+void counters_of(int thread) { counted_thread = thread; }
+
+uint64_t counters_packets_of(int thread) { return packets_of[thread]; }
 
 struct counts counters_total(void) {
     return (struct counts){total[PACKETS], total[INSTRUCTIONS], total[HVX]};
@@ -97,6 +106,7 @@ bool counters_open(uint32_t start, uint32_t tick_microseconds) {
         overhead[i] = total[i];
         total[i] = 0;
     }
+    packets_of[ALONE] = 0;
     const int32_t seconds = (int32_t)(tick_microseconds / SECOND), microseconds = (int32_t)(tick_microseconds % SECOND);
     const struct {
         int32_t interval_seconds, interval_microseconds, first_seconds, first_microseconds;

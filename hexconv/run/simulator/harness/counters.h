@@ -16,6 +16,15 @@ bool counters_open(uint32_t start, uint32_t tick_microseconds);
 void counters_resume(void);
 void counters_pause(void);
 
+/* What counts from here on is a thread's; ALONE: no thread's. */
+void counters_of(int thread);
+
 struct counts counters_total(void);
+
+/* Of one thread alone. */
+uint64_t counters_packets_of(int thread);
+
+/* A function that runs between a pause and a resume alone, and long: no trace has to follow it. */
+#define UNCOUNTED __attribute__((noinline, section("hexconv_uncounted")))
 
 #endif

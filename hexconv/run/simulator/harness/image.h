@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #include "copies.h"
+#include "events.h"
+#include "threads.h"
 
 enum {
     IMAGE_MAGIC = 0x48584356,
     MAX_ARGUMENTS = 64,
-    MAX_DIMENSIONS = 8,
+    MAX_DIMENSIONS = 10,
     TEXT_BYTES = 1024,
     POISON_HALFWORD = 0xFFCC, /* NaN as float16, bfloat16, float32 and float64; -52 and -1 as bytes */
 };
@@ -59,7 +61,7 @@ struct image {
     uint32_t parent; /* the process that waits for this run */
     uint32_t tick_microseconds;
     uint32_t counter_start; /* what the 32-bit counters hold before the kernel */
-    struct region stack;
+    struct region stack; /* as many bytes for each thread as for what runs outside of them */
     struct arena_plan arenas[ARENAS];
     uint32_t argument_count;
     struct argument arguments[MAX_ARGUMENTS];
@@ -68,11 +70,14 @@ struct image {
     uint32_t state;
     int32_t status;
     uint64_t packets, instructions, hvx_instructions;
+    uint64_t vtcm_scalar_loads; /* of a kernel that says where it loads from */
     uint32_t peak_bytes[ARENAS];
     uint32_t signal, fault_address, base_address;
     struct complaint complaint;
     struct copies copies;
+    struct threads threads;
     char text[TEXT_BYTES];
+    struct events events;
 };
 
 extern struct image *image;

@@ -5,8 +5,11 @@
 
 #include "copies.h"
 #include "counters.h"
+#include "events.h"
 #include "image.h"
+#include "notes.h"
 #include "system.h"
+#include "threads.h"
 
 enum { IMAGE_FILE = 0, PROT_READ_WRITE = 3, MAP_SHARED = 1, PR_SET_PDEATHSIG = 1 };
 enum { HARNESS_REFUSES = 70 }; /* exit status: no image to speak through */
@@ -68,7 +71,10 @@ static int call_kernel(void) {
     static TVMFFIAny arguments[MAX_ARGUMENTS];
     static TVMFFIAny result;
     for (uint32_t i = 0; i < image->argument_count; i++) describe(&image->arguments[i], &tensors[i], &arguments[i]);
+    const uint32_t stack_bytes = image->stack.bytes / (image->threads.count + 1);
     copies_open(&image->copies);
+    threads_open(&image->threads, (uint8_t *)image + image->stack.offset, stack_bytes);
+    events_open(&image->events);
     counters_resume();
     const int status = __tvm_ffi_main(NULL, arguments, (int32_t)image->argument_count, &result);
     counters_pause();
@@ -84,12 +90,16 @@ _Noreturn void harness_run(void) {
         image->state = STATE_REFUSED;
         leave(0);
     }
+    const struct region vtcm = image->arenas[ARENA_VTCM].region;
+    notes = (struct notes){(uint32_t)(uintptr_t)image + vtcm.offset, vtcm.bytes, 0};
     image->state = STATE_RUNNING;
     image->status = call_kernel();
     const struct counts counts = counters_total();
     image->packets = counts.packets;
     image->instructions = counts.instructions;
     image->hvx_instructions = counts.hvx_instructions;
+    for (int i = 0; i < MAX_THREADS; i++) image->threads.packets[i] = counters_packets_of(i + 1);
+    image->vtcm_scalar_loads = notes.vtcm_loads;
     image->state = image->status == 0 ? STATE_RETURNED : STATE_FAILED;
     leave(0);
 }

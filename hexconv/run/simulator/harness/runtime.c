@@ -1,4 +1,4 @@
-/* What TVM's code asks of its runtime besides workspaces: errors by text, parallel loops, packed functions. */
+/* What TVM's code asks of its runtime besides workspaces and threads: errors by text, packed functions. */
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
@@ -21,25 +21,6 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
 
 void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message) {
     TVMFFIErrorSetRaisedFromCStrParts(kind, &message, 1);
-}
-
-/* A parallel loop runs as one task: one thread's packets are counted. */
-struct parallel_group {
-    void *sync_handle;
-    int32_t tasks;
-};
-
-typedef int (*parallel_task)(int task, struct parallel_group *group, void *closure);
-
-int TVMBackendParallelLaunch(parallel_task run, void *closure, int asked_tasks) {
-    (void)asked_tasks;
-    struct parallel_group group = {NULL, 1};
-    return run(0, &group, closure);
-}
-
-int TVMBackendParallelBarrier(int task, struct parallel_group *group) {
-    (void)task, (void)group;
-    return 0;
 }
 
 /* Packed functions are looked up by name; there are none on the device. */

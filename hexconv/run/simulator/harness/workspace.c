@@ -8,7 +8,9 @@
 #include <stddef.h>
 
 #include "counters.h"
+#include "events.h"
 #include "image.h"
+#include "threads.h"
 #include "workspace.h"
 
 enum { MAX_BLOCKS = 256 };
@@ -37,19 +39,19 @@ static bool poisoned(const uint8_t *byte) {
     return *byte == (uint8_t)(((uintptr_t)byte & 1) ? POISON_HALFWORD >> 8 : POISON_HALFWORD);
 }
 
-static void poison(uint8_t *data, uint32_t bytes) {
+UNCOUNTED static void poison(uint8_t *data, uint32_t bytes) {
     const uint64_t word = POISON_HALFWORD * 0x0001000100010001ull;
     for (uint64_t *at = (uint64_t *)data; at < (uint64_t *)(data + bytes); at++) *at = word;
 }
 
-static bool intact(const uint8_t *data, uint32_t bytes) {
+UNCOUNTED static bool intact(const uint8_t *data, uint32_t bytes) {
     const uint64_t word = POISON_HALFWORD * 0x0001000100010001ull;
     uint64_t difference = 0;
     for (const uint64_t *at = (const uint64_t *)data; at < (const uint64_t *)(data + bytes); at++) difference |= *at ^ word;
     return difference == 0;
 }
 
-static void check_guards(enum arena_name name, const struct block *block) {
+UNCOUNTED static void check_guards(enum arena_name name, const struct block *block) {
     const uint32_t guard_bytes = image->arenas[name].guard_bytes;
     const uint8_t *end = block->data + block->bytes;
     const uint32_t behind_bytes = block->room_bytes - block->bytes + guard_bytes;
@@ -113,6 +115,8 @@ static void *allocate_workspace(int device_type, int device_id, uint64_t bytes, 
     counters_pause();
     (void)device_type, (void)type_code, (void)type_bits;
     void *data = allocate(arena_of(device_id), bytes);
+    events_note(EVENT_MEMORY, arena_of(device_id), arenas[arena_of(device_id)].used_bytes);
+    threads_yield();
     counters_resume();
     return data;
 }
@@ -120,7 +124,10 @@ static void *allocate_workspace(int device_type, int device_id, uint64_t bytes, 
 static int free_workspace(int device_type, int device_id, void *data) {
     counters_pause();
     (void)device_type;
+    threads_meet(); /* the caches of all threads are there at the same time */
     const int status = release(arena_of(device_id), data);
+    events_note(EVENT_MEMORY, arena_of(device_id), arenas[arena_of(device_id)].used_bytes);
+    threads_yield();
     counters_resume();
     return status;
 }

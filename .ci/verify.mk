@@ -1,0 +1,11 @@
+.PHONY: verify-families verify-networks
+FULL := build/full
+VERIFIED := fsrcnn edsr unet resnet18 mobilenet_v2
+
+verify-families: .venv/installed ## small networks of five families on the simulator, against ONNX Runtime
+	$(BIN)/python -m tests.verify.families build/networks
+	@for network in build/networks/*.onnx; do $(BIN)/hexconv verify $$network --vtcm 1MiB || exit 1; done
+
+verify-networks: .venv/installed ## five networks at full size, per tensor and per channel, against ONNX Runtime: reports/verify_networks.csv
+	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
+	$(BIN)/python -m hexconv.bench.verified $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)

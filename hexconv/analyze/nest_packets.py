@@ -1,0 +1,153 @@
+"""What the packets of a nest of rows are spent on, by shapes and plan alone: counts of parts, without a price.
+
+A machine's file prices each part in packets (`hexconv.search.machine`); the model is the sum. Parts of a run:
+
+    multiply1..4  packets in which the trips of the inner loop find room, by blocks of channels of the tile: of their
+                  multiplications, two each, of their loads of vectors, one each, and of all their loads, two each
+    turn1..4      of these, one trip for each time that the loop is entered: LLVM starts and ends it apart
+    apart1..4     in the same trips, runs of the filter beside the first: of blocks that don't lie side by side
+    tile, run     tiles, and inner loops that are entered
+    sum           vectors of sums that start, and end
+    whole         of these, those that leave as they are
+    scale         of these, those that are scaled by a multiplier
+    away, even    of these, those that are rounded away from zero, and half to even
+    inside        of these, those that are corrected for the filter's zero point by sums in the tile
+    initial       vectors of what differs by channel that a tile loads: offsets, multipliers, shifts
+    overlapped    of these, those of tiles that start while the one before ends
+    splat         corrections that are spread over a vector
+    narrow        vectors of bytes that are made of sums
+    row           rows of tiles
+    blank_row     rows of the fringe
+    fill          vectors of the fringe
+    window        vectors that are summed for the filter's zero point
+    deal          of these, pairs whose lanes are folded
+    windows       vectors of 32 columns that come of that
+    correction    vectors of corrections that are summed from these
+    column        corrections that are summed one by one
+    offset        vectors of filters that are summed for the input's zero point
+    split         vectors of int16 whose bytes are set apart
+    step          steps of convs
+    line          runs of bytes that the kernel copies itself
+    vector        vectors of the input in these
+    unit          what is left behind vectors, as many bytes at a time as their address allows
+    filter        vectors of filters in these
+    output        vectors of the output in these
+    word          instructions of scalar code that multiply 8 bytes
+    product       products that scalar code takes one by one
+    scalar_run    loops of these that are entered
+    element       elements that it makes of sums
+    blank         doublewords of the input's padding
+    store         stores that widen pixels of the input to doublewords
+    start         copies that the engine is asked for
+    group         groups of these, each waited for
+
+All but what a run does once is of a row, of a step or of a filter that is staged. How often there is one is a matter of
+stripes and halos; what is spent on one, of tiles of channels (`Spent`).
+"""
+
+from math import ceil
+
+from hexconv.analyze.copy_packets import on_filter, on_input, on_output
+from hexconv.analyze.packet_parts import Parts, Spent
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.tile_packets import on_tile
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.spec import Chain, Plan
+from hexconv.spec.extents import COLUMN_BLOCK
+
+SCALAR_PARTS = ("word", "scalar_run", "product", "element")
+"""Of convs that no HVX kernel serves."""
+
+
+def nest_parts(chain: Chain, plan: Plan) -> Parts:
+    """How often each part of the module's text occurs in a run."""
+    planned, parts = planned_rows(chain, plan), Parts()
+    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
+        rows = planned.logical_rows(tensor)
+        steps = planned.steps[tensor]
+        parts.add(spent.row, rows)
+        parts.add(spent.blank_row, sum(times * len(step.rows) for step, times in steps.items()) - rows)
+        parts.add(spent.step, sum(steps.values()))
+        parts.add(spent.once, planned.bands.count)
+    for index in range(len(chain.conv)):
+        parts.add(on_filter(planned, index), planned.filter_stagings(index))
+    output = on_output(planned)
+    parts.add(output.step, sum(planned.steps[-1].values()))
+    parts.add(output.once)
+    return parts
+
+
+def on_conv(planned: PlannedRows, index: int) -> Spent:
+    """What a conv takes."""
+    if planned.kernels[index] == "plain":
+        return _by_scalar_code(planned, index)
+    row, blank, tiles = Parts(), Parts(), planned.tiles(index)
+    first, end = planned.extents[index + 1].valid_columns
+    for blocks, times in tiles.items():
+        whole, rest = divmod(end - first, tile_pixels(blocks))
+        row.add(on_tile(planned, index, blocks, tile_pixels(blocks)), whole * times)
+        row.add(on_tile(planned, index, blocks, rest) if rest else {}, times)
+        filled, all_vectors = _filled_vectors(planned, index, blocks)
+        row.add({"fill": filled, "row": 1}, times)
+        blank.add({"fill": all_vectors, "blank_row": 1}, times)
+    row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
+    if index == 0 and planned.source_bytes > 1:
+        row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
+    vectors = planned.multiplied_vectors(index)
+    offsets = Parts(offset=vectors) if planned.chain.output_zero_point(index) else Parts()
+    return Spent(row, blank, Parts(step=planned.channel_tiles(index)), offsets)
+
+
+def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
+    """What a conv without HVX takes."""
+    (first, end), work = planned.extents[index + 1].valid_columns, planned.scalar(index)
+    row, once = Parts(row=1), Parts(word=work.filter_words)
+    row.add(
+        {
+            "word": work.words + work.window_words,
+            "scalar_run": work.runs,
+            "product": work.products,
+            "element": work.lanes,
+        },
+        end - first,
+    )
+    return Spent(row, Parts(blank_row=1), Parts(step=planned.channel_tiles(index)), once)
+
+
+def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
+    """Vectors of the fringe in a row with elements, and of a row without, for one tile of channels."""
+    tensor, is_last = planned.extents[index + 1], index == len(planned.chain.conv) - 1
+    together = planned.forms.channel_units[index + 1]
+    pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1
+    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
+    first, end = tensor.valid_columns
+    starts = range(ceil(end / pixels) * pixels if is_last else 0, columns, pixels)
+    filled = len(starts) if is_last else sum(at < first or at + pixels > end for at in starts)
+    return filled * blocks // together, columns // pixels * blocks // together
+
+
+def _windows(planned: PlannedRows, index: int) -> Parts:
+    """The sums of the windows of a row of outputs."""
+    conv, (first, end) = planned.chain.conv[index], planned.extents[index + 1].valid_columns
+    pixel_bytes = planned.forms.activations[index].physical_shape[-1]
+    leaf = max(pixel_bytes // VECTOR_BYTES, 1)
+    leaves = VECTOR_WORDS * pixel_bytes // VECTOR_BYTES // leaf
+    groups, rest = divmod(planned.source_columns(index) * pixel_bytes // VECTOR_BYTES // leaf, leaves)
+    parts = Parts(window=planned.row_bytes(index) // VECTOR_BYTES * conv.kernel[0], windows=groups + (rest > 0))
+    parts["deal"] = groups * (leaves - 1) + _pairs(leaves, rest)
+    if conv.stride[1] == 1:
+        parts["correction"] = ceil((end - first) / VECTOR_WORDS) * conv.kernel[1]
+    else:
+        parts["column"] = (end - first) * conv.kernel[1]
+    return parts
+
+
+def _pairs(leaves: int, there: int) -> int:
+    """Pairs in a tree over leaves, of which the first ones are there.
+
+    >>> [_pairs(8, there) for there in (0, 1, 5, 8)]
+    [0, 3, 6, 7]
+    """
+    if there <= 0 or leaves == 1:
+        return 0
+    return 1 + _pairs(leaves // 2, there) + _pairs(leaves // 2, there - leaves // 2)

@@ -1,0 +1,222 @@
+"""What kernels read and write in their caches, from the shapes and the plan alone: traffic of those outside of VTCM.
+
+Where some caches lie in VTCM, one outside takes none of it, and what a kernel does there is traffic: every load and
+every store counts, however often it comes to the same byte. Copies into a cache and out of it are counted with the
+argument that they copy, and what fills its padding isn't counted. Counted are caches, and what holds their elements in
+another order: `split`, a source of int16 that is taken apart, and `taps`, a depthwise filter as it is laid out; not a
+kernel's sums and constants.
+
+HVX kernels, for a row of outputs:
+
+    source   4 bytes for each word of 4 channels under a window, once for each tile of channels (or two vectors for
+             each 32 words of a run, where they are spread over vectors); where the zero point of
+             the filter wants windows summed ahead, all vectors of the rows under the row of outputs as well; a
+             depthwise conv reads vectors of 4 pixels, those that its windows meet, once for rows made together
+    filter   128 bytes for each word, block of 32 channels and tile of pixels; the sum of a filter, its vectors once
+    target   whole vectors, those of the fringe included
+
+Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8 output channels; product by product, an
+element for 8 products (a depthwise conv one each), and one of the filter for each. It writes all that it makes.
+
+The plain kernel reads an element of the source and one of the filter for each multiply-accumulate, and writes all of
+each block that it makes; where its sums are its results, it reads and writes one for each multiply-accumulate, too.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import ceil, prod
+
+from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, has_accumulator
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.steps import tensor_steps
+from hexconv.analyze.traffic import plain_work
+from hexconv.kernel.depthwise import (
+    MOST_HELD,
+    TILE_PIXELS,
+    TILE_ROWS,
+    WORD_PIXELS,
+    is_depthwise,
+    quads_read,
+    source_rows,
+    tile_uses,
+    variants,
+)
+from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
+from hexconv.spec.names import INPUT_CACHE, conv_name, filter_cache, numbered, source_cache, target_cache
+
+WORD_BYTES = 4
+
+Bytes = Counter[str]
+"""By the name of a cache."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What a conv's kernel reads and writes.
+
+    Attributes:
+        row: for a row with elements, all of its channels.
+        blank_row: for a row without.
+        step: for a step that makes some row with elements, beside its rows.
+        once: whatever the plan's stripes are, in every thread; nothing of a conv that makes no element.
+        together: for four, two or one rows that are made together (`TILE_ROWS`), beside what each row takes.
+    """
+
+    row: Bytes = field(default_factory=Bytes)
+    blank_row: Bytes = field(default_factory=Bytes)
+    step: Bytes = field(default_factory=Bytes)
+    once: Bytes = field(default_factory=Bytes)
+    together: tuple[Bytes, ...] = field(default_factory=lambda: tuple(Bytes() for _ in TILE_ROWS))
+
+    @property
+    def parts(self) -> tuple[Bytes, ...]:
+        """All of them, in order."""
+        return (self.row, self.blank_row, self.step, self.once, *self.together)
+
+
+def rows_touched(chain: Chain, plan: Plan) -> Bytes:
+    """What HVX kernels read and write in each cache."""
+    planned, total = planned_rows(chain, plan), Bytes()
+    for index in range(len(chain.conv)):
+        touched, tensor = touched_by(planned, index), index + 1
+        rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
+        times = (rows, stored - rows, planned.making_steps(tensor), planned.bands.count, *planned.rows_together(tensor))
+        for each, count in zip(touched.parts, times, strict=True):
+            total.update({name: size * count for name, size in each.items()})
+    return total
+
+
+def touched_by(planned: PlannedRows, index: int) -> Touched:
+    """What the kernel of one conv reads and writes."""
+    touched = Touched()
+    if planned.kernels[index] == "plain":
+        _scalar(planned, index, touched)
+    else:
+        _target(planned, index, touched)
+        (_depthwise if is_depthwise(planned.chain, index) else _dense)(planned, index, touched)
+    if not planned.makes_any(index):
+        touched.once.clear()
+    return touched
+
+
+def _scalar(planned: PlannedRows, index: int, touched: Touched) -> None:
+    """All of a conv without HVX."""
+    work, tensor = planned.scalar(index), planned.extents[index + 1]
+    first, end = tensor.valid_columns
+    touched.row[source_cache(index + 1)] += (end - first) * work.source_elements * planned.source_bytes
+    touched.row[filter_cache(index + 1)] += (end - first) * work.weights * planned.filter_bytes
+    touched.once[filter_cache(index + 1)] += work.filter_macs
+    is_last = index == len(planned.chain.conv) - 1
+    name = target_cache(index + 1, len(planned.chain.conv))
+    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
+    elements = columns * tensor.channel_blocks * CHANNEL_BLOCK
+    for rows in (touched.row, touched.blank_row):
+        rows[name] += elements * DTYPE_BYTES[planned.chain.output_dtype(index)]
+
+
+def _dense(planned: PlannedRows, index: int, touched: Touched) -> None:
+    """The source and the filter of a conv whose words are 4 channels."""
+    conv, source, filter = planned.chain.conv[index], source_cache(index + 1), filter_cache(index + 1)
+    first, end = planned.extents[index + 1].valid_columns
+    vectors, passes = planned.multiplied_vectors(index), planned.source_bytes * planned.filter_bytes
+    words = vectors // planned.extents[index + 1].channel_blocks
+    tiles, row_bytes = planned.tiles(index), planned.row_bytes(index)
+    if index == 0 and planned.source_bytes > 1:
+        source = _split(planned, touched)
+    read = _splats(planned, index, words) if planned.splats(index) else words * WORD_BYTES
+    touched.row[source] += (end - first) * read * passes * tiles.total()
+    if planned.sums_windows_ahead(index):
+        touched.row[source] += tiles.total() * conv.kernel[0] * row_bytes
+    for blocks, times in tiles.items():
+        of_pixels = ceil((end - first) / tile_pixels(blocks))
+        touched.row[filter] += times * of_pixels * blocks * words * passes * VECTOR_BYTES
+    for blocks, times in planned.overlapped(index).items():
+        touched.row[source] += times * tile_pixels(blocks) * FIRST_WORDS * WORD_BYTES
+        touched.row[filter] += times * blocks * FIRST_WORDS * VECTOR_BYTES
+    touched.once[filter] += vectors * VECTOR_BYTES if planned.chain.output_zero_point(index) else 0
+
+
+def _splats(planned: PlannedRows, index: int, words: int) -> int:
+    """Bytes under a window where they are read by vectors: two for each 32 words of a run."""
+    conv = planned.chain.conv[index]
+    planes = planned.forms.activations[index].physical_shape[2] if index else 1  # C
+    runs = conv.kernel[0] * planes * (1 if conv.dilation[1] == 1 else conv.kernel[1])
+    return runs * ceil(words // runs / VECTOR_WORDS) * 2 * VECTOR_BYTES
+
+
+def _split(planned: PlannedRows, touched: Touched) -> str:
+    """Rows of int16 taken apart, those of a window before the first row of a step; tiles read them instead."""
+    conv, tiles = planned.chain.conv[0], planned.tiles(0).total()
+    new = min(conv.reach[0], conv.stride[0])
+    for name in (INPUT_CACHE, numbered("split", 1)):
+        touched.row[name] += tiles * new * planned.row_bytes(0)
+        touched.step[name] += tiles * (conv.reach[0] - new) * planned.row_bytes(0)
+    return "split1"
+
+
+def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
+    """The source and the taps of a conv whose lanes are channels."""
+    conv, taps = planned.chain.conv[index], numbered("taps", index + 1)
+    blocks, (first, end) = planned.extents[index + 1].channel_blocks, planned.extents[index + 1].valid_columns
+    whole, rest = divmod(end - first, TILE_PIXELS)
+    tiles = ((TILE_PIXELS, whole), (rest, 1)) if rest else ((TILE_PIXELS, whole),)
+    held = conv.kernel[0] * len(variants(conv))
+    vectors = sum(times * _quads(planned, index, pixels) for pixels, times in tiles)
+    loads = 1 if held <= MOST_HELD else sum(times for _, times in tiles)
+    for rows, of_rows in zip(TILE_ROWS, touched.together, strict=True):
+        read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
+        of_rows[source_cache(index + 1)] += blocks * read * vectors * VECTOR_BYTES
+        of_rows[taps] += blocks * held * loads * VECTOR_BYTES
+    stored = blocks * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
+    touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
+    summed = planned.filter_sums(index)
+    touched.once[taps] += (blocks * held + summed) * VECTOR_BYTES
+
+
+def _quads(planned: PlannedRows, index: int, pixels: int) -> int:
+    """Vectors of 4 pixels that some neighbouring outputs load of a row."""
+    conv, found = planned.chain.conv[index], set[int]()
+    for use in (use for uses in tile_uses(conv, pixels) for use in uses):
+        quad, rest = divmod(use.pixel, WORD_PIXELS)
+        found |= {quad, quad + 1} if rest and quad + 1 < quads_read(conv, pixels) else {quad}
+    return len(found)
+
+
+def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
+    """What a conv makes: vectors of results, and of the fringe."""
+    how, is_last = planned.chain.conv[index].requantize, index == len(planned.chain.conv) - 1
+    name = target_cache(index + 1, len(planned.chain.conv))
+    is_wide, together = planned.source_bytes > 1, planned.forms.channel_units[index + 1]
+    result_bytes = WORD_BYTES if how is None else 2 if is_wide and is_last else 1
+    pixels = VECTOR_BLOCKS // together // result_bytes
+    size = VECTOR_BYTES * (2 if is_wide and not is_last else 1)
+    tensor = planned.extents[index + 1]
+    first, end = tensor.valid_columns
+    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
+    starts = range(ceil(end / pixels) * pixels if is_last else 0, columns, pixels)
+    filled = len(starts) if is_last else sum(at < first or at + pixels > end for at in starts)
+    for blocks, times in planned.tiles(index).items():
+        whole, rest = divmod(end - first, tile_pixels(blocks))
+        stored = whole * ceil(tile_pixels(blocks) / pixels) + ceil(rest / pixels)
+        touched.row[name] += times * blocks // together * (stored + filled) * size
+        touched.blank_row[name] += times * blocks // together * (columns // pixels) * size
+
+
+def plain_touched(chain: Chain, plan: Plan) -> Bytes:
+    """What the plain kernel reads and writes in each cache."""
+    macs, total, steps = plain_work(chain, plan).macs, Bytes(), tensor_steps(chain, plan)
+    for index, tensor in enumerate(tensor_extents(chain)[1:]):
+        products = macs[conv_name(index + 1)]
+        target = target_cache(index + 1, len(chain.conv))
+        slabs = sum(times * len(step.slabs) for step, times in steps[index + 1].items())
+        elements = slabs * tensor.column_blocks * tensor.channel_blocks * prod(BLOCK)
+        sum_bytes = DTYPE_BYTES[chain.accumulator_dtype]
+        total[source_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype]
+        total[filter_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype_of_filters]
+        if has_accumulator(chain, index):
+            total[target] += elements * DTYPE_BYTES[chain.output_dtype(index)]
+        else:
+            total[target] += (2 * products + elements) * sum_bytes
+    return total

@@ -1,0 +1,136 @@
+"""The caches of a nest of rows and what its kernels need beside them, from the shapes and the plan alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
+
+from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.rows import MACS_OF_INSTRUCTION, VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.kernel.depthwise import is_depthwise, variants
+from hexconv.kernel.forms import has_bytes_apart
+from hexconv.kernel.scalar import has_offsets
+from hexconv.spec import Chain, Plan, Requantize
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, copied_arguments, filter_cache, intermediate
+from hexconv.spec.vectors import whole_channels
+
+
+def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+    """Every cache of a nest of rows, then what its kernels need beside them.
+
+    >>> from hexconv.spec import Conv2d, Requantize
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
+    >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
+    >>> plan = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double")
+    >>> [(cache.name, cache.bytes) for cache in rows_footprints(chain, plan)][:3]
+    [('input_cache', 163840), ('filter1_cache', 73728), ('intermediate1', 81920)]
+    """
+    planned = planned_rows(chain, plan)
+    return tuple(_of_bands(planned, cache) for cache in (*_caches(planned), *_scratch(planned)))
+
+
+def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
+    """A cache for each thread; filters that are staged once are there once."""
+    is_shared = cache.role == "filter" and planned.plan.filters == "resident"
+    count = planned.bands.count
+    return cache if is_shared or count == 1 else replace(cache, shape=(count, *cache.shape), copies=count)
+
+
+def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
+    """The caches, in the order of the data."""
+    chain, forms, rows = planned.chain, planned.forms, planned.stripe_rows
+    image = (1, rows[0] + planned.ahead_rows, *forms.activations[0].physical_shape[2:])
+    yield _slots(planned, PredictedCache(INPUT_CACHE, "input", chain.dtype, image))
+    for index, filter in enumerate(forms.filters):
+        number, groups = index + 1, filter.physical_shape[0]
+        blocks = planned.extents[index + 1].channel_blocks
+        side_by_side = blocks // groups
+        some = groups if planned.plan.filters == "resident" else min(planned.plan.k_split, blocks) // side_by_side
+        shape = (some, *filter.physical_shape[1:])
+        yield _slots(planned, PredictedCache(filter_cache(number), "filter", forms.filter_dtype, shape))
+        if number < len(chain.conv):
+            layout = forms.activations[number]
+            dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
+            shape = (1, rows[number], *layout.physical_shape[2:])
+            yield PredictedCache(intermediate(number), "intermediate", dtype, shape)
+    _, _, columns, blocks, *block = forms.activations[-1].physical_shape
+    shape = (1, rows[-1] // ROW_BLOCK, columns, min(planned.plan.k_split, blocks), *block)
+    dtype = chain.output_dtype(len(chain.conv) - 1)
+    yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", dtype, shape))
+
+
+def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
+    """A cache with its second slot, if it has one."""
+    shape = (2, *cache.shape) if cache.name in planned.doubled else cache.shape
+    return PredictedCache(cache.name, cache.role, cache.dtype, shape)
+
+
+def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
+    """What is added to the sums of every channel, where that differs, what scales them, and the sums of windows."""
+    chain = planned.chain
+    for index, conv in enumerate(chain.conv):
+        if planned.kernels[index] == "plain":
+            if has_offsets(chain, index):
+                yield PredictedCache(f"offset{index + 1}", "offset", "int32", (whole_channels(conv.out_channels),))
+            continue
+        if conv.bias or chain.output_zero_point(index):
+            channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
+            yield PredictedCache(f"offset{index + 1}", "offset", "int32", (channels,))
+        if is_depthwise(chain, index):
+            blocks = planned.extents[index + 1].channel_blocks
+            vectors = blocks * conv.kernel[0] * len(variants(conv))
+            yield PredictedCache(f"taps{index + 1}", "taps", "uint8", (vectors * MACS_OF_INSTRUCTION,))
+        if index == 0 and chain.dtype == "int16":
+            yield PredictedCache("split1", "split", "uint8", (conv.reach[0] * planned.row_bytes(0),))
+        if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
+            channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
+            yield PredictedCache(f"scales{index + 1}", "scale", "int32", (channels * vectors,))
+        if planned.sums_windows_ahead(index):
+            first, end = planned.extents[index + 1].valid_columns
+            pixels = _vectors(end - first)
+            read = first * conv.stride[1] + pixels + conv.reach[1] - 1
+            columns = _vectors(max(planned.source_columns(index), read))
+            yield PredictedCache(f"columns{index + 1}", "window", "int32", (columns,))
+            yield PredictedCache(f"corrections{index + 1}", "window", "int32", (pixels,))
+
+
+def scale_vectors(how: Requantize, result_bits: int) -> int:
+    """Words that the nest keeps for each channel's requantisation: multiplier, shift, and two where half goes to even.
+
+    Where all multipliers are so odd that no result lies half way between two, there is nothing that would go to even.
+
+    >>> how = Requantize(multiplier="per_channel", shift=-3, rounding="even", least_odd=512)
+    >>> scale_vectors(how, 8), scale_vectors(how, 16)
+    (1, 3)
+    """
+    has_halves = how.rounding == "even" and (how.least_odd or 1) < 2 ** (result_bits + 1)
+    return len(how.vectors) + (2 if how.vectors and has_halves else 0)
+
+
+def _vectors(words: int) -> int:
+    """Words rounded up to whole vectors."""
+    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
+
+
+def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
+    """The most copies of each tensor that a thread has under way: a row is a copy where a ring is read ahead."""
+    planned = planned_rows(chain, plan)
+    tensors = copied_arguments(len(chain.conv))
+    if plan.buffering == "single":
+        return dict.fromkeys(tensors, 0)
+    in_flight = {name: 2 if f"{name}_cache" in planned.doubled else 1 for name in tensors}
+    if planned.ahead_rows:
+        in_flight["input"] = max(_ring_in_flight(planned, band) for band in range(planned.bands.count))
+    return in_flight
+
+
+def _ring_in_flight(planned: PlannedRows, band: int) -> int:
+    """The most rows of the input that a thread has under way: what a step adds to those that were read ahead of it."""
+    ahead, made, end = planned.ahead_rows, planned.bands.first(0, band), planned.bands.end(0, band)
+    most = left = 0
+    for step in planned.steps_of(band)[0]:
+        needed = step.start + planned.stripe_rows[0]
+        there = max(min(needed + ahead, end), made)
+        most, made = max(most, left + there - made), there
+        left = max(min(end - needed, ahead), 0)
+    return most

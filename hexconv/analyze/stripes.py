@@ -1,0 +1,79 @@
+"""What each stripe of the output makes and holds of every tensor, in rows: the way of a chain down its image."""
+
+from dataclasses import dataclass
+
+from hexconv.analyze.footprint import slabs_read
+from hexconv.analyze.rows import planned_rows
+from hexconv.analyze.rows_steps import RowStep
+from hexconv.analyze.steps import Step, made_before
+from hexconv.kernel import is_in_rows
+from hexconv.spec import Chain, Plan, nest_of, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows of one tensor while one stripe of the output is made.
+
+    Attributes:
+        start: the first row that is read for the stripe.
+        end: one past the last one.
+        made: the first row that is made, or copied in, for this stripe; those above it are there.
+    """
+
+    start: int
+    end: int
+    made: int
+
+
+def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
+    """For every stripe of one image's output, what is held of the input, each intermediate and the output.
+
+    The host kernel has bands instead of stripes: none.
+
+    >>> from hexconv.spec import Conv2d
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> first, second, *_ = stripes(chain, Plan(order="h_outer", halo="roll"))
+    >>> [(held.start, held.made, held.end) for held in second]
+    [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
+    """
+    if nest_of(chain, plan) == "bands":
+        return ()
+    rows = [extents.rows for extents in tensor_extents(chain)]
+    if is_in_rows(chain, plan):
+        made = [sorted(steps, key=lambda step: (step.start, step.band)) for steps in planned_rows(chain, plan).steps]
+        return tuple(
+            tuple(_held_by_band(step, last) for step, last in zip(stripe, rows, strict=True))
+            for stripe in zip(*made, strict=True)
+        )
+    return tuple(
+        tuple(
+            _held(step.start * ROW_BLOCK, step.end * ROW_BLOCK, step.there * ROW_BLOCK, last)
+            for step, last in zip(_stripe(chain, plan, start), rows, strict=True)
+        )
+        for start in range(0, tensor_extents(chain)[-1].row_blocks, plan.h_split)
+    )
+
+
+def _held_by_band(step: RowStep, last: int) -> Held:
+    """What a thread holds."""
+    first, end = step.band
+    return _held(max(step.start, first), min(step.end, end), step.there, last)
+
+
+def _held(start: int, end: int, there: int, rows: int) -> Held:
+    start, end = min(start, rows), min(end, rows)
+    return Held(start, end, min(max(start, there), end))
+
+
+def _stripe(chain: Chain, plan: Plan, start: int) -> tuple[Step, ...]:
+    """One stripe of the output, and the stripes that it is made of, in slabs."""
+    extents = tensor_extents(chain)
+    steps = [Step(start, min(start + plan.h_split, extents[-1].row_blocks), start if plan.halo == "roll" else 0)]
+    for index in reversed(range(len(chain.conv))):
+        conv, step = chain.conv[index], steps[0]
+        end = min((step.end - 1) * conv.stride[0] + slabs_read(conv, 1), extents[index].row_blocks)
+        first = max(step.start, step.there) * conv.stride[0]
+        steps.insert(0, Step(first, end, made_before(conv, step.there)))
+    return tuple(steps)

@@ -1,0 +1,77 @@
+"""Packets of cases on the simulator, each run once: what an interrupted bench has measured is there when it goes on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hexconv.apart import Limits
+from hexconv.lower import lower_case
+from hexconv.run.given import Given
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.cache import content_key
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case
+from hexconv.sweep.journal import Journal
+from hexconv.sweep.provenance import provenance
+
+LIMITS = Limits(seconds=600, memory_bytes=4 << 30)
+KERNELS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "run")
+"""Rooms whose code packets hang on."""
+NOTHING = Given()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A run.
+
+    Attributes:
+        packets: that it took.
+        passed: whether its result is numpy's.
+        issue_slots: packets and stalls; None where they weren't asked for.
+    """
+
+    packets: int
+    passed: bool
+    issue_slots: int | None = None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs that are known, and those to come."""
+
+    journal: Journal
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path) -> Iterator["Runs"]:
+        """The runs of a journal; its folder is made if need be.
+
+        Raises:
+            InputError: another bench is writing it.
+            NotWritten: it can't be opened.
+        """
+        with Journal.opened(path, LIMITS) as journal:
+            yield cls(journal)
+
+    def of(self, case: Case, given: Given = NOTHING, slots: bool = False) -> Counted:
+        """The run of a case under the code as it is.
+
+        Args:
+            case: to run.
+            given: tensors that aren't drawn.
+            slots: whether to count issue slots, which takes several times as long.
+        """
+        told = [word for name, array in sorted((given.weights or {}).items()) for word in (name, array.tobytes())]
+        key = content_key(case.to_toml(), case.settled.slug, provenance(KERNELS), *told, *(["slots"] if slots else []))
+        if key not in self.journal.rows:
+            self.journal.add(key, asdict(_run(case, given, slots)))
+        return Counted(**self.journal.rows[key])
+
+
+def _run(case: Case, given: Given, slots: bool) -> Counted:
+    plan = case.settled
+    simulator = Simulator(plan.arch, plan.vtcm_bytes, slots=slots, seconds=LIMITS.seconds)
+    result = run_case(case, lower_case(case), simulator, given=given)
+    assert result.counts
+    return Counted(result.counts.packets, result.check.passed, result.slots.issue_slots if result.slots else None)

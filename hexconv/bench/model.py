@@ -1,0 +1,191 @@
+"""`python -m hexconv.bench.model`: the model of latency against runs, on chains that it was not fitted to.
+
+200 pairs of a chain and a plan, one row each, no pair twice. Chains: those of ResNet-18, VGG-16, U-Net and FSRCNN,
+their images cut until a run takes seconds, and random ones. Plans: half of them drawn from all plans of the chain, the
+others all knobs at their defaults, least traffic in 4 MiB and in 1 MiB, and least footprint.
+
+The error of the table goes into the file of the machine, for `hexconv best` to tell. Every run is in
+`build/model.journal`: a command that was interrupted goes on from there.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, count, islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from hexconv.analyze import needed_macs
+from hexconv.bench.journaled import Runs
+from hexconv.bench.networks import chains_of, small
+from hexconv.bench.rates import write_error
+from hexconv.search import Question, Space, best_plan
+from hexconv.search.machine import rates
+from hexconv.search.objective import Objective
+from hexconv.spec import Case, Chain, Plan
+from hexconv.spec.chain import Dtype
+from hexconv.sweep.draw import Seeded
+from hexconv.sweep.random_case import drawn_case
+from hexconv.sweep.scope import Scope
+
+CHAINS, PLANS = 40, 5
+DRAWN = (2, 3)
+"""Plans of a chain that are drawn, by turns; fewer where others are alike."""
+NETWORKS = ("resnet18", "vgg16", "unet", "fsrcnn")
+MOST_MACS = 40_000_000
+"""Needed, of a chain whose image is cut: plans that compute parts of it again take more."""
+FEWEST_PLANS = 16
+"""Of a random chain: with fewer there is little to order."""
+DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
+RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
+SEED = 17
+CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
+"""Objectives and limits of plans that are no draw's. Latency is none: which plans are run is no matter of prices."""
+JOURNAL = Path("build/model.journal")
+WITHIN, RIGHTLY = 0.1, 0.95
+"""What nine of ten pairs have to be within, and the share of plans far apart that have to be in the right order."""
+FAR_APART = 0.15
+"""Two plans of one chain that differ by more have to be in the right order."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A chain under a plan: what the model says and what a run took.
+
+    Attributes:
+        chain: its name.
+        shape: its convs, in a word.
+        plan: its knobs, in a word.
+        drawn: whether the plan was drawn from all of the chain.
+        passed: whether the result was right.
+        packets: of the run.
+        model: packets of the model.
+    """
+
+    chain: str
+    shape: str
+    plan: str
+    drawn: bool
+    passed: bool
+    packets: int
+    model: float
+
+    @property
+    def error(self) -> float:
+        """How far the model is off, as a share of what the run took."""
+        return self.model / self.packets - 1
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far all pairs agree.
+
+    Attributes:
+        pairs: how many there are.
+        nine_of_ten: are off by no more than this share.
+        compared: two plans of one chain that differ by more than 15 %.
+        ordered: of these, how many the model puts in the order of the runs.
+    """
+
+    pairs: int
+    nine_of_ten: float
+    compared: int
+    ordered: int
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> "Agreement":
+        """Of a table."""
+        two = [(a, b) for a, b in combinations(pairs, 2) if a.chain == b.chain and _are_far_apart(a, b)]
+        ordered = sum((a.packets < b.packets) == (a.model < b.model) for a, b in two)
+        errors = np.abs([pair.error for pair in pairs])
+        return cls(len(pairs), float(np.quantile(errors, 0.9)), len(two), ordered)
+
+
+def _are_far_apart(a: Pair, b: Pair) -> bool:
+    return max(a.packets, b.packets) > (1 + FAR_APART) * min(a.packets, b.packets)
+
+
+def chains() -> Iterator[tuple[str, Chain]]:
+    """The chains of the table."""
+    named = [(name, small(chain, MOST_MACS)) for name, chain in chains_of(*NETWORKS).items()]
+    yield from named
+    yield from islice(random_chains(), CHAINS - len(named))
+
+
+def random_chains() -> Iterator[tuple[str, Chain]]:
+    """Random chains with plans to choose from, without end."""
+    for number in count():
+        chain = drawn_case(Seeded(SEED, number), RANDOM, "drawn").chain
+        if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx":
+            continue
+        if Space.of(chain, Plan(kernel="hvx")).size >= FEWEST_PLANS:
+            yield f"random-{number}", chain
+
+
+def plans_of(chain: Chain, drawn: int) -> Iterator[tuple[Plan, bool]]:
+    """Plans of a chain, each once: some that are chosen, then some that are drawn."""
+    asked, found = Plan(kernel="hvx"), []
+    chosen = [asked, *(_best(chain, objective, limit) for objective, limit in CHOSEN)]
+    for plan in dict.fromkeys(plan for plan in chosen if plan):
+        if len(found) < PLANS - drawn:
+            found.append(plan)
+            yield plan, False
+    space, draw = Space.of(chain, asked), Seeded(SEED, needed_macs(chain))
+    while len(found) < PLANS:
+        plan = space.plan(draw.number(0, space.size - 1))
+        if plan not in found:
+            found.append(plan)
+            yield plan, True
+
+
+def _best(chain: Chain, objective: Objective, limit: int) -> Plan | None:
+    best = best_plan(chain, Question(limit, objective, Plan(kernel="hvx"))).best
+    return replace(best.plan, storage="global", arch=Plan.arch) if best else None
+
+
+def pairs() -> Iterator[tuple[Case, bool]]:
+    """All pairs as cases, and whether their plans were drawn."""
+    for number, (name, chain) in enumerate(chains()):
+        for plan, is_drawn in plans_of(chain, DRAWN[number % 2]):
+            yield Case(name, chain, plan), is_drawn
+
+
+def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
+    """Run a pair."""
+    run = runs.of(case)
+    modelled = rates(case.settled.arch).packets(case.chain, case.settled)
+    told = (case.name, case.chain.slug, case.settled.slug, is_drawn, run.passed)
+    return Pair(*told, run.packets, round(modelled))
+
+
+def told(found: Sequence[tuple[Case, bool]]) -> Iterator[tuple[Case, bool]]:
+    """The same pairs, each named on standard error when its turn comes."""
+    for number, (case, is_drawn) in enumerate(found, 1):
+        print(f"{number} of {len(found)}: {case.name}, {case.settled.slug}", file=sys.stderr)
+        yield case, is_drawn
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table and its error; exit 1 if a result is wrong or the model is further off than it may be."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.model", description=__doc__)
+    parser.add_argument("--csv", type=Path, default=Path("reports/model.csv"), help="the table")
+    path: Path = parser.parse_args(arguments).csv
+    with Runs.opened(JOURNAL) as runs:
+        found = [measured(*pair, runs) for pair in told([*pairs()])]
+    table = pd.DataFrame([{**asdict(pair), "error": round(pair.error, 4)} for pair in found])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+    agreement = Agreement.of(found)
+    write_error(agreement.nine_of_ten)
+    drawn, share = sum(pair.drawn for pair in found), agreement.ordered / agreement.compared
+    print(f"{agreement.pairs} pairs, {drawn} of plans that were drawn from all; {path}")
+    print(f"nine of ten within {100 * agreement.nine_of_ten:.1f} %")
+    print(f"of {agreement.compared} that differ by more than 15 %, {100 * share:.1f} % in the right order")
+    return 0 if table["passed"].all() and agreement.nine_of_ten <= WITHIN and share >= RIGHTLY else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

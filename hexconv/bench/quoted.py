@@ -1,0 +1,118 @@
+"""Figures of the committed tables that pages repeat: `python -m hexconv.bench.quoted` writes them there.
+
+Each quoted row is found by its first cell and written anew, in the places that it has.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BACKGROUND = ROOT / "hexconv" / "docs" / "background"
+MEASUREMENTS, COMPARISON, README = BACKGROUND / "measurements.md", BACKGROUND / "comparison.md", ROOT / "README.md"
+
+BESIDE_HALIDE = {
+    "1x1 -> 1x1, shifts": "a-shift",
+    "1x1 -> 1x1, multiplier": "a-multiplier",
+    "1x1 -> 1x1, filter with a zero point": "a-filter-zero",
+    "1x1 -> 1x1, int8 filters": "a-int8-filters",
+    "3x3 -> 3x3, shifts": "b-shift",
+    "3x3 -> 3x3, multiplier": "b-multiplier",
+    "3x3 -> 3x3, filter with a zero point": "b-filter-zero",
+    "3x3 -> 3x3, int8 filters": "b-int8-filters",
+}
+IN_THE_README = {
+    "two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)": "b-shift",
+    "two 3x3 convs, uint8 x int8": "b-int8-filters",
+    "two 1x1 convs, uint8, multiplier": "a-multiplier",
+    "two 1x1 convs, uint8 x int8": "a-int8-filters",
+}
+BYTES_IN_THE_README = "three 3x3 convs of VGG-16 in 2 MiB of VTCM: bytes moved"
+INT16 = {
+    "1x1 -> 1x1, int16 x int8": ("a-int16", 128),
+    "3x3 -> 3x3, int16 x int8": ("b-int16", 128),
+    "1x1 -> 1x1, int16 x int16": ("a-int16-filters", 64),
+}
+ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
+
+Row = dict[str, str]
+
+
+def quoted() -> dict[Path, list[str]]:
+    """The rows that each page has to have, as Markdown."""
+    hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
+    beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
+    wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
+    scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
+    board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
+    return {MEASUREMENTS: [*beside, *wide, *scalar], COMPARISON: list(_traffic()), README: board}
+
+
+def with_rows(text: str, rows: list[str]) -> str:
+    r"""A page with these rows in the place of those with the same first cell and as many cells.
+
+    >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
+    '| a | 3 |\n| b | 2 |\n'
+    """
+    for row in rows:
+        first = row.strip("| ").split(" | ")[0]
+        cells = r"[^|\n]*\|" * row.count("|", len(f"| {first} |"))
+        text = re.sub(rf"^\| {re.escape(first)} \|{cells}$", row.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
+
+
+def _table(name: str) -> dict[str, Row]:
+    with (ROOT / "reports" / name).open() as file:
+        return {row["case"]: row for row in csv.DictReader(file)}
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _traffic() -> Iterator[str]:
+    """Of each chain: its name, what is needed, and for each limit what hexconv, QNN and DeFiNES move."""
+    for chain, rows in groupby(_bytes(), key=lambda row: row["chain"]):
+        limits = list(rows)
+        yield _row(f"`{chain}`", limits[0]["needed_bytes"], *map(_moved, limits))
+
+
+def _beside_qnn() -> str:
+    row = next(row for row in _bytes() if (row["chain"], row["vtcm_mib"]) == ("vgg16-block3", "2"))
+    return _row(BYTES_IN_THE_README, row["traffic_bytes"], f"QNN's planner {row['qnn_bytes']}", "`make bytes`")
+
+
+def _bytes() -> list[Row]:
+    with (ROOT / "reports" / "bytes.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def _moved(row: Row) -> str:
+    figures = row["traffic_bytes"], row["qnn_bytes"], row["defines_bytes"]
+    told = [figures[0] or "nothing fits", figures[1] and f"QNN {figures[1]}", figures[2] and f"DeFiNES {figures[2]}"]
+    return "<br>".join(filter(None, told))
+
+
+def _macs(row: Row, unit: str, whose: str = "", digits: int = 2) -> str:
+    return f"{float(row[f'{whose}macs_per_{unit}']):.{digits}f}"
+
+
+def _both(row: Row, whose: str = "") -> str:
+    return f"{_macs(row, 'slot', whose)} ({_macs(row, 'packet', whose)})"
+
+
+def _compared(words: str, row: Row) -> str:
+    halide = f"Halide {_macs(row, 'slot', 'halide_', 1)}"
+    return _row(words, _macs(row, "slot", digits=1), halide, "`make bench`")
+
+
+def _simulated(case: str, row: Row) -> str:
+    vtcm = row["vtcm_bytes"] if row["vtcm_bytes"] != "0" else ""
+    return _row(f"`{case}`", row["packets"], row["macs_per_packet"], vtcm)
+
+
+if __name__ == "__main__":
+    for page, rows in quoted().items():
+        page.write_text(with_rows(page.read_text(), rows))

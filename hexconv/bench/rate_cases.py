@@ -1,0 +1,157 @@
+"""The cases that rates are fitted to and held against."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, cycle
+from math import log2, prod
+
+from hexconv.analyze import needed_macs
+from hexconv.bench.networks import chains_of, small
+from hexconv.compute.limits import check_supported
+from hexconv.errors import HexconvError
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE, ZERO_POINTS, Dtype
+from hexconv.sweep.draw import Seeded
+from hexconv.sweep.plans import drawn_plan
+from hexconv.sweep.random_case import drawn_case
+from hexconv.sweep.scope import Scope
+
+OF_BYTES: tuple[Dtype, ...] = ("uint8", "int8")
+IN_THE_NEST = Scope(dtypes=OF_BYTES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
+LARGEST_L1 = 60000  # of filters over int16: an int32 holds all sums
+FEW_MACS = 60_000_000  # of a network's chain, its image cut
+MOST_MACS = 300_000_000  # of a drawn case: some seconds on the simulator
+PLAIN = Plan(kernel="plain")
+LEAST = replace(PLAIN, k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
+PLANS = (PLAIN, replace(PLAIN, order="h_outer"), replace(PLAIN, filters="resident"), LEAST)
+DTYPES: tuple[tuple[Dtype, Dtype], ...] = (
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "uint8"),
+    ("uint8", "int8"),
+    ("int8", "int8"),
+    ("int16", "int8"),
+    ("int16", "int16"),
+)
+
+
+def plain_cases(dtype: Dtype) -> Iterator[Case]:
+    """20 cases of the plain kernels, from mostly copying to mostly multiplying."""
+    requantize = Requantize(multiplier=1 << 30, shift=-7) if dtype in INTEGER_RANGE else None
+    filter_l1 = LARGEST_L1 if dtype == "int16" else None
+    for channels, kernel, plan in ((c, k, p) for c in (1, 32, 64) for k in (1, 3) for p in (PLAIN, LEAST)):
+        conv = Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
+        yield _case(Chain(input=(1, 26, 26, 64), dtype=dtype, conv=(conv,)), plan)
+    for kernel, plan in ((k, p) for k in (1, 3) for p in PLANS):
+        conv = Conv2d(out_channels=64, kernel=(kernel, kernel), requantize=requantize, filter_l1=filter_l1)
+        yield _case(Chain(input=(1, 20, 20, 64), dtype=dtype, conv=(conv, conv)), plan)
+
+
+def _case(chain: Chain, plan: Plan) -> Case:
+    """A case with no split larger than the chain has blocks."""
+    channels = -(-max(conv.out_channels for conv in chain.conv) // 32)
+    return Case("rates", chain, replace(plan, k_split=min(plan.k_split, channels)))
+
+
+def hvx_cases(seed: int) -> Iterator[Case]:
+    """Cases of the HVX kernels without end: few and many channels, every dtype, padding, strides and zero points."""
+    draw = random.Random(seed)
+    while True:
+        try:
+            case = _hvx_case(draw)
+            check_supported(case.chain)
+        except HexconvError:
+            continue
+        if case.settled.kernel == "hvx" and needed_macs(case.chain) <= MOST_MACS:
+            yield case
+
+
+def nest_cases(seed: int) -> Iterator[Case]:
+    """Cases of HVX kernels in the planned nest without end: a chain as above, one of the sweep's, one of ResNet-50."""
+    above = (case.chain for case in hvx_cases(seed) if case.chain.dtype in OF_BYTES)
+    of_network = cycle(small(chain, FEW_MACS) for chain in chains_of("resnet50").values())
+    for number in count():
+        draw, turn = Seeded(seed, number), number % 3
+        if turn == 1:
+            case = drawn_case(draw, IN_THE_NEST, "drawn")
+        else:
+            chain = next(of_network if turn else above)
+            case = Case("drawn", chain, drawn_plan(draw, chain, "hvx", IN_THE_NEST))
+        if {choice.used for choice in case.kernels} == {"hvx"}:
+            yield case
+
+
+def mixed_cases(seed: int) -> Iterator[Case]:
+    """Cases without end of which scalar code serves one conv, some of these depthwise, in the nest of HVX kernels."""
+    draw = random.Random(seed)
+    while True:
+        chain = _hvx_case(draw).chain
+        index = draw.randrange(len(chain.conv))
+        conv, inputs = chain.conv[index], chain.shapes[index][3]
+        if chain.dtype not in OF_BYTES or not conv.requantize:
+            continue
+        multiplier = draw.choice((1 << 30, 0x5A7B3C1D, 1 << 20))
+        conv = replace(conv, requantize=replace(conv.requantize, multiplier=multiplier, shift=draw.choice((1, 2))))
+        if index and draw.random() < 1 / 4:
+            conv = replace(conv, groups=inputs, out_channels=inputs)
+        convs = (*chain.conv[:index], conv, *chain.conv[index + 1 :])
+        try:
+            chain = replace(chain, conv=convs)
+            check_supported(chain)
+        except HexconvError:
+            continue
+        case = Case("drawn", chain, drawn_plan(Seeded(seed, draw.randrange(1 << 30)), chain, "hvx", IN_THE_NEST))
+        if {choice.used for choice in case.kernels} == {"hvx", "plain"} and needed_macs(chain) <= FEW_MACS:
+            yield case
+
+
+def _hvx_case(draw: random.Random) -> Case:
+    """Any chain of one to three convs."""
+    dtype, filter_dtype = draw.choice(DTYPES)
+    convs_of_chain, channels = draw.choice((1, 1, 2, 2, 3)), draw.choice((1, 3, 4, 8, 16, 32, 32, 64, 100, 128, 256))
+    rows, columns, convs, source = draw.randint(6, 36), draw.randint(6, 36), [], channels
+    for index in range(convs_of_chain):
+        is_last = index == convs_of_chain - 1
+        convs.append(_conv(draw, dtype, filter_dtype, source, is_last))
+        source = convs[-1].out_channels
+    chain = Chain(
+        input=(draw.choice((1, 1, 1, 2)), rows, columns, channels),
+        dtype=dtype,
+        filter_dtype=filter_dtype,
+        zero_point=draw.choice((0, 0, 0, 5)) if dtype != "int16" else 0,
+        conv=tuple(convs),
+    )
+    return Case("drawn", chain, Plan(kernel="hvx", h_split=draw.randint(1, tensor_extents(chain)[-1].row_blocks)))
+
+
+def _conv(draw: random.Random, dtype: Dtype, filter_dtype: Dtype, channels: int, is_last: bool) -> Conv2d:
+    """Any conv."""
+    kernel = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (1, 3), (5, 1), (5, 5)])
+    same = (kernel[0] // 2, kernel[1] // 2) * draw.choice((0, 1))
+    out_channels = draw.choice((3, 8, 16, 32, 40, 64, 64, 96, 128, 128, 160, 256))
+    bits = max(1, int(log2(channels * prod(kernel))) + 4)
+    multiplier, shift = draw.choice([(1 << 30, 1 - bits), (0x5A7B3C1D, -bits), (1 << 28, min(0, 3 - bits))])
+    requantize = Requantize(
+        multiplier=multiplier,
+        shift=shift,
+        zero_point=_zero_point(draw, dtype),
+        rounding=draw.choice(("away", "up")),
+    )
+    return Conv2d(
+        out_channels=out_channels,
+        kernel=kernel,
+        stride=draw.choice([(1, 1)] * 3 + [(2, 2)]),
+        dilation=draw.choice([(1, 1)] * 4 + [(2, 2)]),
+        padding=Padding(**dict(zip(("top", "left", "bottom", "right"), same * 2, strict=False))),
+        bias=draw.random() < 0.4,
+        filter_zero_point=_zero_point(draw, filter_dtype),
+        requantize=None if is_last and draw.random() < 0.15 else requantize,
+        filter_l1=LARGEST_L1 if dtype == "int16" else None,
+    )
+
+
+def _zero_point(draw: random.Random, dtype: Dtype) -> int:
+    """0 twice out of three times."""
+    return draw.randint(*ZERO_POINTS.get(dtype, (0, 0))) if draw.random() < 1 / 3 else 0

@@ -1,0 +1,174 @@
+"""The rates of the latency model, fitted to runs on the simulator, as a file of `hexconv/search/machines`.
+
+    python -m hexconv.bench.rates [plain] [nest] [scalar]       writes hexconv/search/machines/v67.toml
+
+Plain kernels: by dtype, the two rates that fit the packets of 20 cases best (least squares of relative errors), and how
+far nine of ten of them are off. HVX kernels: the prices of their parts that fit drawn cases best, none below 0; how far
+they are off on other chains is what `hexconv.bench.model` finds and writes into the file. Scalar code beside these: the
+same for its parts, and how far other chains are off.
+
+Every run is in `build/rates.journal`: a command that was interrupted goes on from there.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.analyze import planned_work
+from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts
+from hexconv.bench.journaled import Runs
+from hexconv.bench.rate_cases import mixed_cases, nest_cases, plain_cases
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.search.exact import Integers
+from hexconv.search.machine import PlainRates, Prices, machine_file, rates
+from hexconv.spec import Case
+from hexconv.spec.chain import Dtype
+
+DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
+KERNELS = ("plain", "nest", "scalar")
+ARCH = "v67"
+"""That the simulator runs."""
+FITTED, OF_SCALAR_CODE, FAR = 120, 30, 0.25
+"""Drawn cases that prices are fitted to, of scalar code as many as it is held against; a second fit leaves
+out what is further off by the first."""
+JOURNAL = Path("build/rates.journal")
+
+NINE_OF_TEN = 0.9
+
+
+def packets(case: Case, runs: Runs) -> int:
+    """What a case takes on the simulator; its result is right."""
+    counted = runs.of(case)
+    assert counted.passed, case.to_toml()
+    return counted.packets
+
+
+def fitted(occurs: Sequence[Mapping[str, float]], counted: Sequence[float]) -> dict[str, float]:
+    """The prices of parts, none below 0, whose sums come nearest to what cases took, in relative terms.
+
+    >>> fitted([{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 1, "c": 1}], [8, 7, 6])
+    {'a': 2.0, 'b': 3.0, 'c': 4.0}
+    >>> fitted([{"a": 1, "b": 1}, {"a": 1, "b": 2}], [10, 9])
+    {'a': 9.45}
+    """
+    names = sorted({name for parts in occurs for name in parts})
+    while True:
+        shares = np.array([[parts.get(name, 0) for name in names] for parts in occurs]) / np.array(counted)[:, None]
+        prices = np.linalg.lstsq(shares, np.ones(len(counted)), rcond=None)[0]
+        if not len(prices) or prices.min() > 0:
+            return {name: float(f"{price:.3g}") for name, price in zip(names, prices, strict=True)}
+        names.pop(int(prices.argmin()))
+
+
+def trimmed(occurs: Sequence[Mapping[str, float]], counted: Sequence[float]) -> dict[str, float]:
+    """The same, fitted again without the cases that are far off: loops in which LLVM spills registers are no rule."""
+    prices = Prices(0.0, 0.0, fitted(occurs, counted))
+    near = [
+        (parts, count)
+        for parts, count in zip(occurs, counted, strict=True)
+        if abs(prices.packets(parts) / count - 1) <= FAR
+    ]
+    return fitted(*zip(*near, strict=True))
+
+
+def error(modelled: Integers, counted: Sequence[int]) -> float:
+    """How far nine of ten cases are off, as a share of what they take."""
+    return float(np.quantile(np.abs(modelled / np.array(counted) - 1), NINE_OF_TEN))
+
+
+def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
+    """The table of one dtype."""
+    cases = [*plain_cases(dtype)]
+    works = [planned_work(case.chain, case.settled) for case in cases]
+    occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
+    counted = [packets(case, runs) for case in cases]
+    prices = fitted(occurs, counted)
+    modelled = np.array([sum(prices[name] * parts[name] for name in prices) for parts in occurs])
+    rates = {"macs_per_packet": 1 / prices["mac"], "copied_bytes_per_packet": 1 / prices["byte"]}
+    named = {**rates, "error": error(modelled, counted)}
+    return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in named.items())]
+
+
+def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
+    """The prices of HVX kernels, fitted to cases; their error is as known until `hexconv.bench.model` finds another."""
+    occurs = [nest_parts(case.chain, case.settled) for case in cases]
+    scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
+    return replace(known, parts=trimmed(occurs, [packets(case, runs) for case in cases]) | scalar)
+
+
+def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
+    """The same with the prices of scalar code, fitted to half of the cases, and its error, which is that of the others.
+
+    The prices of all else are as known.
+    """
+    half = len(cases) // 2
+    occurs, counted = [nest_parts(case.chain, case.settled) for case in cases], [packets(case, runs) for case in cases]
+    scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
+    others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
+    rest = [count - others.packets(parts) for parts, count in zip(occurs, counted, strict=True)]
+    prices = replace(known, parts=others.parts | trimmed(scalar[:half], rest[:half]))
+    modelled = np.array([prices.packets(parts) for parts in occurs[half:]])
+    return replace(prices, scalar_error=error(modelled, counted[half:]))
+
+
+def lines_of(name: str, prices: Prices) -> list[str]:
+    """The tables of HVX kernels."""
+    errors = [f"error = {prices.error:.3g}", f"scalar_error = {prices.scalar_error:.3g}"]
+    lines = [f"[{name}]", *errors, f"[{name}.parts]"]
+    return [*lines, *(f"{part} = {price}" for part, price in sorted(prices.parts.items()))]
+
+
+def kept_lines(rate: PlainRates, dtype: str) -> list[str]:
+    """The table of one dtype, as it is."""
+    return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in vars(rate).items())]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and write the file."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.rates", description=__doc__)
+    parser.add_argument("kernels", nargs="*", choices=KERNELS, default=KERNELS, help="to measure; others stay as known")
+    asked = parser.parse_args(arguments).kernels
+    known, isa = rates(ARCH), find_qemu().isa
+    with Runs.opened(JOURNAL) as runs:
+        cases = [*islice(nest_cases(0), FITTED)] if "nest" in asked else []
+        nest = priced(cases, runs, known.nest) if cases else known.nest
+        mixed = [*islice(mixed_cases(0), 2 * OF_SCALAR_CODE)] if "scalar" in asked else []
+        nest = scalar_priced(mixed, runs, nest) if mixed else nest
+        plain = {
+            dtype: plain_lines(dtype, runs) if "plain" in asked else kept_lines(known.plain(dtype), dtype)
+            for dtype in DTYPES
+        }
+    write(isa, nest, [line for lines in plain.values() for line in lines])
+    return 0
+
+
+def write_error(share: float) -> None:
+    """Write how far nine of ten runs of HVX kernels are off, rounded up, and nothing else."""
+    stated = f"[nest]\nerror = {ceil(share * 1000) / 1000:.3g}\n"
+    text = machine_file(ARCH).read_text(encoding="utf-8")
+    machine_file(ARCH).write_text(re.sub(r"\[nest\]\nerror = .*\n", stated, text), encoding="utf-8")
+
+
+def write(isa: str, nest: Prices, plain: Sequence[str]) -> None:
+    """Write the file of the machine."""
+    how = f"plain kernels fitted to 20 cases a dtype, HVX to {FITTED} drawn cases, scalar code to {OF_SCALAR_CODE}"
+    lines = [
+        "# Packets of the simulator: what a thread issues, no cycles. Written by `hexconv.bench.rates`, but for the",
+        "# error of the nest, which is that of reports/model.csv: `hexconv.bench.model` writes it.",
+        "# error: nine of ten runs differ from the model by no more than this share of what they take.",
+        f'source = "measured on the simulator as {isa}: {how}"',
+        *lines_of("nest", nest),
+        *plain,
+    ]
+    machine_file(ARCH).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""`python -m hexconv.bench.start`: how long a user waits for `--help`, of the program and of each command.
+
+The least of several runs of the whole process on this machine, since other processes only ever add to it: the seconds
+that pass, and those that the processor works.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from time import perf_counter
+
+PROGRAM = (sys.executable, "-m", "hexconv")
+RUNS = 5
+
+
+def waits(runs: int = RUNS) -> Iterator[tuple[str, float, float]]:
+    """Each command line with its least seconds, passed and worked."""
+    for arguments in (["--help"], *([name, "--help"] for name in _commands())):
+        passed, worked = zip(*(_seconds(arguments) for _ in range(runs)), strict=True)
+        yield " ".join(["hexconv", *arguments]), min(passed), min(worked)
+
+
+def _commands() -> list[str]:
+    """As the program's own help names them."""
+    said = subprocess.run([*PROGRAM, "--help"], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
+
+
+def _seconds(arguments: list[str]) -> tuple[float, float]:
+    start, before = perf_counter(), os.times()
+    subprocess.run([*PROGRAM, *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    worked = after.children_user + after.children_system - before.children_user - before.children_system
+    return perf_counter() - start, worked
+
+
+if __name__ == "__main__":
+    for line, passed, worked in waits():
+        print(f"{passed:.2f} s, of which the processor works {worked:.2f}: {line}")

@@ -1,0 +1,129 @@
+"""`python -m hexconv.bench.verified MODEL.onnx...`: quantised networks, whole, held against ONNX Runtime.
+
+Each is verified as `hexconv verify` does it, and its first output compared on many inputs. A file NAME-FORM.onnx is a
+row of the table, written as soon as it is there.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from hexconv.bench.kept import keep, named
+from hexconv.errors import HexconvError
+from hexconv.lower.vtcm import capacity_of
+from hexconv.spec import Plan, Target
+from hexconv.verify import Asked, NetworkVerdict, Outputs, on_many_inputs, verify_network
+from hexconv.verify.difference import LARGEST, MILLION, MOST_OF_ONE, MOST_TOGETHER
+
+INPUTS = 32
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network in a form, on a target.
+
+    Attributes:
+        network: the model.
+        form: how it is quantised.
+        target: where its chains ran.
+        convs: compared with ONNX Runtime's, each alone on ONNX Runtime's own input to it.
+        values: of all of these together.
+        differing: from ONNX Runtime's.
+        in_a_million: of these.
+        most_in_a_million: of one conv.
+        largest: difference of one value.
+        not_float32: values of ONNX Runtime's that are not their sums, scaled and rounded in float32.
+        chains: of the network.
+        equal_to_numpy: of these, those whose run equals numpy in every value.
+        packets: of all chains, on the simulator.
+        inputs: that the whole network was computed on.
+        ranked_alike: of these, those whose five largest scores are of the same classes in the same order.
+        largest_steps: largest difference of the first output from ONNX Runtime's, in its steps.
+        mean_steps: likewise the mean difference.
+        differing_share: of the values of the first output.
+    """
+
+    network: str
+    form: str
+    target: str
+    convs: int
+    values: int
+    differing: int
+    in_a_million: float
+    most_in_a_million: float
+    largest: int
+    not_float32: int
+    chains: int
+    equal_to_numpy: int
+    packets: int | None
+    inputs: int
+    ranked_alike: int | None
+    largest_steps: float
+    mean_steps: float
+    differing_share: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether all chains are exact, ONNX Runtime differs by its rounding alone, and as rarely as `verify` wants."""
+        is_exact = self.equal_to_numpy == self.chains and self.largest <= LARGEST and self.not_float32 == 0
+        return is_exact and self.in_a_million <= MOST_TOGETHER and self.most_in_a_million <= MOST_OF_ONE
+
+
+def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
+    """What was found of a network."""
+    convs = [conv for chain in verdict.chains for conv in chain.convs]
+    together = verdict.convs_alone
+    alone = [MILLION * conv.against_runtime.differing / conv.against_runtime.values for conv in convs]
+    equal = [chain for chain in verdict.chains if chain.against_numpy and chain.against_numpy.is_none]
+    network, form = named(path)
+    return Row(
+        network=network,
+        form=form,
+        target=verdict.target,
+        convs=len(convs),
+        values=together.values,
+        differing=together.differing,
+        in_a_million=round(MILLION * together.differing / together.values, 3),
+        most_in_a_million=round(max(alone, default=0.0), 3),
+        largest=together.largest,
+        not_float32=sum(conv.not_float32 for conv in convs),
+        chains=len(verdict.chains),
+        equal_to_numpy=len(equal),
+        packets=verdict.packets,
+        inputs=outputs.inputs,
+        ranked_alike=outputs.ranked_alike,
+        largest_steps=round(outputs.largest_steps, 2),
+        mean_steps=round(outputs.mean / outputs.step, 4) if outputs.step else 0.0,
+        differing_share=round(outputs.differing_share, 5),
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table; exit 1 if a network does not hold or could not be verified."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.verified", description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path, help="NAME-FORM.onnx files")
+    parser.add_argument("--target", choices=get_args(Target), default="llvm", help="where chains run")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time")
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="that the whole network is computed on")
+    parser.add_argument("--csv", type=Path, default=Path("reports/verify_networks.csv"), help="the table")
+    options = parser.parse_args(arguments)
+    all_hold = True
+    for path in options.models:
+        try:
+            verdict = verify_network(path, Asked(options.target, capacity_of(Plan()), options.workers))
+            found = row(path, verdict, on_many_inputs(path, options.inputs))
+        except HexconvError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            all_hold = False
+            continue
+        print(found)
+        keep(options.csv, [found], ("network", "form", "target"))
+        all_hold &= found.holds
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,250 @@
+#include "hexconv_qurt.h"
+
+#include <HAP_compute_res.h>
+#include <malloc.h>
+#include <qurt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ACQUIRE_MICROSECONDS = 100000,
+    MOST_SCRATCHES = 256,
+    MOST_THREADS = 6,
+    STACK_BYTES = 64 * 1024,
+    IN_FLIGHT = 64,                /* descriptors of one queue */
+    LONGEST_LINE = (1 << 24) - 1,  /* bytes that a descriptor of one dimension copies */
+    LARGEST_FIELD = (1 << 16) - 1, /* of widths, heights and steps in two dimensions */
+    TWO_DIMENSIONS = 1 << 24
+};
+
+static const uint32_t DONE = 1u << 31;
+
+/* What the user DMA engine reads. Of a copy in one dimension the last four words do not count. */
+struct descriptor {
+    uint32_t next;             /* address of the next one; 0 at the end */
+    volatile uint32_t status;  /* bits 0 to 23: bytes, in one dimension; bit 24: two dimensions; bit 31: done */
+    uint32_t source, target;
+    uint32_t allocation;       /* none in caches */
+    uint32_t width_and_height; /* bytes of a row, rows << 16 */
+    uint32_t steps;            /* from row to row: of the source, of the target << 16 */
+    uint32_t offsets;
+} __attribute__((aligned(32)));
+
+/* Copies in the order in which they were started: those from `first` to `end` may not be done. */
+struct queue {
+    struct descriptor *descriptors;
+    uint32_t groups[IN_FLIGHT];
+    uint32_t first, end;
+};
+
+/* Each thread has an engine of its own, whose copies are a list. */
+struct engine {
+    qurt_thread_t thread;
+    struct descriptor *last;
+};
+
+struct hexconv_qurt {
+    unsigned int resource;
+    unsigned char *vtcm;
+    size_t vtcm_bytes, vtcm_used;
+    void *scratches[MOST_SCRATCHES];
+    int scratch_count;
+    struct descriptor *descriptors;
+    struct queue queues[HEXCONV_QUEUES];
+    qurt_mutex_t lock;
+    struct engine engines[MOST_THREADS + 1];
+    int engine_count;
+    unsigned char *stacks;
+};
+
+static void *vtcm(void *user, size_t bytes) {
+    struct hexconv_qurt *const state = user;
+    const size_t whole = (bytes + HEXCONV_ALIGNMENT_BYTES - 1) / HEXCONV_ALIGNMENT_BYTES * HEXCONV_ALIGNMENT_BYTES;
+    if (whole > state->vtcm_bytes - state->vtcm_used) return NULL;
+    state->vtcm_used += whole;
+    return state->vtcm + state->vtcm_used - whole;
+}
+
+static void *scratch(void *user, size_t bytes) {
+    struct hexconv_qurt *const state = user;
+    if (state->scratch_count == MOST_SCRATCHES) return NULL;
+    void *const memory = memalign(HEXCONV_ALIGNMENT_BYTES, bytes);
+    if (memory != NULL) state->scratches[state->scratch_count++] = memory;
+    return memory;
+}
+
+/* Where this thread's engine has its list; NULL where more threads copy than there are engines. */
+static struct engine *own_engine(struct hexconv_qurt *state) {
+    const qurt_thread_t thread = qurt_thread_get_id();
+    struct engine *found = NULL;
+    qurt_mutex_lock(&state->lock);
+    for (int i = 0; i < state->engine_count; i++)
+        if (state->engines[i].thread == thread) found = &state->engines[i];
+    if (found == NULL && state->engine_count <= MOST_THREADS) {
+        found = &state->engines[state->engine_count++];
+        *found = (struct engine){thread, NULL};
+    }
+    qurt_mutex_unlock(&state->lock);
+    return found;
+}
+
+/* Threads that are gone leave their places to others. */
+static void keep_own_engine(struct hexconv_qurt *state) {
+    const qurt_thread_t thread = qurt_thread_get_id();
+    int kept = 0;
+    for (int i = 0; i < state->engine_count; i++)
+        if (state->engines[i].thread == thread) state->engines[kept++] = state->engines[i];
+    state->engine_count = kept;
+}
+
+static void wait_for(struct descriptor *copy) {
+    while ((copy->status & DONE) == 0) {
+        uint32_t ignored;
+        __asm__ volatile("%0 = dmpoll" : "=r"(ignored) : : "memory");
+    }
+}
+
+static void pop(struct queue *queue) { wait_for(&queue->descriptors[queue->first++ % IN_FLIGHT]); }
+
+static int start(struct hexconv_qurt *state, struct queue *queue, uint32_t group, struct descriptor made) {
+    struct engine *const engine = own_engine(state);
+    if (engine == NULL) return 1;
+    if (queue->end - queue->first == IN_FLIGHT) pop(queue);
+    struct descriptor *const copy = &queue->descriptors[queue->end % IN_FLIGHT];
+    if (engine->last == copy) engine->last = NULL; /* it is done, and is written anew */
+    *copy = made;
+    queue->groups[queue->end++ % IN_FLIGHT] = group;
+    if (engine->last == NULL) { /* else the engine goes on to it, or starts again with it */
+        __asm__ volatile("dmstart(%0)" : : "r"(copy) : "memory");
+    } else {
+        __asm__ volatile("dmlink(%0, %1)" : : "r"(engine->last), "r"(copy) : "memory");
+    }
+    engine->last = copy;
+    return 0;
+}
+
+static int line(struct hexconv_qurt *state, struct queue *queue, uint32_t group, void *target, const void *source, size_t bytes) {
+    for (size_t done = 0; done < bytes; done += LONGEST_LINE) {
+        const size_t length = bytes - done < LONGEST_LINE ? bytes - done : LONGEST_LINE;
+        const struct descriptor made = {.status = (uint32_t)length,
+                                        .source = (uint32_t)((uintptr_t)source + done),
+                                        .target = (uint32_t)((uintptr_t)target + done)};
+        if (start(state, queue, group, made) != 0) return 1;
+    }
+    return 0;
+}
+
+static int is_field(ptrdiff_t value) { return value >= 0 && value <= LARGEST_FIELD; }
+
+/* Rows by one descriptor where its fields hold them, else by one for each row. */
+static int copy_start(void *user, int number, uint32_t group, const struct hexconv_copy *copy) {
+    struct hexconv_qurt *const state = user;
+    struct queue *const queue = &state->queues[number];
+    const int in_one = copy->rows > 1 && is_field((ptrdiff_t)copy->bytes) && is_field(copy->rows) &&
+                       is_field(copy->source_step) && is_field(copy->target_step);
+    if (in_one) {
+        const struct descriptor made = {.status = TWO_DIMENSIONS,
+                                        .source = (uint32_t)(uintptr_t)copy->source,
+                                        .target = (uint32_t)(uintptr_t)copy->target,
+                                        .width_and_height = (uint32_t)copy->bytes | (uint32_t)copy->rows << 16,
+                                        .steps = (uint32_t)copy->source_step | (uint32_t)copy->target_step << 16};
+        return start(state, queue, group, made);
+    }
+    for (int row = 0; row < copy->rows; row++)
+        if (line(state, queue, group, (char *)copy->target + row * copy->target_step,
+                 (const char *)copy->source + row * copy->source_step, copy->bytes) != 0)
+            return 1;
+    return 0;
+}
+
+/* A chain waits for all of its copies, so a queue is empty when the next call begins to count its groups anew. */
+static int copy_wait(void *user, int number, uint32_t group) {
+    struct queue *const queue = &((struct hexconv_qurt *)user)->queues[number];
+    while (queue->first != queue->end && queue->groups[queue->first % IN_FLIGHT] <= group) pop(queue);
+    return 0;
+}
+
+struct turn {
+    void (*task)(void *argument, int index);
+    void *argument;
+    int index, failed;
+};
+
+static void take_turn(void *given) {
+    struct turn *const turn = given;
+    turn->failed = qurt_hvx_lock(QURT_HVX_MODE_128B) != QURT_EOK;
+    if (!turn->failed) {
+        turn->task(turn->argument, turn->index);
+        qurt_hvx_unlock();
+    }
+    qurt_thread_exit(QURT_EOK);
+}
+
+static int begin(struct hexconv_qurt *state, int place, struct turn *turn, qurt_thread_t *thread) {
+    qurt_thread_attr_t how;
+    qurt_thread_attr_init(&how);
+    qurt_thread_attr_set_name(&how, "hexconv");
+    qurt_thread_attr_set_stack_addr(&how, state->stacks + place * STACK_BYTES);
+    qurt_thread_attr_set_stack_size(&how, STACK_BYTES);
+    qurt_thread_attr_set_priority(&how, (unsigned short)qurt_thread_get_priority(qurt_thread_get_id()));
+    return qurt_thread_create(thread, &how, take_turn, turn) != QURT_EOK;
+}
+
+/* The caller takes the first turn of each round, threads the others. */
+static int in_parallel(void *user, void (*task)(void *argument, int index), void *argument, int count) {
+    struct hexconv_qurt *const state = user;
+    int failed = 0;
+    for (int first = 0; first < count; first += MOST_THREADS) {
+        const int round = count - first < MOST_THREADS ? count - first : MOST_THREADS;
+        struct turn turns[MOST_THREADS];
+        qurt_thread_t threads[MOST_THREADS];
+        int started = 1;
+        for (int i = 0; i < round; i++) turns[i] = (struct turn){task, argument, first + i, 0};
+        while (started < round && begin(state, started, &turns[started], &threads[started]) == 0) started++;
+        task(argument, first);
+        for (int i = started; i < round; i++) task(argument, first + i);
+        for (int i = 1; i < started; i++) {
+            int status;
+            failed |= qurt_thread_join(threads[i], &status) == QURT_EINVALID;
+            failed |= turns[i].failed;
+        }
+        keep_own_engine(state);
+    }
+    return failed;
+}
+
+static int acquire(struct hexconv_qurt *state, size_t bytes) {
+    compute_res_attr_t wanted;
+    if (bytes == 0) return 0;
+    if (HAP_compute_res_attr_init(&wanted) != 0) return 1;
+    if (HAP_compute_res_attr_set_vtcm_param(&wanted, (unsigned int)bytes, 1) != 0) return 1;
+    state->resource = HAP_compute_res_acquire(&wanted, ACQUIRE_MICROSECONDS);
+    if (state->resource == 0) return 1;
+    state->vtcm = HAP_compute_res_attr_get_vtcm_ptr(&wanted);
+    state->vtcm_bytes = bytes;
+    return state->vtcm == NULL;
+}
+
+struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, struct hexconv_platform *platform) {
+    struct hexconv_qurt *const state = calloc(1, sizeof *state);
+    if (state == NULL) return NULL;
+    qurt_mutex_init(&state->lock);
+    state->descriptors = memalign(sizeof(struct descriptor), sizeof(struct descriptor) * HEXCONV_QUEUES * IN_FLIGHT);
+    state->stacks = memalign(HEXCONV_ALIGNMENT_BYTES, (size_t)MOST_THREADS * STACK_BYTES);
+    if (state->descriptors == NULL || state->stacks == NULL || acquire(state, vtcm_bytes) != 0) {
+        hexconv_qurt_close(state);
+        return NULL;
+    }
+    for (int i = 0; i < HEXCONV_QUEUES; i++) state->queues[i].descriptors = state->descriptors + i * IN_FLIGHT;
+    *platform = (struct hexconv_platform){state, vtcm, scratch, copy_start, copy_wait, in_parallel};
+    return state;
+}
+
+void hexconv_qurt_close(struct hexconv_qurt *state) {
+    for (int i = 0; i < state->scratch_count; i++) free(state->scratches[i]);
+    if (state->resource != 0) HAP_compute_res_release(state->resource);
+    free(state->descriptors);
+    free(state->stacks);
+    qurt_mutex_destroy(&state->lock);
+    free(state);
+}

@@ -1,0 +1,69 @@
+"""Weights beside the answers of `hexconv best -o DIR`: those that lie beside a case go with its pieces."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.errors import NotWritten
+from hexconv.run.given import given, weights_beside
+from hexconv.run.runner import Array
+from hexconv.search import Planned
+
+
+def write_weights(planned: Planned, source: Path, folder: Path) -> list[Path]:
+    """Write `NAME.npz` beside every answer of a chain, if `NAME.npz` lies beside its case file.
+
+    Args:
+        planned: the chain and its answers.
+        source: its case file.
+        folder: of the answers.
+
+    Raises:
+        InputError: the weights aren't those of the chain.
+        NotWritten: a file can't be written there.
+    """
+    beside = weights_beside(source)
+    weights = given(planned.chain, beside, None).weights if beside else None
+    if not beside or not weights:
+        return []
+    written = []
+    for name, convs in _answers(planned):
+        path = folder / f"{name}.npz"
+        if path.resolve() != beside.resolve():
+            _save(path, of_convs(weights, convs))
+            written.append(path)
+    return written
+
+
+def _answers(planned: Planned) -> Iterator[tuple[str, range]]:
+    """The name of every answer, and which convs of the chain it has, counted from 1."""
+    if planned.fused:
+        yield planned.fused.case.name, range(1, len(planned.chain.conv) + 1)
+    cut = planned.cuts.best
+    if cut and len(cut.pieces) > 1:
+        for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
+            yield winner.case.name, range(piece.first, piece.last + 1)
+
+
+def of_convs(weights: Mapping[str, Array], convs: range) -> dict[str, Array]:
+    """The arrays of some convs, numbered from 1 as those of a chain of their own.
+
+    >>> list(of_convs({"filter1": np.zeros(1), "filter2": np.zeros(1), "bias2": np.zeros(1)}, range(2, 3)))
+    ['filter1', 'bias1']
+    """
+    numbered = {name: re.fullmatch(r"([a-z_]+)(\d+)", name) for name in weights}
+    return {
+        f"{match[1]}{int(match[2]) - convs.start + 1}": weights[name]
+        for name, match in numbered.items()
+        if match and int(match[2]) in convs
+    }
+
+
+def _save(path: Path, arrays: Mapping[str, Array]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None

@@ -1,0 +1,94 @@
+"""What `hexconv build MODEL.onnx` does: a network as C."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexconv.cli.build_cases import check_isa, size_text
+from hexconv.cli.cases import print_json
+from hexconv.cli.importing import stated_shapes
+from hexconv.cli.memory import memory_bytes
+from hexconv.cli.progress import waiting
+from hexconv.cli.run_cases import Given
+from hexconv.errors import InputError
+from hexconv.lower.vtcm import capacity_of
+from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.spec import Plan, Target
+from hexconv.spec.objective import Objective
+
+ENDING = ".onnx"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to build a network for: the options that are not of its tensors."""
+
+    vtcm: str | None
+    objective: Objective | None
+    shapes: Sequence[str]
+    target: Target
+    isa: str
+    seed: int
+
+
+def check_cases(asked: Asked) -> None:
+    """Refuse for case files what is for models.
+
+    Raises:
+        InputError: `--vtcm`, `--objective` or `--shape`.
+    """
+    for option, value in (
+        ("--vtcm", asked.vtcm),
+        ("--objective", asked.objective),
+        ("--shape", " ".join(asked.shapes)),
+    ):
+        if value:
+            what = f"{option} {value} is for a model (MODEL.onnx), and case files were given"
+            raise InputError.because(what, "leave it out: cases state their plan and their shape")
+
+
+def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path, json: bool) -> int:
+    """Build a network, and say what it takes; returns 0."""
+    if len(paths) > 1:
+        raise InputError("CASE", f"{len(paths)} files, one of them a model", "one model, or case files alone")
+    for option, value in (("--weights", given.weights), ("--random", given.random)):
+        if value:
+            raise InputError.because(
+                f"{option} is for case files, and a model was given", "leave it out: a model has its weights"
+            )
+    check_isa(asked.isa)
+    wanted = Wanted(
+        vtcm_bytes=memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm else capacity_of(Plan()),
+        target=asked.target,
+        isa=asked.isa,
+        objective=asked.objective or "traffic",
+        shapes=stated_shapes("build", asked.shapes),
+        given=given.image,
+        seed=asked.seed,
+        threads=os.cpu_count() or 1,
+    )
+    with waiting(f"building {paths[0].name}"):
+        built = build_network(paths[0], folder, wanted)
+    if json:
+        print_json(built)
+    else:
+        for line in _lines(built):
+            print(line)
+        print(f"make -C {folder} run: compiles and runs what checks it")
+    return 0
+
+
+def _lines(built: BuiltNetwork) -> list[str]:
+    """What a network takes."""
+    between = [step for step in built.steps if step.operator != "chain"]
+    moved = sum(step.reads_bytes + step.writes_bytes for step in between)
+    sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}
+    taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
+    return [
+        f"network.c: {built.name}_init, {built.name}_run; {taken}",
+        f"{len(built.chains)} calls of chains; {len(between)} of operators, which move {size_text(moved)}",
+        f"tensors between them take {size_text(built.arena_bytes)}; the fullest step needs "
+        f"{size_text(built.least_arena_bytes)}",
+        f"code of chains and weights: {size_text(built.library_bytes)}",
+    ]

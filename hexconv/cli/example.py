@@ -1,0 +1,30 @@
+"""`hexconv example`: a network to try everything on."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from hexconv.cli.options import check_folder
+from hexconv.example import NETWORK
+
+
+def example(*, output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path(), json: bool = False) -> int:
+    """Write a small quantised ONNX model, residual.onnx, to try the other commands on.
+
+    It has six convs in three chains: uint8 activations, int8 filters, 110 KB. Its filters are drawn, not trained.
+
+    Args:
+        output: write the model into this folder; the default is the current one.
+        json: print the names of the written files as JSON.
+    """
+    from hexconv.cli.cases import print_json, write_bytes  # pydantic takes time that `--help` doesn't have to wait for
+
+    check_folder("--output", output)
+    path = output / NETWORK.name
+    write_bytes(path, NETWORK.read_bytes())
+    if json:
+        print_json([{"file": str(path)}])
+    else:
+        print(path)
+    return 0

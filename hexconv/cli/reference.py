@@ -1,0 +1,118 @@
+"""Pages of the reference that are made from the code, so that they can't differ from it: `make site` asks for them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from importlib import import_module
+from inspect import cleandoc, getdoc
+from io import StringIO
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+
+from hexconv.cli.app import app
+from hexconv.cli.commands import COMMANDS
+from hexconv.lower.vtcm import capacities_bytes
+from hexconv.report.units import in_bytes
+from hexconv.search import machine
+from hexconv.spec import Chain, Conv2d, Plan, Requantize
+from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.knobs import Arch
+
+WIDTH = 88
+SUBCOMMANDS = ("layout compare", "layout reorder")
+TABLES = (("[chain]", Chain), ("[[chain.conv]]", Conv2d), ("requantize = { .. }", Requantize), ("[plan]", Plan))
+CSVS = (("hexconv run --csv", "run_table"), ("hexconv cache --csv", "cache_table"))
+"""Commands that write a table, each with the module of `hexconv.report` that has its columns."""
+
+
+def pages() -> dict[str, str]:
+    """Markdown by the path of the page in the site."""
+    made: dict[str, Callable[[], str]] = {
+        "cli": _commands,
+        "fields": _fields,
+        "columns": _columns,
+        "architectures": _architectures,
+    }
+    return {f"reference/{name}.md": make() for name, make in made.items()}
+
+
+def _commands() -> str:
+    """What `--help` prints, command by command."""
+    parts = ["# Commands", "This is what `hexconv COMMAND --help` prints."]
+    for name in sorted((*COMMANDS, *SUBCOMMANDS)):
+        out = StringIO()
+        app.help_print(name.split(), console=Console(file=out, width=WIDTH, color_system=None))
+        lines = (line.rstrip() for line in out.getvalue().strip().splitlines())
+        parts += [f"## {name}", "\n".join(("```text", *lines, "```"))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fields() -> str:
+    """Every field of a case file, from the dataclasses that check it."""
+    parts = [
+        "# Fields of a case",
+        "Made from the classes that check a case file. [Cases](cases.md) shows a whole file.",
+    ]
+    for title, kind in TABLES:
+        said = attributes(kind)
+        rows = [f"| `{one.name}` | {_default(one)} | {said[one.name]} |" for one in fields(kind)]
+        head = ["| field | if left out | what it says |", "|---|---|---|"]
+        parts += [f"## `{title}`", "\n".join((*head, *rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def attributes(kind: type) -> dict[str, str]:
+    """What a class says of its attributes, each in a line.
+
+    >>> attributes(Chain)["conv"]
+    'the convs in order.'
+    """
+    text = getdoc(kind) or ""
+    section = re.split(r"\n\n\w+:\n", text.partition("Attributes:\n")[2])[0]
+    entries = re.findall(r"^(\w+): (.*(?:\n +.*)*)", cleandoc(section), re.M)
+    return {name: " ".join(said.split()).replace("|", "\\|") for name, said in entries}
+
+
+def _default(one: Field[Any]) -> str:
+    """What a field is where a file leaves it out."""
+    if one.default is MISSING:
+        return "has to be given"
+    if one.default is None or one.name == "padding":
+        return "" if one.default is None else "`0`"
+    words = {True: "true", False: "false"}
+    shown = words[one.default] if isinstance(one.default, bool) else repr(one.default).replace("'", '"')
+    return f"`{shown.replace('(', '[').replace(')', ']')}`"
+
+
+def _columns() -> str:
+    """The columns of tables, with what the code says beside them."""
+    parts = [
+        "# Columns of tables",
+        "JSON (`--json`) has the same names, and leaves out what was not counted. What needs no explanation has none.",
+    ]
+    for command, name in CSVS:
+        module = import_module(f"hexconv.report.{name}")
+        source = Path(str(module.__file__)).read_text(encoding="utf-8").partition("COLUMNS = (")[2].partition("\n)")[0]
+        named = re.findall(r'^ +"(\w+)",(?: +# (.*))?$', source, re.M)
+        assert tuple(name for name, _ in named) == module.COLUMNS
+        rows = [f"| `{name}` | {said} |" for name, said in named]
+        parts += [f"## `{command}`", "\n".join(("| column | |", "|---|---|", *rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _architectures() -> str:
+    """What is known of each architecture, and from where."""
+    capacities = capacities_bytes()
+    rows = ["| `arch` | VTCM | rates of the packet model |", "|---|---|---|"]
+    for arch in get_args(Arch):
+        path = Path(machine.__file__).parent / "machines" / f"{arch}.toml"
+        source = parse_table(read_text(path), str(path))["source"]
+        size = in_bytes(capacities[arch]) if arch in capacities else "not known: state `vtcm_bytes`"
+        rows.append(f"| {arch} | {size} | {source} |")
+    told = (
+        "VTCM is what TVM's target tag says. `vtcm_bytes` in a plan states another size: there are v73 with 4 MiB. "
+        "QEMU 7.2 runs v60 to v67; code for newer architectures is compiled, and its kernels are run as v67."
+    )
+    return "\n\n".join(("# Architectures", told, "\n".join(rows))) + "\n"

@@ -1,0 +1,168 @@
+"""What `hexconv report` does: cases read or a network planned, run where that is asked for, and drawn."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hexconv.cli.cases import MANIFEST, Batch, print_json, write_bytes, write_text
+from hexconv.cli.memory import memory_bytes
+from hexconv.cli.progress import counted, waiting
+from hexconv.errors import InputError
+from hexconv.lower import lower_case
+from hexconv.lower.vtcm import capacity_of
+from hexconv.model import Manifest
+from hexconv.report.page import Page, anchor
+from hexconv.report.page.network import network_view
+from hexconv.report.plots import Format
+from hexconv.report.sweeps import read_sweeps
+from hexconv.report.tables import read_rates
+from hexconv.run.copies import Copies
+from hexconv.run.given import Given, bounded, given, weights_beside
+from hexconv.run.profile import Profile, profile
+from hexconv.search import PlannedNetwork, Question, plan_all
+from hexconv.spec import Case, Target
+
+FOLDERS = (Path("schedules"), Path("schedules/hvx"))
+COPIES = Copies("early", 0)
+"""The page says the same each time."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the page is to show, and where it goes.
+
+    Attributes:
+        target: for which kernels are chosen.
+        vtcm: for the plans of a network; None for all that an architecture has.
+        run: whether to run the cases on the simulator.
+        seconds: the time that a run has.
+        tables: folder of what was counted.
+        sweep: tables of what was measured of other splits.
+        output: file of the page.
+        plots: folder for its plots.
+        plot_format: of these.
+    """
+
+    target: Target
+    vtcm: str | None
+    run: bool
+    seconds: float
+    tables: Path
+    sweep: tuple[Path, ...]
+    output: Path
+    plots: Path | None
+    plot_format: Format
+
+
+def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
+    """Write the page; returns 0, or 2 if a case could not be used."""
+    if asked.run and asked.target != "hexagon":
+        what = f"--run shows the simulator's runs, and the target is {asked.target}"
+        raise InputError.because(what, "give --target hexagon, or leave --run out")
+    known = _manifest(paths)
+    if known is None and asked.vtcm is not None:
+        what = "--vtcm is for the folder of a network, and case files were given"
+        raise InputError.because(
+            what, "name one folder that hexconv import wrote, or leave it out: cases state their plans"
+        )
+    named = [paths[0] / f"{chain.case}.toml" for chain in known.chain] if known else paths or _all_cases()
+    batch = Batch.of(named, asked.target)
+    batch.say_fallbacks()
+    if not batch.sources:
+        return batch.code(False)
+    network = _planned(batch, asked, known) if known else None
+    runs = list(_weighed(_cases(network) if network else batch.cases, batch))
+    cases = [run.case for run in runs]
+    profiles = _profiles(runs, batch, asked.seconds) if asked.run else {}
+    with waiting("drawing"):
+        shown = network_view(network, network_name(known, paths), profiles) if network and known else None
+        page = Page.of(cases, read_rates(asked.tables), read_sweeps(asked.sweep), profiles, shown)
+        write_text(asked.output, page.html())
+    _say([asked.output, *_plots(page, asked)], asked, json)
+    return batch.code(True)
+
+
+def network_name(known: Manifest, paths: Sequence[Path]) -> str:
+    """What a network is called: its model, or its folder."""
+    return known.model or paths[0].name
+
+
+def _manifest(paths: Sequence[Path]) -> Manifest | None:
+    """The manifest of the one folder that is named, if it has one."""
+    is_network = len(paths) == 1 and (paths[0] / MANIFEST).exists()
+    return Manifest.load(paths[0]) if is_network else None
+
+
+def _all_cases() -> list[Path]:
+    """The case files of this folder's schedules."""
+    found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
+    if not found:
+        raise InputError.because(
+            "no case file given, and none found as schedules/*.toml", "name one or more case files"
+        )
+    return found
+
+
+def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
+    """Every chain of a network, planned for the fewest bytes."""
+    capacity = capacity_of(batch.cases[0].plan)
+    limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity
+    question = Question(limit, target=asked.target, threads=os.cpu_count() or 1)
+    with waiting("planning"):
+        network = plan_all(batch.cases, question, known)
+    for refused in network.refused:
+        batch.tell(f"{refused.name}: {refused.reason}")
+    return network
+
+
+def _cases(network: PlannedNetwork) -> list[Case]:
+    """The cases of the best cuts, in order."""
+    cuts = [(planned, planned.cuts.best) for planned in network.planned]
+    return [winner.case for planned, cut in cuts if cut for winner in planned.pieces(cut)]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A case with the weights that it is run on."""
+
+    case: Case
+    given: Given
+
+
+def _weighed(cases: Sequence[Case], batch: Batch) -> Iterator[Weighed]:
+    """Cases with the weights that lie beside them, as `hexconv run` takes them; pieces of chains get random ones.
+
+    Weights say how far sums go, and so which code a kernel has.
+    """
+    for case in cases:
+        path = next((path for path, source in batch.sources if source.name == case.name), None)
+        with batch.telling(case.name):
+            tensors = given(case.chain, weights_beside(path) if path else None, None)
+            yield Weighed(replace(case, chain=bounded(case.chain, tensors.weights)), tensors)
+
+
+def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str, Profile]:
+    """Every case, run and taken apart; one that can't be run says why, and is shown without."""
+    found: dict[str, Profile] = {}
+    for run in counted(runs, "running", lambda run: run.case.name):
+        with batch.telling(run.case.name):
+            found[run.case.name] = profile(run.case, lower_case(run.case), COPIES, seconds, run.given)
+    return found
+
+
+def _plots(page: Page, asked: Asked) -> list[Path]:
+    """The page's plots as files, where they are asked for."""
+    written = []
+    for plot in counted(page.plots, "writing", lambda plot: plot.name) if asked.plots else ():
+        written.append(Path(asked.plots or "") / f"{anchor(plot.name)}.{asked.plot_format}")
+        write_bytes(written[-1], plot.file(asked.plot_format))
+    return written
+
+
+def _say(written: Sequence[Path], asked: Asked, json: bool) -> None:
+    """The names of what was written."""
+    if json:
+        print_json([{"file": str(path)} for path in written])
+    else:
+        print(written[0] if len(written) == 1 else f"{written[0]}, and {len(written) - 1} plots in {asked.plots}")

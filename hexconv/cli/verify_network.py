@@ -1,0 +1,33 @@
+"""What `hexconv verify` does: a network verified, with a bar, and shown."""
+
+from pathlib import Path
+
+from rich.markup import escape
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hexconv.cli.cases import print_json
+from hexconv.cli.progress import bar
+from hexconv.cli.show import show
+from hexconv.report import network_verdict_lines, network_verdict_row, network_verdict_table
+from hexconv.verify import Asked, verify_network
+
+SPARE = ("kernel", "pieces", "values", "convs", "largest")
+
+
+def verify_and_show(model: Path, asked: Asked, is_wide: bool, json: bool) -> int:
+    """Verify a network; returns 0 if it holds, else 1."""
+    columns = (SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with bar(*columns) as progress:
+        task = progress.add_task(escape(f"reading {model.name}"), total=None)
+
+        def done(name: str, so_far: int, of: int) -> None:
+            progress.update(task, description=escape(f"verifying {name}"), completed=so_far, total=of)
+
+        verdict = verify_network(model, asked, done)
+    if json:
+        print_json(network_verdict_row(verdict))
+    else:
+        show(network_verdict_table(verdict), is_wide, SPARE)
+        for line in network_verdict_lines(verdict):
+            print(line)
+    return 0 if verdict.holds else 1

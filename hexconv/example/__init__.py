@@ -1,0 +1,5 @@
+"""A quantised network of 110 KB to try everything on: `residual.onnx`, which `make.py` makes."""
+
+from pathlib import Path
+
+NETWORK = Path(__file__).with_name("residual.onnx")

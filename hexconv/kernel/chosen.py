@@ -1,0 +1,16 @@
+"""The layouts that a plan's nest has: those of the kernel that it settles on."""
+
+from hexconv.kernel.documented import documented_forms
+from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.rows import rows_forms
+from hexconv.spec import Chain, Plan, nest_of
+
+
+def forms_of(chain: Chain, plan: Plan) -> Forms:
+    """The layouts that a plan's nest has."""
+    return rows_forms(chain, plan.k_split) if is_in_rows(chain, plan) else documented_forms(chain)
+
+
+def is_in_rows(chain: Chain, plan: Plan) -> bool:
+    """Whether a plan's nest keeps rows, which is what HVX kernels want."""
+    return nest_of(chain, plan) == "rows"

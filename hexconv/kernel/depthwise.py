@@ -1,0 +1,130 @@
+"""Depthwise convs with channels as lanes: which words of pixels meet which taps.
+
+A word holds 4 neighbouring pixels of one channel, a vector the words of 32 channels. An output's taps in one row of its
+window lie in one word or more, the first of which begins at an even pixel: so a word serves two neighbouring outputs,
+by weights that are shifted by a pixel.
+
+    stride 1, 3 taps:   pixels 0 1 2 3    output 0: w0 w1 w2 0    output 1: 0 w0 w1 w2
+                        pixels 2 3 4 5    output 2: w0 w1 w2 0    output 3: 0 w0 w1 w2
+
+A variant of the weights of a row is (the shift, which of the words): 3 taps of stride 1 have two, (0, 0) and (1, 0).
+
+Convs in other groups are computed as dense ones whose filters have zeros outside of their groups.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from hexconv.spec import Chain, Conv2d
+from hexconv.spec.extents import REMEMBERED
+
+WORD_PIXELS = 4
+TILE_PIXELS = 4
+"""Outputs of a row that are made together."""
+TILE_ROWS = (4, 2, 1)
+"""Rows of outputs that are made together: as many as there are."""
+MOST_HELD = 12
+"""Vectors of taps that stay in registers for a row."""
+BYTES = ("uint8", "int8")
+
+
+Variant = tuple[int, int]
+"""Pixels by which weights are shifted; the word of a row of taps."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A product of one output: the pixel at which its word begins, counted from the tile's window, and the weights."""
+
+    pixel: int
+    variant: Variant
+
+
+def is_depthwise(chain: Chain, index: int) -> bool:
+    """Whether conv `index` of a chain has an output channel for each input channel, and lanes for them."""
+    conv = chain.conv[index]
+    return chain.dtype in BYTES and 1 < conv.groups == conv.out_channels == chain.shapes[index][3]
+
+
+@lru_cache(REMEMBERED)
+def without_groups(chain: Chain) -> Chain:
+    """The chain as HVX computes it: convs in groups that are not depthwise are dense, by zeros."""
+    dense = (conv if is_depthwise(chain, index) else replace(conv, groups=1) for index, conv in enumerate(chain.conv))
+    return replace(chain, conv=tuple(dense))
+
+
+def taps_of(conv: Conv2d, variant: Variant) -> Iterator[tuple[int, int]]:
+    """(tap, byte of the word) of all taps of a row that lie in one word of a variant."""
+    shift, word = variant
+    for tap in range(conv.kernel[1]):
+        place = shift + tap * conv.dilation[1]
+        if place // WORD_PIXELS == word:
+            yield tap, place % WORD_PIXELS
+
+
+def variants(conv: Conv2d) -> tuple[Variant, ...]:
+    """All variants that outputs of a row use, in order.
+
+    >>> variants(Conv2d(out_channels=8, kernel=(5, 5))), variants(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)))
+    (((0, 0), (0, 1), (1, 0), (1, 1)), ((0, 0),))
+    """
+    found = {use.variant for uses in tile_uses(conv, TILE_PIXELS) for use in uses}
+    return tuple(sorted(found))
+
+
+def tile_uses(conv: Conv2d, pixels: int) -> tuple[tuple[Use, ...], ...]:
+    """For each of some neighbouring outputs, the products of one row of its window."""
+    return tuple(tuple(_uses(conv, pixel * conv.stride[1])) for pixel in range(pixels))
+
+
+def _uses(conv: Conv2d, start: int) -> Iterator[Use]:
+    shift = start % 2
+    for word in range((shift + conv.reach[1] - 1) // WORD_PIXELS + 1):
+        if any(taps_of(conv, (shift, word))):
+            yield Use(start - shift + word * WORD_PIXELS, (shift, word))
+
+
+def source_rows(kernel: int, stride: int, dilation: int, outputs: int) -> dict[int, list[tuple[int, int]]]:
+    """The rows that some neighbouring rows of outputs read, from the first one's window on: (output, row of taps) each.
+
+    >>> source_rows(3, 1, 1, 2)
+    {0: [(0, 0)], 1: [(0, 1), (1, 0)], 2: [(0, 2), (1, 1)], 3: [(1, 2)]}
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    for output in range(outputs):
+        for tap in range(kernel):
+            found.setdefault(output * stride + tap * dilation, []).append((output, tap))
+    return dict(sorted(found.items()))
+
+
+def quads_read(conv: Conv2d, pixels: int) -> int:
+    """Groups of 4 pixels that some neighbouring outputs read of a row, from the first one's window on.
+
+    >>> quads_read(Conv2d(out_channels=8, kernel=(3, 3)), 8)
+    3
+    """
+    ends = [use.pixel + WORD_PIXELS for uses in tile_uses(conv, pixels) for use in uses]
+    return -(-max(ends) // WORD_PIXELS)
+
+
+def columns_read(conv: Conv2d, first: int, columns: int) -> int:
+    """Stored columns of a source that all outputs of a row read, whole words.
+
+    Args:
+        conv: depthwise.
+        first: the stored column of the first output.
+        columns: outputs of a row.
+    """
+    whole, rest = divmod(columns, TILE_PIXELS)
+    starts = [((whole - 1) * TILE_PIXELS, TILE_PIXELS)] if whole else []
+    starts += [(whole * TILE_PIXELS, rest)] if rest else []
+    return max((first + x) * conv.stride[1] + quads_read(conv, pixels) * WORD_PIXELS for x, pixels in starts)
+
+
+def row_products(conv: Conv2d, columns: int) -> int:
+    """Products of vectors that a row of outputs takes for one row of taps."""
+    whole, rest = divmod(columns, TILE_PIXELS)
+    return sum(
+        times * sum(map(len, tile_uses(conv, pixels))) for times, pixels in ((whole, TILE_PIXELS), (1, rest)) if pixels
+    )

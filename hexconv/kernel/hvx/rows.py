@@ -1,0 +1,123 @@
+"""The layouts of the nest of `kernel = "hvx"`, which keeps rows.
+
+    input cache      NHWC         a row of the image is one run, pixels widened to doublewords
+    intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
+                     channels as its tiles narrow at a time; as wide as their stores reach
+    output           NHWC8h8w32c  as the document has it
+    filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate
+
+A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
+a tile of them is one run. int8 filters are laid out as uint8, 128 larger, as is their zero point.
+
+A depthwise conv has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`): what it reads is
+NHCW4w32c, an input NHCW32c, which lies alike, both as wide as its words reach; its filter is OIHW32o4w.
+
+int16 has one digit more, B: the bytes of an element, the high one first. Intermediates are then NHCBW4w32c and the
+like, so that a row of high bytes lies beside one of low bytes; filters of int16 OBHWI.., 32768 larger. The input cache
+holds the elements as they arrive.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from math import ceil
+
+from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise, without_groups
+from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BLOCKS, interleaved_blocks, narrowed_blocks
+from hexconv.layout import Layout, packed
+from hexconv.spec import Chain, Extents, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
+
+PIXELS_TAG = "NHWC"
+BLOCKS_TAG = "NHCW32c"
+DEPTHWISE_TAG = "OIHW32o4w"
+"""Words of 4 taps of a row, a channel a lane."""
+BLOCK_WORDS = 8
+"""Words of 4 channels in a block of 32."""
+MADE_UNSIGNED = 128
+MADE_UNSIGNED_HALVES = 1 << 15
+
+
+@lru_cache(REMEMBERED)
+def rows_forms(chain: Chain, k_split: int) -> Forms:
+    """The layouts of a nest of rows.
+
+    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.spec import Requantize
+    >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
+    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4)
+    >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
+    [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
+    """
+    chain = without_groups(chain)
+    extents, depthwise = tensor_extents(chain), [is_depthwise(chain, index) for index in range(len(chain.conv))]
+    # Depthwise convs read and make one block of channels at a time.
+    units = tuple(
+        1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
+        for index, tensor in enumerate(extents[1:-1])
+    )
+    halves = chain.dtype == "int16"
+    between = (_rows(_read_by_depthwise(chain, index), unit, halves) for index, unit in enumerate(units, start=1))
+    return Forms(
+        activations=(
+            _blocks(_read_by_depthwise(chain, 0)) if depthwise[0] else packed(PIXELS_TAG, _padded(extents[0])),
+            *between,
+            packed(ACTIVATION_TAG, logical(extents[-1])),
+        ),
+        filters=tuple(_rows_filter(chain, index, k_split, unit) for index, unit in enumerate((1, *units))),
+        row_units=(*(1 for _ in chain.conv), ROW_BLOCK),
+        channel_units=(1, *units, 1),
+        filter_dtype="uint8",
+        filter_shift={"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0),
+    )
+
+
+def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
+    """The filter of conv `index` in the order in which tiles multiply it; `unit` blocks of its source lie together."""
+    if is_depthwise(chain, index):
+        return packed(DEPTHWISE_TAG, chain.filter_shapes[index], logical="OIHW")
+    side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
+    inner = f"{side_by_side}o32o4i"
+    order = f"HIW{BLOCK_WORDS * unit}i{inner}" if index else f"HWI2i{inner}"
+    if chain.dtype_of_filters != "int16":
+        return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
+    return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")
+
+
+def _rows(extents: Extents, unit: int, halves: bool) -> Layout:
+    """An intermediate of which `unit` blocks of channels lie together, its bytes apart if they are two."""
+    pixels = VECTOR_BLOCKS // unit
+    columns = f"{pixels}w" if pixels > 1 else ""
+    shape, pixel = _widened(extents, pixels), f"W{columns}{unit * CHANNEL_BLOCK}c"
+    return (
+        packed(f"NHCB{pixel}", (*shape, 2), logical="NHWCB") if halves else packed(f"NHC{pixel}", shape, logical="NHWC")
+    )
+
+
+def _blocks(extents: Extents) -> Layout:
+    """An input whose blocks of 32 channels lie apart, rows of whole words of 4 pixels: as `_rows` has them, one run."""
+    batch, rows, columns, channels = logical(extents)
+    return packed(BLOCKS_TAG, (batch, rows, ceil(columns / WORD_PIXELS) * WORD_PIXELS, channels), logical="NHWC")
+
+
+def _padded(extents: Extents) -> tuple[int, int, int, int]:
+    """The stored part, its channels widened to doublewords."""
+    batch, rows, columns, channels = logical(extents)
+    return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
+
+
+def _read_by_depthwise(chain: Chain, tensor: int) -> Extents:
+    """The stored part of a tensor, as wide as a depthwise conv that reads it does in whole words."""
+    extents, conv = tensor_extents(chain)[tensor], chain.conv[tensor]
+    if not is_depthwise(chain, tensor):
+        return extents
+    first, end = tensor_extents(chain)[tensor + 1].valid_columns
+    return replace(extents, columns=max(extents.columns, columns_read(conv, first, end - first)))
+
+
+def _widened(extents: Extents, pixels: int) -> tuple[int, int, int, int]:
+    """The stored part, as wide as stores of some pixels reach that begin where the logical columns do."""
+    first, end = extents.valid_columns
+    reached = first + ceil((end - first) / pixels) * pixels
+    batch, rows, columns, channels = logical(extents)
+    return (batch, rows, max(columns, reached), channels)

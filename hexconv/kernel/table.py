@@ -1,0 +1,31 @@
+"""A table of 256 codes as HVX looks it up: two vectors, each of 128 entries, 64 of them in each byte of a halfword.
+
+    entry:  0  64  1  65  2  66 ... 63 127 | 128 192 129 193 ... 191 255
+
+An instruction of `vlutvvb` takes a vector of codes and finds those of one eighth of the table: the codes 32 i to
+32 i + 31 in byte i // 2 modulo 2 of the halfwords of vector i // 4 (Qualcomm's HVX programmer's reference, vlut).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = Any
+"""An int, an array of ints, or an expression."""
+
+
+def lookup_place(code: Index) -> Index:
+    """Where the entry of a code, 0 to 255, lies.
+
+    >>> [lookup_place(code) for code in (0, 1, 64, 127, 128, 255)]
+    [0, 2, 1, 127, 128, 255]
+    """
+    return (code // 128) * 128 + (code % 64) * 2 + code // 64 % 2
+
+
+def in_lookup_order(table: NDArray[Any]) -> NDArray[Any]:
+    """A table of 256 entries, the least code's first, as HVX wants it."""
+    ordered = np.empty_like(table)
+    ordered[lookup_place(np.arange(len(table)))] = table
+    return ordered

@@ -1,0 +1,208 @@
+"""Bands of rows, one a thread: a loop around all that a thread does, which copies and computes its rows alone.
+
+    before:  filters, once                after:  filters, once
+             for ho_outer in range(8):            for band in parallel(4):
+                 input cache read                     first_row0 = ..., end_row0 = ..., first_stripe = ...
+                 conv2d #1                            for ho_outer in range(stripes):
+                 ...                                      input cache read, where first_row0 <= row < end_row0
+                                                          ...
+
+It stands behind TVM's CompactBufferAllocation: a band's caches are those that TVM gives to the whole chain. A thread is
+one trip of a loop of this one function, and no function of its own: what TVM compacts, what is counted by running the
+loops, what is printed and what is compiled is then one and the same, and the code of a band is there once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call, Range, TensorLoad
+
+from hexconv.kernel.bands import RowBands
+from hexconv.lower.conv_steps import MARK
+from hexconv.lower.copies import MOST, is_over_bands, part_of
+from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
+from hexconv.schedule.copies import FILTER_READ
+from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec.names import INPUT, OUTPUT
+
+STRIPES = "ho_outer"
+"""The name of the loop over stripes of the output."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the guards of a band ask for: variables, which get their values once TVM has simplified what asks.
+
+    Before that, TVM would put what they stand for in their place, and look at long expressions everywhere.
+
+    Attributes:
+        bands: all of them.
+        known: variables by name.
+    """
+
+    bands: RowBands
+    known: dict[str, tirx.Var]
+
+    @classmethod
+    def of(cls, bands: RowBands) -> "Numbers":
+        """With variables of their own."""
+        tensors = range(len(bands.spans))
+        names = [FIRST_STRIPE, TRIPS, *map(first_row, tensors), *map(end_row, tensors)]
+        return cls(bands, {name: tirx.Var(name, "int32") for name in names})
+
+    def first(self, tensor: int) -> tirx.Var:
+        """The first row of a tensor that the band makes."""
+        return self.known[first_row(tensor)]
+
+    def end(self, tensor: int) -> tirx.Var:
+        """One past the last row of a tensor that the band makes."""
+        return self.known[end_row(tensor)]
+
+    @property
+    def ranges(self) -> dict[tirx.Var, Range]:
+        """All values that a variable may have."""
+        bands, last = self.bands, self.bands.count - 1
+        ranges = {
+            self.known[FIRST_STRIPE]: Range(0, bands.stripes(last)[0] + 1),
+            self.known[TRIPS]: Range(1, bands.most_stripes + 1),
+        }
+        for tensor, span in enumerate(bands.spans):
+            ranges[self.first(tensor)] = Range(0, bands.first(tensor, last) + 1)
+            ranges[self.end(tensor)] = Range(1, span.rows + 1)
+        return ranges
+
+    def values(self, band: tirx.Var) -> Iterator[tirx.Stmt]:
+        """The values that all variables have in a band, one after the other."""
+        bands = self.bands
+        for tensor, span in enumerate(bands.spans):
+            most = tirx.min((band + 1) * (bands.rows * span.scale) + span.more, span.rows)
+            end = tirx.Select(band == bands.count - 1, tirx.const(span.rows, "int32"), most)
+            yield tirx.Bind(self.first(tensor), bands.first(tensor, band))
+            yield tirx.Bind(self.end(tensor), end)
+        output, first = len(bands.spans) - 1, self.known[FIRST_STRIPE]
+        yield tirx.Bind(first, tirx.floordiv(self.first(output), bands.stripe_rows))
+        end = tirx.floordiv(self.end(output) + (bands.stripe_rows - 1), bands.stripe_rows)
+        yield tirx.Bind(self.known[TRIPS], end - first)
+
+
+def in_bands(func: tirx.PrimFunc, numbers: Numbers, is_resident: bool) -> tirx.PrimFunc:
+    """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
+
+    Args:
+        func: of a nest of rows.
+        numbers: of its bands, which it has as free variables from here on.
+        is_resident: whether filters are staged before all bands, for all of them.
+    """
+    if numbers.bands.count == 1:
+        return func
+    steps = list(func.body.seq) if isinstance(func.body, tirx.SeqStmt) else [func.body]
+    shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
+    body = _guarded(as_one([_striped(step, numbers) for step in steps if step not in shared]), numbers)
+    band = tirx.Var("band", "int32")
+    loop = tirx.For(band, 0, numbers.bands.count, tirx.ForKind.PARALLEL, body, annotations=_NAMED)
+    return func.with_body(as_one([*shared, loop]))
+
+
+def with_numbers(module: tvm.IRModule, numbers: Numbers) -> tvm.IRModule:
+    """The same module, whose variables have their values (flat buffers)."""
+    main = module["main"]
+    return tvm.IRModule(
+        {"main": main.with_body(_with_begun(main.body, lambda loop: list(numbers.values(loop.loop_var))))}
+    )
+
+
+def with_memory(body: tirx.Stmt, memory: Sequence[tirx.Buffer], shared: Sequence[str] = ()) -> tirx.Stmt:
+    """A function's body that has memory: in each thread's own trip, but for what all threads share.
+
+    Args:
+        body: of a function.
+        memory: what it needs.
+        shared: names of what is allocated once.
+    """
+    steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
+    has_bands = any(map(is_over_bands, steps))
+    own = [tirx.AllocBuffer(buffer) for buffer in memory if has_bands and buffer.name not in shared]
+    once = [tirx.AllocBuffer(buffer) for buffer in memory if not has_bands or buffer.name in shared]
+    rest = _with_begun(body, lambda _loop: own)
+    return as_one([*once, *(rest.seq if isinstance(rest, tirx.SeqStmt) else [rest])])
+
+
+def _with_begun(body: tirx.Stmt, more: Callable[[tirx.For], Sequence[tirx.Stmt]]) -> tirx.Stmt:
+    """A function's body in which each thread begins with some statements."""
+
+    def inside(step: tirx.Stmt) -> tirx.Stmt:
+        if not isinstance(step, tirx.For) or not is_over_bands(step):
+            return step
+        begun = as_one([*more(step), *(step.body.seq if isinstance(step.body, tirx.SeqStmt) else [step.body])])
+        return tirx.For(step.loop_var, step.min, step.extent, step.kind, begun, annotations=step.annotations)
+
+    return as_one([inside(step) for step in (body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+
+
+def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
+    """The loop over stripes of the output: those that the band meets."""
+    first, trips = numbers.known[FIRST_STRIPE], numbers.known[TRIPS]
+
+    def visit(loop: tirx.For) -> tirx.Stmt:
+        if loop.annotations.get(LOOP_NAME) != STRIPES:
+            return loop
+        moved = tvm_ffi.structural_map(
+            loop.body, (tirx.Var, lambda each: first + each if each.same_as(loop.loop_var) else each)
+        )
+        notes = {**loop.annotations, MOST: numbers.bands.most_stripes}
+        return tirx.For(loop.loop_var, loop.min, trips, loop.kind, moved, annotations=notes)
+
+    return tvm_ffi.structural_map(step, (tirx.For, visit))
+
+
+def _guarded(body: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
+    """The band's rows alone: of what is copied in and out, and as arguments of the marks of convs."""
+    asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
+
+    def named(call: Call) -> tirx.Expr:
+        return asked.get(str(call.args[0].value), call) if call.op.name == _NUMBER else call
+
+    def within(statement: tirx.Stmt, tensor: int, row: tirx.Expr) -> tirx.Stmt:
+        return tirx.IfThenElse(tirx.all(numbers.first(tensor) <= row, row < numbers.end(tensor)), statement, None)
+
+    def store(statement: tirx.BufferStore) -> tirx.Stmt:
+        if statement.buffer.name == OUTPUT:
+            slab, row = statement.indices[1], statement.indices[-3]
+            return within(statement, output - 1, slab * ROW_BLOCK + row)
+        for load in _loads(statement.value):
+            if load.source.name == INPUT:
+                return within(statement, 0, load.indices[1] + numbers.bands.tops[0])
+        return statement
+
+    def marked(statement: tirx.Evaluate) -> tirx.Stmt:
+        call = statement.value
+        if not isinstance(call, Call) or call.op.name != "tirx.call_extern" or call.args[0].value != MARK:
+            return statement
+        tensor = int(call.args[1])
+        rows = (numbers.first(tensor), numbers.end(tensor))
+        return tirx.Evaluate(tirx.call_extern("int32", MARK, *call.args[1:], *rows))
+
+    body = tvm_ffi.structural_map(body, (Call, named))
+    return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
+
+
+TRIPS = "stripes"
+_NUMBER = "tirx.call_pure_extern"
+_NAMED = {LOOP_NAME: "band", PART: "bands"}
+
+
+def _reads_filter(step: tirx.Stmt) -> bool:
+    """Whether a statement reads a whole filter."""
+    part = part_of(step)
+    return part is not None and part.startswith(FILTER_READ)
+
+
+def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(value, (TensorLoad, found.append))
+    return found

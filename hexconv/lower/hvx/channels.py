@@ -1,0 +1,113 @@
+"""Some blocks of channels of a step: where a row of them reads and writes, and what its sums start from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
+from hexconv.lower.hvx import vector
+from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.hvx.requantize import Lanes
+from hexconv.lower.hvx.scratch import Scratch
+from hexconv.lower.hvx.split import row_of_split
+from hexconv.lower.hvx.tile import offset_of
+from hexconv.lower.hvx.windows import splats
+from hexconv.lower.hvx.write import Target, block_of_output
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Blocks of channels that one tile computes."""
+
+    conv: InnerConv
+    scratch: Scratch
+    step: ConvStep
+    first: tirx.Expr
+    blocks: int
+    is_ragged: bool
+
+    @property
+    def operands(self) -> StepOperands:
+        """What they multiply."""
+        assert self.step.operands, "a step that makes nothing but padding has no tiles"
+        return self.step.operands
+
+
+def source_of(channels: Channels) -> tirx.Buffer:
+    """What tiles read: the source, or its bytes that have been taken apart."""
+    split = channels.scratch.split
+    return channels.operands.source.buffer if split is None else split
+
+
+def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr], tirx.Expr]:
+    """The byte of what tiles read where a row of taps begins."""
+    conv = channels.conv
+
+    def row(at: Block, tap: tirx.Expr) -> tirx.Expr:
+        if conv.splits:
+            return at.bind("row", row_of_split(conv, y * conv.stride[0] + tap * conv.dilation[0]))
+        return row_of_source(at, channels, y, tap * conv.dilation[0])
+
+    return row
+
+
+def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
+    """The byte where a row of the source begins, of those that an output's row reads or its neighbour's below."""
+    conv, source = channels.conv, channels.operands.source
+    index = source.first + y * conv.stride[0] + place
+    return block.bind("row", in_ring(source, index) * conv.plane.row_bytes + source.origin)
+
+
+def filter_byte(channels: Channels) -> tirx.Expr:
+    """Where the filter of a tile's first block begins."""
+    conv = channels.conv
+    group = tirx.floordiv(channels.first, int32(conv.side_by_side))
+    return channels.operands.filter_origin + group * conv.group_bytes
+
+
+def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Callable[[int, int], tirx.Expr]:
+    """What the sums of a pixel and a block of channels start from."""
+    offsets, windows = channels.scratch.offsets, channels.scratch.windows
+    by_block = [offset_of(channels.conv.offset)] * channels.blocks
+    if offsets is not None:
+        first = channels.step.block + channels.first
+        places = [tirx.Ramp((first + part) * CHANNEL_BLOCK, 1, CHANNEL_BLOCK) for part in range(channels.blocks)]
+        by_block = [block.bind("offset", tirx.BufferLoad(offsets, [place]), vector.VECTOR) for place in places]
+    if windows is None:
+        return lambda _pixel, part: by_block[part]
+    by_pixel = splats(block, windows, x, pixels)
+    return lambda pixel, part: by_pixel[pixel] + by_block[part]
+
+
+def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
+    """Where the results of a row go."""
+    conv, place = channels.conv, channels.step.target
+    if conv.is_last:
+        columns, row = conv.target_columns, block.bind("target_row", y + place.first * ROW_BLOCK)
+
+        def pixel(part: Number, column: Number) -> Number:
+            at = channels.first + part
+            return place.origin + block_of_output(row, column, channels.step.most_blocks, at, columns)
+    else:
+        bytes_apart = 2 if conv.is_wide else 1
+        block_bytes, together = conv.target_columns * CHANNEL_BLOCK * bytes_apart, conv.narrowed_blocks
+        index = in_ring(place, place.first + y) * (conv.out_blocks * block_bytes)
+        base = block.bind("target_row", place.origin + index + channels.first * block_bytes)
+
+        def pixel(part: Number, column: Number) -> Number:
+            return base + part * block_bytes + column * (CHANNEL_BLOCK * together)
+
+    table = channels.scratch.table
+    return Target(conv, place.buffer, pixel, channels.blocks, channels.is_ragged, _lanes(channels), table)
+
+
+def _lanes(channels: Channels) -> Callable[[Block, int], Lanes] | None:
+    """What narrowing has for the channels of each block of a tile."""
+    scales = channels.scratch.scales
+    if scales is None:
+        return None
+    first = channels.step.block + channels.first
+    return lambda at, part: scales.lanes(at, (first + part) * CHANNEL_BLOCK)

@@ -1,0 +1,36 @@
+"""One conv of a nest of rows as HVX kernels have it: what is known of it, its scratch, its steps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.kernel import Forms
+from hexconv.lower.conv_step import ConvStep
+from hexconv.lower.hvx.inner import InnerConv, inner_conv
+from hexconv.lower.hvx.scratch import Scratch, scratch_of
+from hexconv.lower.hvx.step import emit_step
+from hexconv.spec import Chain, Plan
+
+
+@dataclass(frozen=True)
+class HvxConv:
+    """What is known before the steps, and scratch."""
+
+    conv: InnerConv
+    scratch: Scratch
+
+    @property
+    def memory(self) -> list[tirx.Buffer]:
+        """Scratch, beside the caches of the nest."""
+        return self.scratch.memory
+
+    def emit(self, step: ConvStep) -> tirx.Stmt:
+        """The statements of one step."""
+        return emit_step(self.conv, self.scratch, step)
+
+
+def hvx_conv(chain: Chain, index: int, forms: Forms, plan: Plan, arguments: Mapping[str, tirx.Buffer]) -> HvxConv:
+    """Conv `index` of a chain."""
+    conv = inner_conv(chain, index, forms, plan)
+    return HvxConv(conv, scratch_of(conv, arguments, plan))

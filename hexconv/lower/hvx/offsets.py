@@ -1,0 +1,104 @@
+"""What is added to the sums of every channel: its bias, and what the zero point of the input asks for.
+
+    sum((a - za) * (w - zw)) = sum(a * w) - zw * sum(a) - za * sum(w) + n * za * zw
+
+The tiles take care of sum(a). Channels that the source lacks hold its zero point, so that they count nothing, whatever
+the filter has there.
+"""
+
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.lower.conv_step import StepOperands
+from hexconv.lower.hvx import dots, vector
+from hexconv.lower.hvx.depthwise import taps_sum, taps_zero
+from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.reduce import ONES
+from hexconv.lower.hvx.tile import offset_of
+from hexconv.schedule.block import Block, int32, vector_register
+from hexconv.spec.extents import CHANNEL_BLOCK
+
+WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """The offsets of one step.
+
+    Attributes:
+        memory: int32, those of all channels.
+        bias: the argument, if there is one.
+        block: the first block of 32 channels of the step.
+        operands: of the step.
+        taps: of a depthwise conv, as they are laid out; else None.
+    """
+
+    memory: tirx.Buffer
+    bias: tirx.Buffer | None
+    block: tirx.Expr
+    operands: StepOperands
+    taps: tirx.Buffer | None = None
+
+
+def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) -> None:
+    """Make ready what is added to the sums of so many blocks of channels."""
+    memory = offsets.memory
+    summed = conv.filter_steps if conv.sums_windows_ahead else conv.multiplied_steps
+    count, zero = summed * WORD_CHANNELS, conv.filter_zero
+    if conv.depthwise:
+        count, zero = conv.kernel[0] * conv.kernel[1], taps_zero(conv)
+    constant = offset_of(conv.offset + count * conv.in_zero * zero)
+
+    def one(at: Block, part: tirx.Expr) -> None:
+        first = at.bind("first", (offsets.block + part) * CHANNEL_BLOCK)
+        value: tirx.Expr = constant
+        if offsets.bias is not None:
+            value = value + _bias(at, conv, offsets.bias, memory, first)
+        if conv.in_zero:
+            summed = (
+                _filter_sum(at, conv, offsets.operands, part)
+                if offsets.taps is None
+                else taps_sum(at, conv, offsets.taps, offsets.block + part)
+            )
+            value = value - summed * vector.splat(conv.in_zero)
+        at.store(memory, tirx.Ramp(first, 1, CHANNEL_BLOCK), value)
+
+    block.loop("block", blocks, one)
+
+
+def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer, first: tirx.Expr) -> tirx.Expr:
+    """The bias of 32 channels; by way of the offsets where the argument ends inside of a block."""
+    lanes = tirx.Ramp(first, 1, CHANNEL_BLOCK)
+    if conv.last_channels == CHANNEL_BLOCK:
+        return block.bind("bias", tirx.BufferLoad(bias, [lanes]), vector.VECTOR)
+
+    def channel(at: Block, lane: tirx.Expr) -> None:
+        place = tirx.min(first + lane, conv.out_channels - 1)
+        at.store(memory, first + lane, tirx.BufferLoad(bias, [place]))
+
+    block.loop("channel", CHANNEL_BLOCK, channel)
+    return block.bind("bias", tirx.BufferLoad(memory, [lanes]), vector.VECTOR)
+
+
+def _filter_sum(block: Block, conv: InnerConv, operands: StepOperands, part: tirx.Expr) -> tirx.Expr:
+    """The sum of each channel's filter, as far as tiles multiply it."""
+    register = vector_register(block, "filter_sum")
+    block.store(register, WHOLE, vector.splat(0))
+    side = int32(conv.side_by_side)
+    first = tirx.floordiv(part, side) * conv.group_bytes + tirx.floormod(part, side) * VECTOR_BYTES
+    base = block.bind("base", operands.filter_origin + first)
+
+    def add(at: Block, index: tirx.Expr) -> None:
+        weights = vector.load(operands.filter, base + index * (conv.side_by_side * VECTOR_BYTES))
+        at.store(register, WHOLE, dots.dot4_add(tirx.BufferLoad(register, [WHOLE]), weights, int32(ONES)))
+
+    runs = conv.filter_steps // conv.plane.words if conv.multiplied_words < conv.plane.words else 1
+    words = conv.multiplied_steps // runs
+
+    def add_run(at: Block, run: tirx.Expr) -> None:
+        at.loop("step", words, lambda inner, index: add(inner, run * conv.plane.words + index))
+
+    block.loop("run", runs, add_run)
+    return block.bind("filter_sum", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)

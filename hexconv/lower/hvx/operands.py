@@ -1,0 +1,53 @@
+"""Where the operands of a tile are, and how they are loaded: words of activations, vectors of filters."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.lower.hvx import vector
+from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.tile import Tile
+from hexconv.schedule.block import Block, Number
+
+WORD_BYTES, PAIR_BYTES = 4, 8
+
+Words = Sequence[Sequence[tirx.Expr]]
+"""[pixel][word of the step]."""
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where a tile's operands are.
+
+    Attributes:
+        source: the activations, flat.
+        row: byte of the source where the r-th row of taps of the tile's row begins.
+        filter: the filter cache, flat.
+        filter_byte: where the tile's first block begins.
+    """
+
+    source: tirx.Buffer
+    row: Callable[[Block, tirx.Expr], tirx.Expr]
+    filter: tirx.Buffer
+    filter_byte: Number
+
+
+def words_of(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr) -> Words:
+    """Two words of every pixel."""
+    apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
+    pairs = [_doubleword(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
+    return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
+
+
+def _doubleword(block: Block, source: tirx.Buffer, byte: tirx.Expr) -> tirx.Expr:
+    read = tirx.BufferLoad(source, [tirx.Ramp(byte, 1, PAIR_BYTES)])
+    return block.bind("words", tirx.reinterpret("int64", read), "int64")
+
+
+def weights_of(tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> tirx.Expr:
+    """32 channels by 4 words' bytes of the filter."""
+    conv = tile.conv
+    group, lane = divmod(part, conv.side_by_side)
+    byte = operands.filter_byte + group * conv.group_bytes
+    return vector.load(operands.filter, byte + (step * conv.side_by_side + lane) * VECTOR_BYTES)

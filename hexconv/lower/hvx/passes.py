@@ -1,0 +1,42 @@
+"""The passes over a window that products of int16 take, since what multiplies takes bytes.
+
+A pass for each pair of bytes, the highest first; between them the sums grow by 8 bits:
+
+    (256 a + b) (256 v + w) = 256 (256 a v + a w + b v) + b w
+
+where a is signed and b is not, and v and w are the filter's, if that has both too. vrmpy doesn't saturate, so it
+doesn't matter if sums leave 32 bits on the way. Windows are sums of activations alone: those passes count whose half
+of the filter is the low one, or the whole.
+"""
+
+from dataclasses import dataclass
+
+from hexconv.lower.hvx.inner import InnerConv
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The bytes of elements that a pass over a window multiplies.
+
+    Attributes:
+        source_byte: from the first byte of the source to these.
+        filter_byte: likewise of the filter.
+        is_signed: whether those of the source are signed.
+        sums_windows: whether windows are sums of these.
+    """
+
+    source_byte: int
+    filter_byte: int
+    is_signed: bool
+    sums_windows: bool = True
+
+
+def passes_of(conv: InnerConv) -> tuple[tuple[Pass, ...], ...]:
+    """All passes of a conv; those of one group add to the same sums, which then grow by 8 bits."""
+    low, filter_low = conv.plane.low_bytes, conv.filter_low_bytes
+    if not low:
+        return ((Pass(0, 0, conv.is_signed),),)
+    if not filter_low:
+        return (Pass(0, 0, True),), (Pass(low, 0, False),)
+    middle = Pass(0, filter_low, True), Pass(low, 0, False, sums_windows=False)
+    return (Pass(0, 0, True, sums_windows=False),), middle, (Pass(low, filter_low, False),)

@@ -1,0 +1,142 @@
+"""Every tap and channel, added to the sums of a tile.
+
+    for rows of taps: for planes of channels: for doublewords: for block: for pixel: sums += dot4(filter vector, word)
+
+Weights are the vectors, activations the scalar words: the one form of vrmpy that a v67 issues twice a packet and that
+takes activations as they lie in memory. A filter is read from its first vector to its last.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tvm import tirx
+
+from hexconv.lower.hvx import dots, vector
+from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES, Operands, weights_of, words_of
+from hexconv.lower.hvx.passes import Pass, passes_of
+from hexconv.lower.hvx.splats import Splats, reduce_splats
+from hexconv.lower.hvx.tile import Initial, Tile, no_sum, put, trips, value_in
+from hexconv.schedule.block import Block, int32
+
+ONES = 0x01010101
+
+
+def start_with_words(
+    block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, first: Initial | None
+) -> list[Callable[[], None]]:
+    """Set the sums to `first`, or nothing, plus the products of the first words; one call a block of channels."""
+    [one, *_], *_ = passes_of(tile.conv)
+    words = words_of(block, tile, operands, operands.row(block, int32(0)) + left_byte)
+
+    def start_part(part: int) -> None:
+        weights = [
+            block.bind("weights", weights_of(tile, operands, int32(half), part), vector.VECTOR) for half in (0, 1)
+        ]
+        for pixel, register in enumerate(row[part] for row in tile.sums):
+            once = (
+                dot_add(one.is_signed, first(pixel, part), weights[0], words[pixel][0])
+                if first
+                else dot(one.is_signed, weights[0], words[pixel][0])
+            )
+            put(block, register, dot_add(one.is_signed, once, weights[1], words[pixel][1]))
+
+    return [lambda part=part: start_part(part) for part in range(tile.blocks)]
+
+
+def reduce(
+    block: Block,
+    tile: Tile,
+    operands: Operands,
+    left_byte: tirx.Expr,
+    initial: Callable[[], Initial],
+    skip_pairs: int = 0,
+) -> None:
+    """Add every tap and channel to the sums, which have been set.
+
+    Args:
+        block: where to.
+        tile: the sums; they start from nothing where there are several groups of passes, else from `initial`.
+        operands: what to multiply.
+        left_byte: of the first pixel's window, from the start of its row.
+        initial: what sums start from, asked for where it is needed.
+        skip_pairs: pairs of words, of a reduction in one run, that are in the sums already.
+    """
+    first, *others = passes_of(tile.conv)
+    for each in first:
+        _reduce_pass(block, tile, operands, left_byte, each, skip_pairs)
+    for number, group in enumerate(others, 1):
+        _raise_sums(block, tile, initial() if number == len(others) else no_sum)
+        for each in group:
+            _reduce_pass(block, tile, operands, left_byte, each)
+
+
+def _raise_sums(block: Block, tile: Tile, first: Initial) -> None:
+    """256 times the sums, and what they start from."""
+    for pixel, row in enumerate(tile.sums):
+        for part, register in enumerate(row):
+            put(block, register, vector.shift_left_add(first(pixel, part), value_in(register), 8))
+    for register in tile.windows:
+        put(block, register, vector.shift_left(value_in(register), 8))
+
+
+def _reduce_pass(
+    block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, over: Pass, skip_pairs: int = 0
+) -> None:
+    """One pass over all taps and channels."""
+    conv, plane = tile.conv, tile.conv.plane
+    taps_of_run = conv.kernel[1] if conv.is_one_run else 1
+    runs, words = conv.kernel[1] // taps_of_run, taps_of_run * conv.multiplied_words
+    here = replace(operands, filter_byte=operands.filter_byte + over.filter_byte)
+
+    def add_run(at: Block, base: tirx.Expr, first: tirx.Expr, run: tirx.Expr) -> None:
+        byte = base + run * (conv.dilation[1] * plane.pixel_bytes)
+        at.loop(
+            "pair",
+            trips(words * WORD_BYTES // PAIR_BYTES - skip_pairs, tile.blocks),
+            lambda inner, index: _add_pair(
+                inner,
+                tile,
+                here,
+                over,
+                byte + (index + skip_pairs) * PAIR_BYTES,
+                first + run * plane.words + (index + skip_pairs) * 2,
+            ),
+        )
+
+    def add_splats(at: Block, base: tirx.Expr, first: tirx.Expr, run: tirx.Expr) -> None:
+        byte = base + run * (conv.dilation[1] * plane.pixel_bytes)
+        reduce_splats(at, tile, Splats(here, over, byte, first + run * plane.words), words)
+
+    def add_plane(at: Block, row: tirx.Expr, tap: tirx.Expr, number: tirx.Expr) -> None:
+        base = at.bind("base", row + left_byte + number * plane.bytes + over.source_byte)
+        first = (tap * plane.count + number) * (plane.words * conv.kernel[1])
+        add = add_splats if conv.splats else add_run
+        at.loop("tap", runs, lambda inner, run: add(inner, base, first, run))
+
+    def add_row(at: Block, tap: tirx.Expr) -> None:
+        row = operands.row(at, tap)
+        at.loop("plane", plane.count, lambda inner, number: add_plane(inner, row, tap, number))
+
+    block.loop("row", conv.kernel[0], add_row)
+
+
+def _add_pair(block: Block, tile: Tile, operands: Operands, over: Pass, byte: tirx.Expr, step: tirx.Expr) -> None:
+    """Eight channels of every pixel, by every block."""
+    words = words_of(block, tile, operands, byte)
+    for half in range(2):
+        for part in range(tile.blocks):
+            weights = block.bind("weights", weights_of(tile, operands, step + half, part), vector.VECTOR)
+            for pixel, register in enumerate(row[part] for row in tile.sums):
+                put(block, register, dot_add(over.is_signed, value_in(register), weights, words[pixel][half]))
+        for pixel, register in enumerate(tile.windows if over.sums_windows else ()):
+            put(block, register, dot_add(over.is_signed, value_in(register), vector.splat(ONES), words[pixel][half]))
+
+
+def dot_add(is_signed: bool, total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """`total` plus 4 products in each lane, of unsigned weights and of activations as they are."""
+    return (dots.signed_dot4_add if is_signed else dots.dot4_add)(total, weights, word)
+
+
+def dot(is_signed: bool, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
+    """The same, added to nothing."""
+    return (dots.signed_dot4 if is_signed else dots.dot4)(weights, word)

@@ -1,0 +1,135 @@
+"""From int32 sums to uint8, in 3 instructions for 128 of them, and 2 more for each 32 with a multiplier.
+
+Where half goes to even, 3 more for each 32; where shifts are one a channel, 2 more.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tvm import tirx
+
+from hexconv.lower.hvx import across, scaling, vector
+from hexconv.schedule.block import Block
+from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Halves, Shifts
+
+Lanes = Mapping[str, tirx.Expr]
+"""What the channels of a vector of sums have one each, by name (`FixedPoint.vectors`)."""
+
+
+def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()) -> tirx.Expr:
+    """Four vectors of sums to one of bytes: byte 4i + k is lane i of `sums[k]`.
+
+    Both narrowing instructions interleave their operands, so no shuffle is needed.
+
+    Args:
+        block: where to.
+        sums: of 32 channels each.
+        how: the sequence.
+        lanes: of each vector of sums, what its channels have one each; empty where they have nothing.
+    """
+    odd, even = _halfwords(block, sums, how, lanes)
+    if isinstance(how, Shifts):
+        return block.bind("bytes", scaling.narrow_halfwords(odd, even, how.second), vector.VECTOR)
+    if how.zero_point:
+        zero_points = vector.splat(how.zero_point * 0x00010001)
+        odd, even = _pairs(block, [scaling.add_halfwords(half, zero_points) for half in (odd, even)])
+    return block.bind("bytes", scaling.saturate_halfwords(odd, even), vector.VECTOR)
+
+
+def split(
+    block: Block,
+    sums: Sequence[tirx.Expr],
+    how: Shifts | FixedPoint,
+    lanes: Sequence[Lanes] = (),
+    codes: tuple[int, int] = INTEGER_RANGE["int16"],
+) -> tuple[tirx.Expr, tirx.Expr]:
+    """Four vectors of sums to one of high bytes and one of low bytes, both in the order of `narrow`, within `codes`."""
+    odd, even = (scaling.clamped_halfwords(half, *codes) for half in _halfwords(block, sums, how, lanes))
+    high = across.interleaved_high_bytes(odd, even)
+    low = across.interleaved_low_bytes(odd, even)
+    return block.bind("high", high, vector.VECTOR), block.bind("low", low, vector.VECTOR)
+
+
+def two_pixels(
+    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
+) -> tirx.Expr:
+    """Two vectors of sums to one of halfwords: those of the first, then those of the second."""
+    ready = _ready(block, sums, how, lanes)
+    halfwords = block.bind("halfwords", _narrowed(ready[1], ready[0], how), vector.VECTOR)
+    return block.bind("pixels", across.deal_halfwords(halfwords), vector.VECTOR)
+
+
+def _halfwords(
+    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
+) -> tuple[tirx.Expr, tirx.Expr]:
+    """Four vectors of sums to two of halfwords: of the odd ones and of the even ones."""
+    ready = _ready(block, sums, how, lanes)
+    return _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
+
+
+def _ready(
+    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
+) -> Sequence[tirx.Expr]:
+    """Sums with nothing left to do but shifts."""
+    if isinstance(how, Shifts):
+        return [_to_even(block, total, how.halves) for total in sums] if how.halves else sums
+    return [_scaled(block, total, how, of) for total, of in zip(sums, lanes or [{}] * len(sums), strict=True)]
+
+
+def _to_even(block: Block, total: tirx.Expr, halves: Halves) -> tirx.Expr:
+    """Sums, less one where half is left above an even result."""
+    mask, half = (vector.splat(vector.signed(word)) for word in (halves.mask, halves.half))
+    return _less_one(block, total, mask, half)
+
+
+def _less_one(block: Block, total: tirx.Expr, mask: tirx.Expr, half: tirx.Expr) -> tirx.Expr:
+    value = vector.less_one_where(total, tirx.bitwise_and(total, mask), half)
+    return block.bind("to_even", value, vector.VECTOR)
+
+
+def _narrowed(odd: tirx.Expr, even: tirx.Expr, how: Shifts | FixedPoint) -> tirx.Expr:
+    """Words to halfwords."""
+    if isinstance(how, Shifts):
+        return (scaling.narrow_words if how.rounds else scaling.floor_words)(odd, even, how.first)
+    last = 1 if how.shift is None else min(how.shift, MOST_NARROWING_SHIFT)
+    return (scaling.narrow_words if last else scaling.floor_words)(odd, even, last)
+
+
+def _pairs(block: Block, halves: Sequence[tirx.Expr]) -> tuple[tirx.Expr, tirx.Expr]:
+    odd, even = halves
+    return block.bind("odd", odd, vector.VECTOR), block.bind("even", even, vector.VECTOR)
+
+
+def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
+    """(total * multiplier + 2**30) >> 31, an instruction for each half; where it is rounded once, without the 2**30."""
+    if how.halves_per_channel:
+        total = _less_one(block, total, lanes["mask"], lanes["half"])
+    elif how.halves:
+        total = _to_even(block, total, how.halves)
+    if how.rounds_once and how.shift is None:
+        total = block.bind("doubled", total + total, vector.VECTOR)
+    factors = lanes["multiplier"] if how.multiplier is None else vector.splat(how.multiplier)
+    low = block.bind("low", scaling.multiply_low(total, factors), vector.VECTOR)
+    is_floor = how.rounds_once and how.shift != 0  # without a shift nothing else rounds
+    high = (scaling.multiply_high_add_floor if is_floor else scaling.multiply_high_add)(low, total, factors)
+    return _shifted(block, block.bind("scaled", high, vector.VECTOR), how, lanes)
+
+
+def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
+    """All that the last, rounding shift leaves to do; floors of floors may go ahead of it without rounding."""
+    negative = vector.shift_right(scaled, 31) if how.ties_away else None
+    if how.shift is None:
+        # twice the high half, so that a last shift by 1 serves channels that have none of their own
+        doubled = scaled if how.rounds_once else scaled + scaled
+        nudged = block.bind("doubled", doubled if negative is None else doubled + negative, vector.VECTOR)
+        return block.bind("shifted", vector.shift_right_by(nudged, lanes["shift"]), vector.VECTOR)
+    nudged = scaled if negative is None else block.bind("nudged", scaled + negative, vector.VECTOR)
+    if how.shift <= MOST_NARROWING_SHIFT:
+        return nudged
+    return block.bind("shifted", vector.shift_right(nudged, how.shift - MOST_NARROWING_SHIFT), vector.VECTOR)
+
+
+def deal_pixels(block: Block, interleaved: tirx.Expr) -> tirx.Expr:
+    """Byte 4i + p (pixel p, channel i) to byte 32p + i: two deals."""
+    once = block.bind("dealt", across.deal_bytes(interleaved), vector.VECTOR)
+    return block.bind("pixels", across.deal_bytes(once), vector.VECTOR)

@@ -1,0 +1,178 @@
+"""One row of outputs of a step: what no tile stores to is filled, then tile after tile: sums, narrowing, stores."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from tvm import tirx
+
+from hexconv.kernel.depthwise import source_rows
+from hexconv.kernel.hvx.tiles import overlaps_tiles, tile_pixels
+from hexconv.lower.hvx import depthwise, vector
+from hexconv.lower.hvx.channels import (
+    Channels,
+    filter_byte,
+    initial_sums,
+    row_of_source,
+    source_of,
+    source_row,
+    target_of,
+)
+from hexconv.lower.hvx.operands import Operands
+from hexconv.lower.hvx.reduce import reduce, start_with_words
+from hexconv.lower.hvx.split import split_rows
+from hexconv.lower.hvx.tile import Initial, Tile, allocate, no_sum, results, start
+from hexconv.lower.hvx.windows import correct_row
+from hexconv.lower.hvx.write import Target, fill_columns, stores
+from hexconv.schedule.block import Block, int32
+from hexconv.spec.narrowing import FixedPoint
+
+
+def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
+    """One row of tiles, the first one of the step or not."""
+    conv, scratch = channels.conv, channels.scratch
+    target = target_of(block, channels, y)
+    fill_columns(block, target)
+    if scratch.split is not None:
+        split_rows(block, conv, channels.operands.source, scratch.split, y * conv.stride[0], is_first)
+    if scratch.windows:
+        correct_row(block, conv, source_of(channels), source_row(channels, y), scratch.windows)
+    pixels = tile_pixels(channels.blocks)
+    whole, rest = divmod(conv.columns, pixels)
+    if whole:
+        tile = allocate(block, conv, pixels, channels.blocks)
+        tiles = _Tiles(channels, target, tile, y, whole)
+        _overlapped(block, tiles) if _overlaps(tiles) else _one_by_one(block, tiles)
+    if rest:
+        tile = allocate(block, conv, rest, channels.blocks)
+        _one_tile(block, _Tiles(channels, target, tile, y, 1), int32(whole * pixels))
+
+
+def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: int) -> None:
+    """Some neighbouring rows of a depthwise conv, whose tiles are of one block of channels."""
+    conv, taps, apart = channels.conv, channels.scratch.taps, channels.first * channels.conv.plane.bytes
+    assert taps is not None
+    targets = [target_of(block, channels, block.bind("y", y + output)) for output in range(count)]
+    for target in targets:
+        fill_columns(block, target)
+    rows = [
+        depthwise.SourceRow(block.bind("row", row_of_source(block, channels, y, place) + apart), tuple(uses))
+        for place, uses in source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], count).items()
+    ]
+    first = initial_sums(block, channels, int32(0), 1)(0, 0)
+    at = channels.step.block + channels.first
+    depthwise.emit_rows(block, conv, taps, at, source_of(channels), rows, first, targets)
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The tiles of a row that are alike."""
+
+    channels: Channels
+    target: Target
+    tile: Tile
+    y: tirx.Expr
+    count: int
+
+    @property
+    def operands(self) -> Operands:
+        """What they multiply."""
+        row = source_row(self.channels, self.y)
+        return Operands(source_of(self.channels), row, self.channels.operands.filter, filter_byte(self.channels))
+
+    def column(self, x: tirx.Expr) -> tirx.Expr:
+        """The stored column of a logical one."""
+        return x + self.channels.conv.target.left
+
+    def left(self, block: Block, x: tirx.Expr) -> tirx.Expr:
+        """The byte of the window of a logical column, from the start of its row."""
+        conv = self.channels.conv
+        return block.bind("left", self.column(x) * (conv.stride[1] * conv.plane.pixel_bytes))
+
+
+def _one_by_one(block: Block, tiles: _Tiles) -> None:
+    """Tiles that end before the next one starts."""
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        _one_tile(at, tiles, at.bind("x", counted(tiles.channels, index)) * tiles.tile.pixels)
+
+    block.loop("x", tiles.count, one)
+
+
+def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
+    """Start, reduce, store."""
+    tile = tiles.tile
+
+    def initial() -> Initial:
+        return initial_sums(block, tiles.channels, x, tile.pixels)
+
+    start(block, tile, no_sum if tile.conv.is_wide else initial())
+    reduce(block, tile, tiles.operands, tiles.left(block, x), initial)
+    for store in stores(tiles.target, tiles.column(x), results(tile)):
+        store(block)
+
+
+def _overlaps(tiles: _Tiles) -> bool:
+    """Whether a tile's first words are multiplied while the tile before it is narrowed."""
+    conv, blocks = tiles.channels.conv, tiles.channels.blocks
+    return (
+        conv.is_one_run
+        and not tiles.tile.windows
+        and not conv.splats
+        and overlaps_tiles(conv.kernel[0], conv.plane.count, conv.multiplied_steps, blocks, tiles.count)
+    )
+
+
+def _overlapped(block: Block, tiles: _Tiles) -> None:
+    """Software pipelining over tiles, by hand: LLVM does it within a tile only.
+
+    before:  for tile: start; reduce; store
+    after:   first words of tile 0
+             for tile: reduce the rest; store, and first words of the next tile (of the last one again, at the end)
+
+    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes of HVX
+    for two packets per sum: then what narrows and what starts alternate, narrowing one ahead.
+    """
+    tile, operands = tiles.tile, tiles.operands
+
+    def starts(at: Block, x: tirx.Expr) -> list[Callable[[], None]]:
+        conv, scratch = tiles.channels.conv, tiles.channels.scratch
+        is_zero = (scratch.offsets is None and scratch.windows is None and conv.offset == 0) or conv.is_wide
+        first = None if is_zero else initial_sums(at, tiles.channels, x, tile.pixels)
+        return start_with_words(at, tile, operands, tiles.left(at, x), first)
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        x = at.bind("x", index * tile.pixels)
+        reduce(
+            at,
+            tile,
+            operands,
+            tiles.left(at, x),
+            lambda: initial_sums(at, tiles.channels, x, tile.pixels),
+            skip_pairs=1,
+        )
+        sums = [[at.bind("sum", total, vector.VECTOR) for total in row] for row in results(tile)]
+        following = at.bind("following", tirx.min(index + 1, tiles.count - 1) * tile.pixels)
+        written = [lambda store=store: store(at) for store in stores(tiles.target, tiles.column(x), sums)]
+        begun = starts(at, following)
+        if isinstance(tiles.channels.conv.narrowing, FixedPoint):
+            lead, *rest = written
+            order = [lead, *(step for pair in zip_longest(rest, begun) for step in pair if step)]
+        else:
+            order = begun + written
+        for step in order:
+            step()
+
+    for begin in starts(block, int32(0)):
+        begin()
+    block.loop("x", tiles.count, one)
+
+
+def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:
+    """The index of a loop around tiles.
+
+    LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
+    more of them than there are registers: there it isn't told that the index counts.
+    """
+    taps = channels.conv.kernel[0] * channels.conv.kernel[1]
+    return vector.concealed(index) if channels.blocks == 1 and taps > 1 else index

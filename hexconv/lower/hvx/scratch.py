@@ -1,0 +1,66 @@
+"""Memory of a conv beside its caches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.lower.hvx import vector
+from hexconv.lower.hvx.depthwise import taps_memory
+from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.hvx.scales import Scales, scales_of
+from hexconv.lower.hvx.split import split_of
+from hexconv.lower.hvx.windows import Windows, windows_of
+from hexconv.spec import Plan
+from hexconv.spec.conv import TABLE
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import bias_name, numbered
+
+WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of a conv beside its caches.
+
+    Attributes:
+        bias: the argument, if there is one.
+        offsets: int32, what is added to the sums of every channel; None where that is one constant.
+        windows: for the filter's zero point, where windows are summed before the tiles.
+        split: the bytes of some rows of a source of int16, high and low ones apart; None where they are so anyway.
+        scales: what requantisation has one a channel, if anything.
+        taps: of a depthwise conv, in all variants.
+        table: the argument that results are looked up in, if there is one.
+    """
+
+    bias: tirx.Buffer | None
+    offsets: tirx.Buffer | None
+    windows: Windows | None
+    split: tirx.Buffer | None
+    scales: Scales | None
+    taps: tirx.Buffer | None
+    table: tirx.Buffer | None
+
+    @property
+    def memory(self) -> list[tirx.Buffer]:
+        """What is allocated."""
+        windows = [self.windows.columns, self.windows.corrections] if self.windows else []
+        scales = [self.scales.memory] if self.scales else []
+        apart = [buffer for buffer in (self.offsets, self.split, self.taps) if buffer is not None]
+        return [*apart, *scales, *windows]
+
+
+def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan) -> Scratch:
+    """What a conv needs beside its caches."""
+    scope = plan.scope("filters")
+    channels = conv.out_blocks * CHANNEL_BLOCK
+    name = numbered("offset", conv.number)
+    offsets = tirx.decl_buffer((channels,), "int32", name, scope=scope, data_alignment=vector.BYTES)
+    bias = arguments.get(bias_name(conv.number))
+    scales = scales_of(conv, arguments, scope)
+    has = offsets if conv.has_offsets else None
+    split = split_of(conv, plan.scope("input"))
+    # Tiles load corrections word by word.
+    windows = windows_of(conv, "global" if plan.activations == "splats" else plan.scope("intermediates"))
+    table = arguments.get(numbered(TABLE, conv.number))
+    return Scratch(bias, has, windows, split, scales, taps_memory(conv, scope), table)

@@ -1,0 +1,86 @@
+"""A source of int16 taken apart: of the rows of a window, the high bytes of each row, then its low bytes.
+
+What arrives in the input cache are elements; tiles want words of four bytes that weigh alike. So before a row of
+outputs is computed, the rows that its windows are the first to meet are taken apart, into as many rows as a window has.
+"""
+
+from tvm import tirx
+
+from hexconv.lower.conv_step import Rows, in_ring
+from hexconv.lower.hvx import across, vector
+from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.spec.names import numbered
+
+HALVES = 64
+"""int16 elements of a vector."""
+
+
+def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
+    """The memory for rows that a conv takes apart, if it does."""
+    if not conv.splits:
+        return None
+    size_bytes = conv.split_rows * conv.plane.row_bytes
+    return tirx.decl_buffer(
+        (size_bytes,), "uint8", numbered("split", conv.number), scope=scope, data_alignment=VECTOR_BYTES
+    )
+
+
+def row_of_split(conv: InnerConv, row: Number) -> Number:
+    """The byte at which a row of the source lies taken apart; rows are counted from the first that the step reads."""
+    return tirx.floormod(row, int32(conv.split_rows)) * conv.plane.row_bytes
+
+
+def split_rows(
+    block: Block, conv: InnerConv, source: Rows, apart: tirx.Buffer, top: tirx.Expr, is_first: tirx.Expr
+) -> None:
+    """Take apart the rows that the windows of a row of outputs are the first to meet.
+
+    Args:
+        block: where to.
+        conv: that reads them.
+        source: the input cache.
+        apart: where to.
+        top: the first row of the windows.
+        is_first: whether no row of outputs came before: then all of them are new.
+    """
+    reach = conv.split_rows
+    new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.stride[0]))))
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        row = at.bind("row", top + (reach - new) + index)
+        element = at.bind("element", in_ring(source, source.first + row) * _elements(conv) + source.origin)
+        _split_row(at, _elements(conv), source.buffer, element, apart, at.bind("byte", row_of_split(conv, row)))
+
+    block.loop("split", new, one)
+
+
+def _elements(conv: InnerConv) -> int:
+    """Of a row."""
+    return conv.plane.low_bytes
+
+
+def _split_row(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:
+    """One row: 128 elements at a time, then the rest."""
+    vectors, rest = divmod(size, VECTOR_BYTES)
+
+    def two(at: Block, index: tirx.Expr) -> None:
+        element = first + index * VECTOR_BYTES
+        lower, upper = (_loaded(at, source, element + start) for start in (0, HALVES))
+        at.store(apart, vector.at(byte + index * VECTOR_BYTES), vector.stored(across.high_bytes(upper, lower)))
+        at.store(apart, vector.at(byte + size + index * VECTOR_BYTES), vector.stored(across.low_bytes(upper, lower)))
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        place = index + vectors * VECTOR_BYTES
+        value = at.bind("value", tirx.BufferLoad(source, [first + place]), "int16")
+        at.store(apart, byte + place, (value >> tirx.const(8, "int16")).astype("uint8"))
+        at.store(apart, byte + size + place, value.astype("uint8"))
+
+    block.loop("vector", vectors, two)
+    block.loop("element", rest, one)
+
+
+def _loaded(block: Block, source: tirx.Buffer, element: Number) -> tirx.Expr:
+    """64 elements."""
+    value = tirx.reinterpret(vector.VECTOR, tirx.BufferLoad(source, [tirx.Ramp(element, 1, HALVES)]))
+    return block.bind("halfwords", value, vector.VECTOR)

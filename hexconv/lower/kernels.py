@@ -1,0 +1,17 @@
+"""What each kernel makes of a conv of the nest of rows: a kernel is added to it here."""
+
+from collections.abc import Callable, Mapping
+
+from tvm import tirx
+
+from hexconv.kernel import Forms
+from hexconv.lower.conv_step import KernelConv
+from hexconv.lower.hvx import hvx_conv
+from hexconv.lower.plain import scalar_conv
+from hexconv.spec import Chain, Plan
+from hexconv.spec.kernels import Kernel
+
+Moved = Callable[[Chain, int, Forms, Plan, Mapping[str, tirx.Buffer]], KernelConv]
+"""From a chain, the index of a conv, layouts, plan and arguments."""
+
+IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}

@@ -1,0 +1,49 @@
+"""A part of a packed tensor in a flat buffer, indexed as the tensor is."""
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tvm import tirx
+
+from hexconv.layout import Layout
+
+
+@dataclass(frozen=True)
+class FlatCache:
+    """Some of a packed tensor.
+
+    Attributes:
+        buffer: that holds it.
+        origin: the element of it at which index 0 along every axis lies.
+        strides: elements from one index to the next, axis by axis.
+    """
+
+    buffer: tirx.Var
+    origin: tirx.Expr
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, buffer: tirx.Var, origin: tirx.Expr, **extents: int) -> "FlatCache":
+        """A cache of some images, or of some blocks of filters, that holds all else of a packed tensor in order.
+
+        Args:
+            layout: of the tensor.
+            buffer: of the cache.
+            origin: as above.
+            extents: of axes that it holds some of, by name. Of rows it may hold any number.
+        """
+        shape = [extents.get(output.name, output.extent) for output in layout.outputs]
+        return cls(buffer, origin, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
+
+    def behind(self, elements: int) -> "FlatCache":
+        """The same, some elements further on."""
+        return replace(self, origin=self.origin + elements) if elements else self
+
+    def place(self, indices: tuple[Any, ...]) -> tirx.Expr:
+        """The element of the buffer at some indices of the tensor."""
+        return sum((index * stride for index, stride in zip(indices, self.strides, strict=True)), self.origin)
+
+    def __getitem__(self, indices: tuple[Any, ...]) -> tirx.Expr:
+        """The value there."""
+        return tirx.BufferLoad(self.buffer, [self.place(indices)])

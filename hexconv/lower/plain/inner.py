@@ -1,0 +1,140 @@
+"""What scalar code knows of a conv of a nest of rows before its steps, and where its operands lie."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from hexconv.compute.epilogue import Beside
+from hexconv.compute.stored import Position, Stored
+from hexconv.kernel import Forms, has_bytes_apart
+from hexconv.kernel.depthwise import is_depthwise, without_groups
+from hexconv.kernel.scalar import has_offsets, sums_words
+from hexconv.kernel.table import lookup_place
+from hexconv.layout import Layout
+from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
+from hexconv.lower.plain.cache import FlatCache
+from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec.names import numbered
+from hexconv.spec.vectors import UNCACHED, whole_channels
+
+Arguments = Mapping[str, tirx.Buffer]
+
+
+@dataclass(frozen=True)
+class ScalarInner:
+    """What is known of a conv.
+
+    Attributes:
+        number: from 1.
+        conv: what is computed.
+        is_depthwise: whether each output channel has an input channel of its own.
+        sums_words: whether its sums are made of words of 4 bytes.
+        is_signed: whether activations are int8.
+        is_last: whether it makes the output.
+        source: stored part and layout of what it reads.
+        target: of what it makes.
+        filter: layout of its filter.
+        in_channels: of the source, logical.
+        in_zero: zero point of the source.
+        filter_zero: zero point of the filter as it is laid out.
+        fringe: what the target holds where it has no logical element.
+        dtype: of the target's elements.
+        channel_unit: blocks of 32 channels that one step along the target's axis of channels counts.
+        beside: bias, what requantisation has one a channel, table.
+        offsets: scratch, what is added to the sums of words of every channel; None where that is nothing.
+    """
+
+    number: int
+    conv: Conv2d
+    is_depthwise: bool
+    sums_words: bool
+    is_signed: bool
+    is_last: bool
+    source: Stored
+    target: Stored
+    filter: Layout
+    in_channels: int
+    in_zero: int
+    filter_zero: int
+    fringe: int
+    dtype: str
+    channel_unit: int
+    beside: Beside
+    offsets: tirx.Buffer | None
+
+    @property
+    def channels(self) -> int:
+        """Output channels in whole blocks of 32."""
+        return whole_channels(self.conv.out_channels)
+
+    @property
+    def columns(self) -> int:
+        """Stored columns of its target."""
+        return self.target.padded[2]
+
+    def source_cache(self, operands: StepOperands) -> FlatCache:
+        """What a step reads."""
+        return FlatCache.of(self.source.layout, operands.source.buffer, operands.source.origin)
+
+    def source_row(self, operands: StepOperands, y: tirx.Expr, rh: tirx.Expr) -> tirx.Expr:
+        """The row of that cache which a row of taps reads for row `y` of a step."""
+        source = operands.source
+        return in_ring(source, source.first + y * self.conv.stride[0] + rh * self.conv.dilation[0])
+
+    def source_column(self, x: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
+        """Likewise the column which a tap reads for a stored column of the target."""
+        return x * self.conv.stride[1] + rw * self.conv.dilation[1]
+
+    def filter_cache(self, operands: StepOperands) -> FlatCache:
+        """What a step multiplies that with."""
+        return FlatCache.of(self.filter, operands.filter, operands.filter_origin)
+
+    def target_places(self, step: ConvStep, y: tirx.Expr, x: tirx.Expr, channel: Any) -> list[tuple[Position, Any]]:
+        """Where an element of a step goes, byte by byte where these lie apart: position, element of the buffer."""
+        place, layout = step.target, self.target.layout
+        row = y + place.first * ROW_BLOCK if self.is_last else in_ring(place, place.first + y)
+        cache = FlatCache.of(layout, place.buffer, place.origin, **({"C": step.most_blocks} if self.is_last else {}))
+        found = []
+        for byte in (0, 1) if has_bytes_apart(layout) else (0,):
+            at = Position(0, row, x, channel, tirx.const(byte, "int32"))
+            found.append((at, cache.place(at.packed(layout, byte))))
+        return found
+
+
+def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: Arguments) -> ScalarInner:
+    """Conv `index` of a chain in a nest of rows."""
+    chain = without_groups(chain)
+    conv, is_last = chain.conv[index], index == len(chain.conv) - 1
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    offsets = tirx.decl_buffer(
+        (whole_channels(conv.out_channels),), "int32", numbered("offset", index + 1), scope=scope
+    )
+    return ScalarInner(
+        number=index + 1,
+        conv=conv,
+        is_depthwise=is_depthwise(chain, index),
+        sums_words=sums_words(chain, index),
+        is_signed=chain.dtype == "int8",
+        is_last=is_last,
+        source=stored[index],
+        target=stored[index + 1],
+        filter=forms.filters[index],
+        in_channels=chain.shapes[index][3],
+        in_zero=chain.output_zero_point(index),
+        filter_zero=conv.filter_zero_point + forms.filter_shift,
+        fringe=0 if is_last else chain.output_zero_point(index + 1),
+        dtype=chain.output_dtype(index),
+        channel_unit=forms.channel_units[index + 1],
+        beside=_beside(index + 1, arguments),
+        offsets=offsets if has_offsets(chain, index) else None,
+    )
+
+
+def _beside(number: int, arguments: Arguments) -> Beside:
+    """What the function has beside the filter of conv `number`."""
+    named = {what: arguments.get(numbered(what, number)) for what in UNCACHED}
+    vectors = {what: buffer for what, buffer in named.items() if buffer is not None}
+    return Beside(vectors.pop("bias", None), vectors, lookup_place)

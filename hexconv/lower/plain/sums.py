@@ -1,0 +1,239 @@
+"""The sums of some output channels of a pixel: product by product, or a word of 4 input channels at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+
+from hexconv.compute.conv2d import Filter, centred
+from hexconv.compute.stored import Position
+from hexconv.kernel.scalar import SCALAR_LANES, WORD_CHANNELS, WORD_LANES
+from hexconv.lower.conv_step import StepOperands
+from hexconv.lower.plain.cache import FlatCache
+from hexconv.lower.plain.inner import ScalarInner
+from hexconv.schedule.block import REGISTER, Block, int32
+
+Sums = Sequence[tirx.Buffer]
+Total = Callable[[int], tirx.Expr]
+"""The sum of a lane, int32."""
+Tap = Callable[[Block, tirx.Expr, tirx.Expr, tirx.Expr], None]
+"""What is emitted for a tap: row of the source's cache, row and column of the filter."""
+PAIRS = SCALAR_LANES // WORD_LANES
+PAIR_BYTES = WORD_CHANNELS * WORD_LANES
+ONES = 0x0101010101010101
+
+
+@dataclass(frozen=True)
+class Pixel:
+    """Some output channels of a pixel.
+
+    Attributes:
+        inner: the conv.
+        operands: what its step multiplies.
+        y: the row, counted from the step's slab.
+        x: the stored column.
+    """
+
+    inner: ScalarInner
+    operands: StepOperands
+    y: tirx.Expr
+    x: tirx.Expr
+
+    def each_tap(self, block: Block, tap: Tap) -> None:
+        """Loop over the taps of a window."""
+        rows, columns = self.inner.conv.kernel
+
+        def row(at: Block, rh: tirx.Expr) -> None:
+            source = at.bind("row", self.inner.source_row(self.operands, self.y, rh))
+            at.loop("rw", columns, lambda inner, rw: tap(inner, source, rh, rw))
+
+        block.loop("rh", rows, row)
+
+
+def registers(block: Block, inner: ScalarInner) -> Sums:
+    """What the sums of some channels are in, apart: LLVM would put what lies side by side into a vector."""
+    count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, "int32")
+    return [block.allocate(tirx.decl_buffer((1,), dtype, f"{REGISTER}sum{number}")) for number in range(count)]
+
+
+def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> Total:
+    """The sums of channels from one on, that is counted from where the step's begin."""
+    inner, source = pixel.inner, pixel.inner.source_cache(pixel.operands)
+    filter = pixel.inner.filter_cache(pixel.operands)
+
+    def value(row: tirx.Expr, rw: tirx.Expr, of: Any, lane: int = 0) -> tirx.Expr:
+        at = Position(0, row, inner.source_column(pixel.x, rw), of)
+        element = inner.source.element_at(source.behind(lane), at)  # pyright: ignore[reportArgumentType]
+        return centred(element, inner.in_zero, "int32")
+
+    def weight(lane: int, of: Any, rh: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
+        cache = filter.behind(lane * WORD_CHANNELS)
+        element = Filter(cache, inner.filter, 0).element_at(channel, of, rh, rw)  # pyright: ignore[reportArgumentType]
+        return centred(element, inner.filter_zero, "int32")
+
+    def of_all_channels(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
+        def one(at: Block, of: tirx.Expr) -> None:
+            shared = at.bind("value", value(row, rw, of))
+            for lane in range(SCALAR_LANES):
+                _add(at, sums[lane], shared * weight(lane, of, rh, rw))
+
+        block.loop("rc", inner.in_channels, one)
+
+    def of_own_channel(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
+        for lane in range(SCALAR_LANES):
+            _add(block, sums[lane], value(row, rw, channel, lane) * weight(lane, 0, rh, rw))
+
+    for lane in range(SCALAR_LANES):
+        _put(block, sums[lane], int32(0))
+    pixel.each_tap(block, of_own_channel if inner.is_depthwise else of_all_channels)
+    return lambda lane: _got(sums[lane])
+
+
+def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset: Callable[[int], tirx.Expr]) -> Total:
+    """The same; `offset` is what is added to the sum of a lane, int64."""
+    inner, filter = pixel.inner, pixel.inner.filter_cache(pixel.operands)
+
+    def tap(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
+        def word(at: Block, of: tirx.Expr) -> None:
+            values = at.bind("values", _source_word(at, pixel, row, rw, of), "int64")
+            for pair in range(PAIRS):
+                weights = _filter_word(inner, filter, channel, pair, of, rh, rw)
+                _accumulate(at, sums[pair], _multiplied(inner.is_signed), values, weights)
+
+        _each_word(block, inner, word)
+
+    for pair in range(PAIRS):
+        _put(block, sums[pair], tirx.const(0, "int64"))
+    pixel.each_tap(block, tap)
+
+    def total(lane: int) -> tirx.Expr:
+        return (_lane(_got(sums[lane // WORD_LANES]), lane) + offset(lane)).astype("int32")
+
+    return total
+
+
+def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
+    """The sum of all that a pixel's window has, int64."""
+    inner = pixel.inner
+    window = block.allocate(tirx.decl_buffer((1,), "int64", f"{REGISTER}window"))
+    _put(block, window, tirx.const(0, "int64"))
+
+    def tap(at: Block, row: tirx.Expr, _rh: tirx.Expr, rw: tirx.Expr) -> None:
+        def word(block: Block, of: tirx.Expr) -> None:
+            _accumulate(block, window, _multiplied(inner.is_signed), _source_word(block, pixel, row, rw, of), _ones())
+
+        _each_word(at, inner, word)
+
+    pixel.each_tap(block, tap)
+    return block.bind("window_sum", _lane(_got(window), 0), "int64")
+
+
+def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, first: tirx.Expr, groups: Any) -> None:
+    """What the source's zero point takes from the sums of a step's channels, from the logical channel `first` on."""
+    offsets, filter = inner.offsets, inner.filter_cache(operands)
+    assert offsets is not None, "only a zero point makes offsets"
+    rows, columns = inner.conv.kernel
+    constant = inner.in_zero * inner.filter_zero * rows * columns * words_of(inner) * WORD_CHANNELS
+    sums = registers(block, inner)
+
+    def group(block: Block, index: tirx.Expr) -> None:
+        channel = index * SCALAR_LANES
+        for pair in range(PAIRS):
+            _put(block, sums[pair], tirx.const(0, "int64"))
+
+        def word(at: Block, of: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
+            for pair in range(PAIRS):
+                weights = _filter_word(inner, filter, channel, pair, of, rh, rw)
+                _accumulate(at, sums[pair], _multiplied(False), weights, _ones())
+
+        block.loop(
+            "rh",
+            rows,
+            lambda at, rh: at.loop(
+                "rw", columns, lambda tap, rw: _each_word(tap, inner, lambda some, of: word(some, of, rh, rw))
+            ),
+        )
+        for lane in range(SCALAR_LANES):
+            total = _lane(_got(sums[lane // WORD_LANES]), lane)
+            value = tirx.const(constant, "int64") - total * tirx.const(inner.in_zero, "int64")
+            block.store(offsets, first + channel + lane, value.astype("int32"))
+
+    block.loop("group", groups, group)
+
+
+def words_of(inner: ScalarInner) -> int:
+    """Words of a pixel, those of its last plane that hold no logical channel included."""
+    planes, channels = _planes(inner)
+    return planes * channels // WORD_CHANNELS
+
+
+def _planes(inner: ScalarInner) -> tuple[int, int]:
+    """Planes of channels that don't lie side by side in the source, and channels of each."""
+    extents = {output.name: output.extent for output in inner.source.layout.outputs}
+    inside = next((extent for name, extent in extents.items() if name.endswith("c")), None)
+    return (1, extents["C"]) if inside is None else (extents["C"], inside)
+
+
+def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Expr], None]) -> None:
+    """Loop over the words of a pixel: the first channel of each."""
+    planes, channels = _planes(inner)
+
+    def plane(at: Block, index: tirx.Expr) -> None:
+        words = channels // WORD_CHANNELS
+        at.loop("word", words, lambda inside, number: word(inside, index * channels + number * WORD_CHANNELS))
+
+    block.loop("plane", planes, plane)
+
+
+def _source_word(block: Block, pixel: Pixel, row: tirx.Expr, rw: tirx.Expr, channel: tirx.Expr) -> tirx.Expr:
+    """4 channels of a pixel, twice, for two output channels."""
+    inner, cache = pixel.inner, pixel.inner.source_cache(pixel.operands)
+    at = Position(0, row, inner.source_column(pixel.x, rw), channel)
+    loaded = _loaded(cache.buffer, cache.place(at.packed(inner.source.layout)), WORD_CHANNELS, "int32")
+    word = block.bind("word", loaded)
+    return tirx.call_llvm_pure_intrin("int64", "llvm.hexagon.A2.combinew", word, word)
+
+
+def _filter_word(
+    inner: ScalarInner, cache: FlatCache, output: Any, pair: int, channel: Any, rh: Any, rw: Any
+) -> tirx.Expr:
+    """What two output channels, a pair of those from one on, multiply 4 input channels with."""
+    place = cache.place(inner.filter.physical_index(o=output, i=channel, h=rh, w=rw))
+    return _loaded(cache.buffer, place + pair * PAIR_BYTES, PAIR_BYTES, "int64")
+
+
+def _loaded(buffer: tirx.Var, place: tirx.Expr, elements: int, dtype: str) -> tirx.Expr:
+    return tirx.reinterpret(dtype, tirx.BufferLoad(buffer, [tirx.Ramp(place, 1, elements)]))
+
+
+def _multiplied(is_signed: bool) -> str:
+    """The instruction that multiplies 8 bytes, signed or not, with unsigned ones, and adds to two words."""
+    return "llvm.hexagon.M5.vrmacbsu" if is_signed else "llvm.hexagon.M5.vrmacbuu"
+
+
+def _accumulate(block: Block, pair: tirx.Buffer, instruction: str, values: tirx.Expr, weights: tirx.Expr) -> None:
+    """Add 4 products to each of two sums."""
+    _put(block, pair, tirx.call_llvm_pure_intrin("int64", instruction, _got(pair), values, weights))
+
+
+def _ones() -> tirx.Expr:
+    return tirx.const(ONES, "int64")
+
+
+def _lane(pair: tirx.Expr, lane: int) -> tirx.Expr:
+    """One of two words, int64."""
+    high = pair >> tirx.const(32, "int64")
+    return high if lane % WORD_LANES else pair.astype("int32").astype("int64")
+
+
+def _add(block: Block, register: tirx.Buffer, product: tirx.Expr) -> None:
+    _put(block, register, _got(register) + product)
+
+
+def _put(block: Block, register: tirx.Buffer, value: tirx.Expr) -> None:
+    block.store(register, int32(0), value)
+
+
+def _got(register: tirx.Buffer) -> tirx.Expr:
+    return tirx.BufferLoad(register, [int32(0)])

@@ -1,0 +1,64 @@
+"""The trips of a loop that guards let through: conditions taken apart, bounds solved for the loop's variable."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm_ffi
+from tvm import tirx
+from tvm.sym import Analyzer
+
+ZERO = tirx.const(0, "int32")
+
+
+def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
+    """The trips of a loop for which all guards hold: first, one past the last; those without the variable are left out.
+
+    The first may be past the last.
+    """
+    analyzer = Analyzer()
+    begin, end = ZERO, extent
+    for guard in (bound for condition in guards for conjunct in conjuncts(condition) for bound in _bounds(conjunct)):
+        if not uses(guard, variable):
+            continue
+        low, high, is_strict = _sides(guard)
+        excess = low - high
+        slope = int(analyzer.simplify(with_values(excess, {variable: variable + 1}) - excess))
+        at_zero = analyzer.simplify(with_values(excess, {variable: ZERO}))
+        assert abs(slope) == 1, f"{guard} is no bound of {variable}"
+        if slope > 0:
+            end = tirx.min(end, analyzer.simplify(-at_zero if is_strict else 1 - at_zero))
+        else:
+            begin = tirx.max(begin, analyzer.simplify(at_zero + 1 if is_strict else at_zero))
+    return analyzer.simplify(begin), analyzer.simplify(end)
+
+
+def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
+    """An equation as two bounds; TVM makes one of a bound that one trip alone keeps."""
+    return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]
+
+
+def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
+    """The lesser and the greater side of a comparison, and whether they may not be equal."""
+    if isinstance(guard, (tirx.LT, tirx.LE)):
+        return guard.a, guard.b, isinstance(guard, tirx.LT)
+    assert isinstance(guard, (tirx.GT, tirx.GE)), f"{guard} compares nothing"
+    return guard.b, guard.a, isinstance(guard, tirx.GT)
+
+
+def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
+    """The conditions that a conjunction is made of."""
+    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
+
+
+def with_values(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:
+    """An expression at other values of variables."""
+
+    def value(variable: tirx.Var) -> tirx.Expr:
+        return next((new for old, new in values.items() if old.same_as(variable)), variable)
+
+    return tvm_ffi.structural_map(expression, (tirx.Var, value))
+
+
+def uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
+    """Whether a variable occurs in an expression."""
+    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))

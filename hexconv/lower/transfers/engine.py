@@ -1,0 +1,60 @@
+"""Copies that the engine does: what stands in a group becomes `dma_copy`, of one row or of many at equal distances."""
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+from tvm.sym import Analyzer
+
+from hexconv.lower import queues
+from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
+from hexconv.lower.transfers.taken_apart import Filler, Mover, ranges_of, taken_apart
+
+
+def _by_element(fill: Fill) -> tirx.Stmt:
+    """Store element by element."""
+    (target, first), index = fill.target, tirx.Var("element", "int32")
+    if fill.elements == 1:
+        return tirx.BufferStore(target, fill.value, [first])
+    return tirx.For(index, 0, fill.elements, tirx.ForKind.SERIAL, tirx.BufferStore(target, fill.value, [first + index]))
+
+
+def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRModule:
+    """Let the engine do what stands in groups (flat buffers); a module without groups stays as it is.
+
+    Args:
+        module: with starts and ends of groups.
+        filler: writes what is no copy, zero points of padding and fringe, when the copies of its group start: other
+            bytes than theirs, in a slot that nothing reads.
+    """
+    main = module["main"]
+    ranges = ranges_of(main.body)
+
+    def grouped(sequence: tirx.SeqStmt) -> tirx.SeqStmt:
+        queue: int | None = None
+        steps: list[tirx.Stmt] = []
+        for step in sequence.seq:
+            started, ended = queues.queue_of(step, queues.START), queues.queue_of(step, queues.END)
+            queue = started if started is not None else None if ended is not None else queue
+            if queue is None or started is not None:
+                steps.append(step)
+            else:
+                steps += taken_apart(step, Mover(lambda run, queue=queue: _started(run, queue, ranges), filler, ranges))
+        return tirx.SeqStmt(steps)
+
+    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})
+
+
+def _started(run: Run, queue: int, ranges: Analyzer) -> tirx.Stmt:
+    """Start one copy, of one row or of many, if it has any."""
+    target, source = (_address(*place) for place in (run.target, run.source))
+    size = itemsize(run.target[0])
+    size_bytes = Analyzer().simplify(run.elements * size)
+    rows = () if is_one(run.count) else (run.count, *(step * size for step in run.steps))
+    started = queues.copy(queue, target, source, size_bytes, *rows)
+    doubtful = [amount > 0 for amount in (run.elements, run.count) if not ranges.can_prove(amount > 0)]
+    return tirx.IfThenElse(tirx.all(*doubtful), started, None) if doubtful else started
+
+
+def _address(buffer: tirx.Var, index: tirx.Expr) -> tirx.Expr:
+    return Call("tirx.address_of", [tirx.BufferLoad(buffer, [Analyzer().simplify(index)])], ret_ty=buffer.data.ty)

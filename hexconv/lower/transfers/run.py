@@ -1,0 +1,111 @@
+"""What a part of a nest copies or fills: elements side by side, one row of them or many at equal distances."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.sym import Analyzer
+
+ZERO, ONE = tirx.const(0, "int32"), tirx.const(1, "int32")
+
+Place = tuple[tirx.Var, tirx.Expr]
+"""A flat buffer, and an element of it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Elements that lie side by side in both buffers, `count` times at equal distances.
+
+    Attributes:
+        target: the first of them where they go.
+        source: the first of them where they come from.
+        elements: how many lie side by side.
+        count: how often.
+        steps: elements from one time to the next, of target and source.
+    """
+
+    target: Place
+    source: Place
+    elements: tirx.Expr
+    count: tirx.Expr = ONE
+    steps: tuple[int, int] = (0, 0)
+
+    def in_loop(self, loop: tirx.For) -> "Run | None":
+        """This run and the loop around it as one run, if they are one: trips that are all alike."""
+        if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):
+            return None
+        target, source = (_step(place[1], loop.loop_var) for place in (self.target, self.source))
+        if target is None or source is None:
+            return None
+        first = replace(self, target=_begin(self.target, loop.loop_var), source=_begin(self.source, loop.loop_var))
+        is_dense = isinstance(self.elements, tirx.IntImm) and int(self.elements) == target == source
+        if is_dense and is_one(self.count):
+            return replace(first, elements=Analyzer().simplify(self.elements * loop.extent))
+        if is_dense and isinstance(loop.extent, tirx.IntImm):
+            return _joined(replace(first, elements=self.elements * int(loop.extent)))
+        if is_one(self.count):
+            return replace(first, count=loop.extent, steps=(target, source))
+        times = self.count if isinstance(self.count, tirx.IntImm) else None
+        goes_on = times is not None and (target, source) == tuple(int(times) * step for step in self.steps)
+        return replace(first, count=self.count * loop.extent) if goes_on else None
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Elements that lie side by side and hold one value.
+
+    Attributes:
+        target: the first of them.
+        value: of each.
+        elements: how many.
+    """
+
+    target: Place
+    value: tirx.IntImm
+    elements: int
+
+    def in_loop(self, loop: tirx.For) -> "Fill | None":
+        """This fill and the loop around it as one, if each trip fills on where the trip before ended."""
+        if not isinstance(loop.extent, tirx.IntImm) or _step(self.target[1], loop.loop_var) != self.elements:
+            return None
+        return replace(self, target=_begin(self.target, loop.loop_var), elements=self.elements * int(loop.extent))
+
+
+def _joined(run: Run) -> Run:
+    """Rows that lie side by side as one."""
+    elements = int(Analyzer().simplify(run.elements))
+    if run.steps != (elements, elements):
+        return replace(run, elements=tirx.const(elements, "int32"))
+    return replace(run, elements=Analyzer().simplify(elements * run.count), count=ONE, steps=(0, 0))
+
+
+def _begin(place: Place, variable: tirx.Var) -> Place:
+    return place[0], Analyzer().simplify(at_value(place[1], variable, ZERO))
+
+
+def _step(index: tirx.Expr, variable: tirx.Var) -> int | None:
+    """By how much an index grows from trip to trip of a loop, if always by as much."""
+    simple = Analyzer().simplify(at_value(index, variable, variable + 1) - index)
+    return int(simple) if isinstance(simple, tirx.IntImm) else None
+
+
+def at_value(node: Any, variable: tirx.Var, value: tirx.Expr) -> Any:
+    """A statement or an expression at a value of a variable."""
+    return tvm_ffi.structural_map(node, (tirx.Var, lambda found: value if found.same_as(variable) else found))
+
+
+def uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
+    """Whether an expression has a variable."""
+    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))
+
+
+def is_one(value: Any) -> bool:
+    """Whether an expression is the number 1."""
+    return isinstance(value, tirx.IntImm) and int(value) == 1
+
+
+def itemsize(buffer: tirx.Var) -> int:
+    """Bytes of an element."""
+    return tvm.DataType(buffer.dtype).itemsize

@@ -1,0 +1,157 @@
+"""A part of a nest that copies, taken apart into what is copied and what is filled.
+
+Loops are split where their guards change, so that each of them copies or fills, and taken apart, since what is copied
+and what is filled are different bytes:
+
+    before:  for h: for w: if 1 <= w and w < 15: for c: cache[..] = input[..]
+                           else: for c: cache[..] = zero point
+    after:   for h: copy 14 * C elements
+             for h: for w in range(1): for c: cache[..] = zero point
+             for h: for w in range(15, 16): for c: cache[..] = zero point
+
+Who copies and who fills is the plan's affair: a `Mover` says it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Range, TensorLoad
+from tvm.sym import Analyzer
+
+from hexconv.lower.ranges import conjuncts, range_of
+from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
+
+Filler = Callable[[Fill], tirx.Stmt]
+Piece = Run | Fill | tirx.Stmt
+
+
+@dataclass(frozen=True)
+class Mover:
+    """Who moves what a part copies.
+
+    Attributes:
+        copy: makes a run a statement.
+        fill: makes a fill a statement.
+        ranges: of the loops around the part.
+    """
+
+    copy: Callable[[Run], tirx.Stmt]
+    fill: Filler
+    ranges: Analyzer
+
+    def statement(self, piece: Piece) -> tirx.Stmt:
+        """What a piece becomes where it gets no longer."""
+        if isinstance(piece, Run):
+            return self.copy(piece)
+        return self.fill(piece) if isinstance(piece, Fill) else piece
+
+
+def ranges_of(body: tirx.Stmt) -> Analyzer:
+    """What is known of the variables of loops."""
+    analyzer = Analyzer()
+
+    def bind(loop: tirx.For) -> None:
+        analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+
+    tvm_ffi.structural_walk(body, (tirx.For, bind))
+    return analyzer
+
+
+def taken_apart(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
+    """What a statement that copies becomes."""
+    return [mover.statement(piece) for piece in _pieces(_hoisted(statement), mover)]
+
+
+def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
+    """Every condition at the loop that decides it, be it one of several.
+
+    before:  for w: if 2 <= h and 1 <= w: copy          after:   if 2 <= h: for w: if 1 <= w: copy
+                    else: fill                                              else: fill
+                                                                 else: for w: fill
+    """
+    if isinstance(statement, tirx.SeqStmt):
+        return tirx.SeqStmt([_hoisted(step) for step in statement.seq])
+    if isinstance(statement, tirx.IfThenElse):
+        otherwise = _hoisted(statement.else_case) if statement.else_case is not None else None
+        return tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise)
+    if not isinstance(statement, tirx.For):
+        return statement
+    loop = _around(statement, _hoisted(statement.body))
+    if not isinstance(loop.body, tirx.IfThenElse):
+        return loop
+    conditions = conjuncts(loop.body.condition)
+    others = [condition for condition in conditions if not uses(condition, loop.loop_var)]
+    own = [condition for condition in conditions if uses(condition, loop.loop_var)]
+    if not others:
+        return loop
+    then, otherwise = loop.body.then_case, loop.body.else_case
+    inside = tirx.IfThenElse(tirx.all(*own), then, otherwise) if own else then
+    return tirx.IfThenElse(tirx.all(*others), _around(loop, inside), otherwise and _around(loop, otherwise))
+
+
+def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
+    """Runs, fills, and what is neither."""
+    if isinstance(statement, tirx.For):
+        return list(_of_loop(statement, mover))
+    if isinstance(statement, tirx.SeqStmt):
+        return [piece for step in statement.seq for piece in _pieces(step, mover)]
+    if isinstance(statement, tirx.IfThenElse):
+        then = as_one(taken_apart(statement.then_case, mover))
+        otherwise = as_one(taken_apart(statement.else_case, mover)) if statement.else_case is not None else None
+        return [tirx.IfThenElse(statement.condition, then, otherwise)]
+    if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, TensorLoad):
+        [to], [where] = statement.indices, statement.value.indices
+        return [Run((statement.buffer, to), (statement.value.source, where), ONE)]
+    if isinstance(statement, tirx.BufferStore) and isinstance(statement.value, tirx.IntImm):
+        return [Fill((statement.buffer, statement.indices[0]), statement.value, 1)]
+    return [statement]
+
+
+def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
+    """The pieces of a loop: those of its body, each in a loop of its own or as part of a longer one."""
+    if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) <= 0:
+        return
+    if isinstance(loop.body, tirx.IfThenElse) and uses(loop.body.condition, loop.loop_var):
+        for part in _split(loop, loop.body, mover.ranges):
+            yield from _pieces(_hoisted(part), mover)  # a condition inside of this one may be another loop's
+        return
+    for piece in _pieces(loop.body, mover):
+        longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
+        yield longer or _bound(_around(loop, mover.statement(piece)))
+
+
+def _bound(loop: tirx.For) -> tirx.Stmt:
+    """A loop whose extent is a constant or has a name: TVM's parser rewrites the extents of loops that it reads."""
+    if isinstance(loop.extent, (tirx.IntImm, tirx.Var)):
+        return loop
+    trips = tirx.Var("trips", "int32")
+    named = tirx.For(loop.loop_var, loop.min, trips, loop.kind, loop.body, annotations=loop.annotations)
+    return tirx.SeqStmt([tirx.Bind(trips, loop.extent), named])
+
+
+def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
+    """The trips of a loop for which a guard holds, those before and those after."""
+    begin, end = range_of([guard.condition], loop.loop_var, loop.extent)
+    end = Analyzer().simplify(tirx.max(begin, end))
+    yield _shifted(loop, guard.then_case, begin, end)
+    if guard.else_case is not None:
+        before = begin if ranges.can_prove(begin <= loop.extent) else tirx.min(begin, loop.extent)
+        yield from (_shifted(loop, guard.else_case, *trips) for trips in ((ZERO, before), (end, loop.extent)))
+
+
+def _shifted(loop: tirx.For, body: tirx.Stmt, begin: tirx.Expr, end: tirx.Expr) -> tirx.For:
+    """Some trips of a loop as a loop from 0 on, around another body."""
+    variable = tirx.Var(loop.loop_var.name, "int32")
+    moved = at_value(body, loop.loop_var, variable + begin)
+    return tirx.For(variable, 0, Analyzer().simplify(end - begin), loop.kind, moved)
+
+
+def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
+
+
+def as_one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
+    """Statements as one."""
+    return tirx.SeqStmt(list(statements)) if len(statements) > 1 else statements[0]

@@ -1,0 +1,119 @@
+"""Copies that an HVX kernel does itself, vector by vector."""
+
+from math import gcd
+
+import tvm
+from tvm import tirx
+from tvm.sym import Analyzer
+
+from hexconv.lower.copies import part_of
+from hexconv.lower.hvx import vector
+from hexconv.lower.transfers.run import Fill, Run, itemsize
+from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
+from hexconv.schedule import copies as parts
+from hexconv.schedule.block import Block, Number
+from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.spec.names import convs_of
+
+PAIR_BYTES = 8
+
+
+def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
+    """Let the kernel itself copy what no engine does (flat buffers, parts named)."""
+    main = module["main"]
+    convs = convs_of(argument.name for argument in main.params)
+    copied = {parts.INPUT_READ, parts.WRITE_BACK, *(parts.filter_read(number + 1) for number in range(convs))}
+    mover = Mover(_moved, fill_by_doublewords, ranges_of(main.body))
+
+    def visit(statement: tirx.Stmt) -> tirx.Stmt:
+        if (part := part_of(statement)) in copied:
+            notes = {PART: part, LOOP_NAME: "copy"}
+            body = as_one(taken_apart(statement, mover))
+            return tirx.For(tirx.Var("copy", "int32"), 0, 1, tirx.ForKind.SERIAL, body, annotations=notes)
+        if isinstance(statement, tirx.For):
+            kept = (statement.loop_var, statement.min, statement.extent, statement.kind)
+            return tirx.For(*kept, visit(statement.body), annotations=statement.annotations)
+        if isinstance(statement, tirx.SeqStmt):
+            return tirx.SeqStmt([visit(step) for step in statement.seq])
+        if isinstance(statement, tirx.IfThenElse):
+            otherwise = statement.else_case and visit(statement.else_case)
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case), otherwise)
+        return statement
+
+    return tvm.IRModule({"main": main.with_body(visit(main.body))})
+
+
+def fill_by_doublewords(fill: Fill) -> tirx.Stmt:
+    """Store doublewords, then what is left, element by element.
+
+    LLVM is not told that all bytes are alike: it would call memset, which costs more than short rows.
+    """
+    block, (target, first) = Block(), fill.target
+    lanes = PAIR_BYTES // itemsize(target)
+    pairs, rest = divmod(fill.elements, lanes)
+    word = vector.concealed(tirx.IntImm("int32", vector.signed(_repeated(int(fill.value), lanes // 2))))
+    pair = tirx.reinterpret(f"{target.dtype}x{lanes}", tirx.Broadcast(word, 2))
+
+    def whole(at: Block, index: tirx.Expr) -> None:
+        at.store(target, tirx.Ramp(first + index * lanes, 1, lanes), pair)
+
+    def element(at: Block, index: tirx.Expr) -> None:
+        at.store(target, first + pairs * lanes + index, fill.value)
+
+    block.loop("pair", pairs, whole)
+    block.loop("element", rest, element)
+    return block.statement()
+
+
+def _repeated(value: int, times: int) -> int:
+    """A word of so many equal elements.
+
+    >>> hex(_repeated(-1, 2)), hex(_repeated(3, 4))
+    ('0xffffffff', '0x3030303')
+    """
+    bits = 32 // times
+    return sum((value & ((1 << bits) - 1)) << (bits * place) for place in range(times))
+
+
+def _moved(run: Run) -> tirx.Stmt:
+    """Copy whole vectors, then what is left, as many bytes at a time as its address allows."""
+    (target, to), (source, where), lanes = run.target, run.source, vector.BYTES // itemsize(run.target[0])
+    block, unit = Block(), _unit(run)
+    dtype = f"{target.dtype}x{unit}" if unit > 1 else str(target.dtype)
+
+    def row(at: Block, number: tirx.Expr) -> None:
+        first = to + number * run.steps[0]
+        begin = where + number * run.steps[1]
+        vectors, rest = _parts(run.elements, lanes)
+
+        def whole(inner: Block, index: tirx.Expr) -> None:
+            loaded = tirx.BufferLoad(source, [tirx.Ramp(begin + index * lanes, 1, lanes)])
+            moved = vector.moved(tirx.reinterpret(vector.VECTOR, loaded))
+            typed = tirx.reinterpret(f"{target.dtype}x{lanes}", moved)
+            inner.store(target, tirx.Ramp(first + index * lanes, 1, lanes), typed)
+
+        def some(inner: Block, index: tirx.Expr) -> None:
+            left, right = (start + index * unit + vectors * lanes for start in (first, begin))
+            loaded = tirx.BufferLoad(source, [tirx.Ramp(right, 1, unit) if unit > 1 else right])
+            inner.store(target, tirx.Ramp(left, 1, unit) if unit > 1 else left, vector.concealed_bytes(loaded, dtype))
+
+        at.loop("vector", vectors, whole)
+        at.loop("unit", rest // unit if isinstance(rest, int) else tirx.floordiv(rest, unit), some)
+
+    block.loop("row", int(run.count) if isinstance(run.count, tirx.IntImm) else run.count, row)
+    return block.statement()
+
+
+def _unit(run: Run) -> int:
+    """Elements that can be copied at a time behind whole vectors: those of 8, 4, 2 or 1 bytes."""
+    sets = [Analyzer().modular_set(place) for place in (run.elements, run.target[1], run.source[1])]
+    places = [int(part) for each in sets for part in (each.coeff, each.base)]
+    return gcd(PAIR_BYTES // itemsize(run.target[0]), *run.steps, *places)
+
+
+def _parts(elements: tirx.Expr, lanes: int) -> tuple[Number, Number]:
+    """Whole vectors, and elements that are left."""
+    if isinstance(elements, tirx.IntImm):
+        return divmod(int(elements), lanes)
+    vectors = Analyzer().simplify(tirx.floordiv(elements, lanes))
+    return vectors, Analyzer().simplify(elements - vectors * lanes)

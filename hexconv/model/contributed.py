@@ -1,0 +1,96 @@
+"""Types of what ONNX Runtime's own quantised operators make, which ONNX's shape inference doesn't know.
+
+Each of them is a standard operator between DequantizeLinear and QuantizeLinear. In a copy of the model they stand so,
+inference says what all tensors are, and these types are told of the model as it is:
+
+    before:  c = QLinearAdd(a, sa, za, b, sb, zb, sc, zc)
+    after:   c = QuantizeLinear(Add(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb)), sc, zc)
+"""
+
+from collections.abc import Iterator, Sequence
+
+import onnx
+from onnx import helper
+
+DOMAIN = "com.microsoft"
+STANDARD = {
+    "QLinearAdd": ("Add", 2),
+    "QLinearMul": ("Mul", 2),
+    "QLinearAveragePool": ("AveragePool", 1),
+    "QLinearGlobalAveragePool": ("GlobalAveragePool", 1),
+    "QLinearLeakyRelu": ("LeakyRelu", 1),
+    "QLinearSigmoid": ("Sigmoid", 1),
+    "QLinearSoftmax": ("Softmax", 1),
+}
+"""The operator that each has inside, and how many tensors it reads, each with its scale and zero point."""
+CONCAT, GEMM = "QLinearConcat", "QGemm"
+OWN_ATTRIBUTES = ("channels_last", "opset")
+
+
+def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with all types that can be inferred."""
+    found = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    if not any(_is_known(node) for node in model.graph.node):
+        return found
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    nodes = [part for node in model.graph.node for part in as_standard(node)]
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    known = {info.name for info in (*found.graph.value_info, *found.graph.input, *found.graph.output)}
+    made = {name for node in model.graph.node for name in node.output}
+    more = onnx.shape_inference.infer_shapes(copy, data_prop=True).graph.value_info
+    untyped = [info for info in more if info.name in made and info.name not in known]
+    found.graph.value_info.extend(untyped)
+    return found
+
+
+def _is_known(node: onnx.NodeProto) -> bool:
+    if node.domain != DOMAIN:
+        return False
+    return len(node.input) >= _tensors(node)[1] if node.op_type in STANDARD else node.op_type in (CONCAT, GEMM)
+
+
+def _tensors(node: onnx.NodeProto) -> tuple[list[int], int]:
+    """Where the tensors are that a node reads, and how many inputs it has at least."""
+    if node.op_type == CONCAT:
+        return list(range(2, len(node.input), 3)), 2
+    if node.op_type == GEMM:
+        return [0, 3], 6
+    count = STANDARD[node.op_type][1]
+    return list(range(0, 3 * count, 3)), 3 * count + 1
+
+
+def as_standard(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """A node of ONNX Runtime's own as nodes of ONNX's; any other one as it is."""
+    if not _is_known(node):
+        yield node
+        return
+    stem, places = f"{node.output[0]}/", _tensors(node)[0]
+    for place in places:
+        yield helper.make_node("DequantizeLinear", _present(node.input[place : place + 3]), [f"{stem}{place}"])
+    inside = helper.make_node(_inside(node), [f"{stem}{place}" for place in places], [f"{stem}made"])
+    inside.attribute.extend(attribute for attribute in node.attribute if attribute.name not in OWN_ATTRIBUTES)
+    if ends := _present(_ends(node, places[-1] + 3)):
+        yield inside
+        yield helper.make_node("QuantizeLinear", [f"{stem}made", *ends], list(node.output[:1]))
+    else:
+        inside.output[:] = node.output[:1]
+        yield inside
+
+
+def _inside(node: onnx.NodeProto) -> str:
+    """The operator that a node has inside."""
+    return {CONCAT: "Concat", GEMM: "Gemm"}.get(node.op_type) or STANDARD[node.op_type][0]
+
+
+def _ends(node: onnx.NodeProto, after: int) -> Sequence[str]:
+    """Names of a result's scale and zero point; a Gemm has a bias before them, and may leave its result real."""
+    if node.op_type == CONCAT:
+        return node.input[:2]
+    return node.input[after + 1 : after + 3] if node.op_type == GEMM else node.input[after : after + 2]
+
+
+def _present(names: Sequence[str]) -> list[str]:
+    """Without an optional zero point that is left out."""
+    return [name for name in names if name]

@@ -1,0 +1,175 @@
+"""Elementwise operators on one quantised tensor as the table of 256 codes that they amount to, or a clamp of codes.
+
+    conv -> quantised T -> DequantizeLinear -+-> Sigmoid -> QuantizeLinear -> DequantizeLinear -+-> Mul -> quantised Q
+                                             +--------------------------------------------------+
+
+Every element of Q depends on one element of T alone, so all that lies between is run once, at import, on all codes of
+T: with ONNX's own evaluator, in float32, and with the quantisers inside. Of 16 bits only clamps are taken.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from hexconv.model.constants import Array, elements
+from hexconv.model.contributed import DOMAIN
+from hexconv.model.graph import Graph, Node
+from hexconv.model.integer import IntegerWeights
+from hexconv.model.quantised import quantised
+from hexconv.model.unit import Unit
+from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.conv import TABLE
+from hexconv.spec.requantize import Requantize
+from hexconv.spec.vectors import looked_up
+
+QUANTISERS = {
+    "QuantizeLinear": 1,
+    f"{DOMAIN}.QLinearSigmoid": 3,
+    f"{DOMAIN}.QLinearLeakyRelu": 3,
+    f"{DOMAIN}.QLinearMul": 6,
+    f"{DOMAIN}.QLinearAdd": 6,
+}
+"""Operators that make a quantised tensor, and the input that is its scale; its zero point comes next."""
+ACTIVATIONS = ("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Relu", "Selu")
+SMOOTH = ("Erf", "Exp", "Log", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu")
+ARITHMETIC = ("Abs", "Add", "Ceil", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Pow", "Round", "Sub", "Sum")
+OTHERS = ("Cast", "DequantizeLinear", "Identity", "Reciprocal")
+ELEMENTWISE = frozenset((*ACTIVATIONS, *SMOOTH, *ARITHMETIC, *OTHERS))
+SIDES = {"uint8": 16, "int8": 16, "int16": 256}
+"""Of an image of all codes of a dtype, to which constants that are one number are broadcast."""
+HAS_TABLE = ("uint8", "int8")
+"""Dtypes whose convs look results up."""
+MOST_NODES = 64
+"""Between two quantised tensors; so many are no longer one function that somebody meant."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """What elementwise operators make of a quantised tensor.
+
+    Attributes:
+        result: the quantised tensor that they end in.
+        nodes: the operators in the order of the graph, the last one makes `result`.
+        zero_point: of the result.
+    """
+
+    result: str
+    nodes: tuple[Node, ...]
+    zero_point: int
+
+
+def with_table(graph: Graph, unit: Unit) -> Unit:
+    """The conv with all that follows it elementwise, up to the last quantised tensor: a clamp of its codes, or a table.
+
+    Args:
+        graph: that the conv is part of.
+        unit: the conv as far as its quantiser.
+
+    Raises:
+        Refused: a constant of what follows can't be read.
+    """
+    how = unit.conv.requantize
+    if how is None:
+        return unit
+    low, high = INTEGER_RANGE[unit.dtype]
+    codes = np.arange(low, high + 1).astype(unit.dtype)
+    table, made = codes, unit
+    while found := _function(graph, made.result, unit.dtype):
+        table = looked_up(table, _table(graph, found, made.result, codes))
+        clamp = clamp_of_codes(table, how, codes) if found.zero_point == how.zero_point else None
+        if clamp is None and unit.dtype not in HAS_TABLE:
+            return made
+        made = _clamped(unit, found, clamp) if clamp else _looked_up(unit, found, table)
+    return made
+
+
+def _clamped(unit: Unit, function: Function, clamp: Requantize) -> Unit:
+    """The conv with a function behind it that only clamps its codes."""
+    return replace(unit, result=function.result, conv=replace(unit.conv, requantize=clamp))
+
+
+def _looked_up(unit: Unit, function: Function, table: Array) -> Unit:
+    """The conv with a function behind it, as a table."""
+    conv = replace(unit.conv, activation=TABLE, table_zero_point=function.zero_point)
+    weights = cast("IntegerWeights", unit.weights)
+    vectors = {**weights.vectors, TABLE: table}
+    return replace(unit, result=function.result, conv=conv, weights=replace(weights, vectors=vectors))
+
+
+def clamp_of_codes(table: Array, how: Requantize, codes: Array) -> Requantize | None:
+    """The requantisation that does what a table does behind it, where the table keeps codes within a range.
+
+    >>> codes = np.arange(256).astype("uint8")
+    >>> clamp_of_codes(np.clip(codes, 3, 90), Requantize(multiplier=1, clamp=(0, 60)), codes).clamp
+    (3, 60)
+    """
+    least, most = how.codes(int(codes[0]), int(codes[-1]))
+    reached = table[least - int(codes[0]) : most - int(codes[0]) + 1]
+    first, last = int(reached.min()), int(reached.max())
+    inside = np.clip(codes[least - int(codes[0]) : most - int(codes[0]) + 1], first, last)
+    if first >= last or not np.array_equal(inside, reached):
+        return None
+    whole = (first, last) == (int(codes[0]), int(codes[-1]))
+    return replace(how, clamp=None if whole else (first, last))
+
+
+def _function(graph: Graph, tensor: str, dtype: str) -> Function | None:
+    """The nearest quantised tensor that depends on one tensor alone, and through which all goes that reads this."""
+    nodes: list[Node] = []
+    for node in _following(graph, tensor):
+        nodes.append(node)
+        if (zero_point := _quantised_zero(graph, node, dtype)) is not None and _leads_on(graph, tensor, nodes):
+            return Function(node.outputs[0], tuple(nodes), zero_point)
+    return None
+
+
+def _following(graph: Graph, tensor: str) -> Iterator[Node]:
+    """Elementwise operators on what depends on a tensor alone, in an order in which they can run."""
+    known, waiting = {tensor}, [tensor]
+    while waiting and len(known) <= MOST_NODES:
+        for node in graph.readers(waiting.pop(0)):
+            if node.outputs[0] not in known and _is_elementwise(graph, node, known):
+                known.add(node.outputs[0])
+                waiting.append(node.outputs[0])
+                yield node
+
+
+def _is_elementwise(graph: Graph, node: Node, known: set[str]) -> bool:
+    """Whether an element of a node's one result depends on that of known tensors alone, and on single numbers."""
+    if node.op not in ELEMENTWISE and node.op not in QUANTISERS:
+        return False
+    others = [name for name in node.inputs if name and name not in known]
+    return not any(node.outputs[1:]) and all(graph.is_constant(name) and _is_number(graph, name) for name in others)
+
+
+def _is_number(graph: Graph, constant: str) -> bool:
+    shape = graph.type_of(constant).shape
+    return (elements(shape) if shape is not None else graph.value(constant).size) == 1
+
+
+def _quantised_zero(graph: Graph, node: Node, dtype: str) -> int | None:
+    """The zero point of what a node quantises to a dtype; None of any other node."""
+    if (scale := QUANTISERS.get(node.op)) is None or graph.type_of(node.outputs[0]).dtype != dtype:
+        return None
+    return quantised(graph, node.outputs[0], node.input(scale), node.input(scale + 1)).zero_point
+
+
+def _leads_on(graph: Graph, tensor: str, nodes: Sequence[Node]) -> bool:
+    """Whether some nodes, and nothing else, read a tensor and all that they make of it, but for what the last makes."""
+    inner = [tensor, *(node.outputs[0] for node in nodes[:-1])]
+    readers = {reader for name in inner for reader in graph.readers(name)}
+    return readers <= set(nodes) and not any(name in graph.outputs for name in inner)
+
+
+def _table(graph: Graph, function: Function, tensor: str, codes: Array) -> Array:
+    """What a function makes of every code."""
+    side = SIDES[str(codes.dtype)]
+    values = {tensor: codes.reshape(1, 1, side, side)}
+    for node in function.nodes:
+        constants = {name: graph.value(name) for name in node.inputs if name and name not in values}
+        values |= graph.constants.computed(
+            node.proto, {**constants, **{n: values[n] for n in node.inputs if n in values}}
+        )
+    return values[function.result].reshape(-1)

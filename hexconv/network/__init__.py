@@ -1,0 +1,6 @@
+"""A whole network in C: its chains in order, and an operator for each node that lies between them."""
+
+from hexconv.network.library import BuiltNetwork, Wanted, build_network
+from hexconv.network.load import LoadedNetwork, load
+
+__all__ = ["BuiltNetwork", "LoadedNetwork", "Wanted", "build_network", "load"]

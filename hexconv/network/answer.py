@@ -1,0 +1,249 @@
+"""What a network computes, in numpy, step by step: chains by their definition, operators by that of ONNX.
+
+All is float32 where `hexconv_operators.h` says so, in the same order, so that C gives the same bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+
+import numpy as np
+
+from hexconv.compute import reference
+from hexconv.layout import packed
+from hexconv.network.operand import BLOCKS, NCHW, Operand
+from hexconv.network.step import Along, Axis, Blocks, Call, Filters, Operation, Program, Resize, Step, Window
+from hexconv.run.tensors import Array
+
+Stored = Mapping[str, Array]
+"""Buffers by name, logical NHWC."""
+SOFTEST = np.float32(2**20)
+"""No code is as large: a quotient beyond it is rounded as if it were this."""
+
+
+def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a network, in the model's shapes, by name.
+
+    Args:
+        program: its steps.
+        inputs: in the model's shapes, by name.
+    """
+    stored = {port.operand.buffer: _nhwc(inputs[port.name], port.operand) for port in program.inputs}
+    for step in program.steps:
+        stored[step.result.buffer] = result_of(step, stored, program.constants)
+    return {port.name: _as_model(stored[port.operand.buffer], port.shape) for port in program.outputs}
+
+
+def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, Array]) -> Array:
+    """What one step writes, logical NHWC.
+
+    Args:
+        step: the step.
+        stored: what it reads, by buffer.
+        constants: likewise.
+    """
+    seen = [_seen({**constants, **stored}[source.buffer], source) for source in step.sources]
+    if isinstance(step, Call):
+        tensors = step.weights
+        made = reference(step.case.chain, seen[0], tensors.filters, tensors.biases, tensors.vectors)
+        return made.astype(step.result.dtype)
+    return _stored(OPERATORS[step.operator](step, seen, constants), step.result)
+
+
+def in_memory(values: Array, operand: Operand) -> Array:
+    """Logical NHWC as it lies in memory."""
+    if operand.layout == BLOCKS:
+        return packed(BLOCKS, operand.extents).pack(values, fill=0)
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2) if operand.layout == NCHW else values)
+
+
+def _seen(values: Array, operand: Operand) -> Array:
+    """A buffer under the extents of an operand: the same elements, or the same memory in another shape."""
+    if values.shape == operand.extents:
+        return values
+    return _nhwc(values.transpose(0, 3, 1, 2), operand)
+
+
+def _nhwc(values: Array, operand: Operand) -> Array:
+    """From the order of a model."""
+    batch, rows, columns, channels = operand.extents
+    return values.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
+
+
+def _as_model(values: Array, shape: tuple[int, ...]) -> Array:
+    """Into it."""
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2)).reshape(shape)
+
+
+def _steps(values: Array, operand: Operand) -> Array:
+    """Codes without their zero point, exactly."""
+    return values.astype(np.int64) - operand.zero_point
+
+
+def _real(values: Array, operand: Operand) -> Array:
+    """What elements stand for, float32."""
+    if operand.is_float:
+        return values.astype(np.float32)
+    return _steps(values, operand).astype(np.float32) * np.float32(operand.scale)
+
+
+def _stored(reals: Array, operand: Operand) -> Array:
+    """Reals as a result holds them."""
+    low, high = (np.float32(end) for end in (operand.low, operand.high))
+    kept = np.clip(reals.astype(np.float32), low, high)
+    if operand.is_float:
+        return kept
+    ends = np.iinfo(operand.dtype)
+    codes = np.rint(np.clip(kept / np.float32(operand.scale), -SOFTEST, SOFTEST)).astype(np.int64)
+    return np.clip(codes + operand.zero_point, ends.min, ends.max).astype(operand.dtype)
+
+
+def _convert(step: Operation, seen: list[Array], _: Stored) -> Array:
+    return _real(seen[0], step.sources[0])
+
+
+def _add(step: Operation, seen: list[Array], _: Stored) -> Array:
+    return _real(seen[0], step.sources[0]) + _real(seen[1], step.sources[1])
+
+
+def _multiply(step: Operation, seen: list[Array], _: Stored) -> Array:
+    return _real(seen[0], step.sources[0]) * _real(seen[1], step.sources[1])
+
+
+def _under(values: Array, window: Window, made: Operand, outside: float) -> list[Array]:
+    """For each place of a window, what lies under it, and `outside` where nothing does: [N, H, W, C] of the result."""
+    _, rows, columns, _ = made.extents
+    height, width = values.shape[1:3]
+    found = []
+    for row, column in product(*map(range, window.kernel)):
+        y = np.arange(rows) * window.stride[0] + row * window.dilation[0] - window.padding[0]
+        x = np.arange(columns) * window.stride[1] + column * window.dilation[1] - window.padding[1]
+        there = ((y >= 0) & (y < height))[:, None] & ((x >= 0) & (x < width))[None, :]
+        taken = values[:, np.clip(y, 0, height - 1)][:, :, np.clip(x, 0, width - 1)]
+        found.append(np.where(there[None, :, :, None], taken, outside))
+    return found
+
+
+def _max_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
+    window = step.told(Window)
+    least = float(np.finfo(np.float32).min)
+    return np.maximum.reduce(_under(_real(seen[0], step.sources[0]), window, step.result, least))
+
+
+def _average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
+    window = step.told(Window)
+    source = step.sources[0]
+    exact = seen[0].astype(np.float64) if source.is_float else _steps(seen[0], source)
+    total = np.sum(_under(exact, window, step.result, 0), 0)
+    top, left, bottom, right = window.padding if window.counts_padding else (0, 0, 0, 0)
+    inside = np.ones((1, source.extents[1] + top + bottom, source.extents[2] + left + right, 1))
+    own = window if not window.counts_padding else Window(window.kernel, window.stride, window.dilation, (0, 0, 0, 0))
+    count = np.sum(_under(inside, own, step.result, 0), 0)
+    return _mean(total, source, count)
+
+
+def _global_average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
+    source = step.sources[0]
+    exact = seen[0].astype(np.float64) if source.is_float else _steps(seen[0], source)
+    pixels = [exact[:, y, x] for y, x in product(range(exact.shape[1]), range(exact.shape[2]))]
+    total = sum(pixels[1:], pixels[0])
+    return _mean(total[:, None, None], source, len(pixels))
+
+
+def _mean(total: Array, source: Operand, count: Array | int) -> Array:
+    whole = total if source.is_float else total.astype(np.float64) * np.float64(np.float32(source.scale))
+    return (whole / count).astype(np.float32)
+
+
+def _concat(step: Operation, seen: list[Array], _: Stored) -> Array:
+    reals = [_real(values, source) for values, source in zip(seen, step.sources, strict=True)]
+    return np.concatenate(reals, step.told(Along).axis)
+
+
+def _resize(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    how = step.told(Resize)
+    along_columns = _mixed(_real(seen[0], step.sources[0]), how.columns, 2, constants)
+    return _mixed(along_columns, how.rows, 1, constants)
+
+
+def _mixed(values: Array, axis: Axis, at: int, constants: Stored) -> Array:
+    first = constants[axis.first]
+    part = constants[axis.part].reshape([-1 if place == at else 1 for place in range(4)])
+    one, other = (values.take(np.minimum(first + more, values.shape[at] - 1), at) for more in (0, 1))
+    return np.where(part == 0, one, (1 - part) * one + part * other)
+
+
+def _depth_to_space(step: Operation, seen: list[Array], _: Stored) -> Array:
+    blocks = step.told(Blocks)
+    values, size = _real(seen[0], step.sources[0]), blocks.size
+    batch, rows, columns, channels = values.shape
+    if blocks.channels_first:
+        apart = values.reshape(batch, rows, columns, -1, size, size).transpose(0, 1, 4, 2, 5, 3)
+    else:
+        apart = values.reshape(batch, rows, columns, size, size, -1).transpose(0, 1, 3, 2, 4, 5)
+    return apart.reshape(batch, rows * size, columns * size, channels // size**2)
+
+
+def _matmul(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    filters = step.told(Filters)
+    source = step.sources[0]
+    return _weighed(_products(seen[0], source, constants[filters.elements][:, 0, 0]), source, filters, constants)
+
+
+def _products(values: Array, source: Operand, matrix: Array) -> Array:
+    """Sums over the last axis: exact for integers, else in the order of the elements, in float64."""
+    if not source.is_float and matrix.dtype.kind == "i":
+        return _steps(values, source) @ matrix.T.astype(np.int64)
+    reals, total = _real(values, source).astype(np.float64), np.zeros((*values.shape[:-1], len(matrix)))
+    for at in range(reals.shape[-1]):
+        total = total + reals[..., at : at + 1] * matrix[:, at].astype(np.float64)
+    return total
+
+
+def _weighed(sums: Array, source: Operand, filters: Filters, constants: Stored) -> Array:
+    """What sums stand for, their bias added."""
+    real = sums.astype(np.float32)
+    if sums.dtype.kind == "i":
+        whole = sums + constants[filters.sums_bias] if filters.sums_bias else sums
+        real = whole.astype(np.float32) * (np.float32(source.scale) * constants[filters.scales])
+    return real + constants[filters.real_bias] if filters.real_bias else real
+
+
+def _conv_transpose(step: Operation, seen: list[Array], constants: Stored) -> Array:
+    filters, window = step.told(Filters), step.told(Window)
+    source, values = step.sources[0], seen[0]
+    elements, (batch, rows, columns, channels) = constants[filters.elements], step.result.extents
+    is_exact = not source.is_float and elements.dtype.kind == "i"
+    total = np.zeros((batch, rows, columns, channels), np.int64 if is_exact else np.float64)
+    own = channels // filters.groups
+    for row, column in product(*map(range, window.kernel)):
+        y, from_y = _origins(rows, row, 0, window, values.shape[1])
+        x, from_x = _origins(columns, column, 1, window, values.shape[2])
+        for group in range(filters.groups):
+            outputs = slice(group * own, (group + 1) * own)
+            inputs = slice(group * filters.shape[3], (group + 1) * filters.shape[3])
+            taken = values[:, from_y][:, :, from_x][..., inputs]
+            total[:, y[:, None], x, outputs] += _products(taken, source, elements[outputs, row, column])
+    return _weighed(total, source, filters, constants)
+
+
+def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple[Array, Array]:
+    """Places of a result that a tap goes to, and those of the source that it comes from."""
+    moved = np.arange(made) + window.padding[axis] - tap * window.dilation[axis]
+    comes = (moved >= 0) & (moved % window.stride[axis] == 0) & (moved // window.stride[axis] < size)
+    return np.flatnonzero(comes), moved[comes] // window.stride[axis]
+
+
+OPERATORS: dict[str, Callable[[Operation, list[Array], Stored], Array]] = {
+    "convert": _convert,
+    "add": _add,
+    "multiply": _multiply,
+    "max_pool": _max_pool,
+    "average_pool": _average_pool,
+    "global_average_pool": _global_average_pool,
+    "concat": _concat,
+    "resize": _resize,
+    "depth_to_space": _depth_to_space,
+    "matmul": _matmul,
+    "conv_transpose": _conv_transpose,
+}
+"""Real numbers that each makes, before they are stored."""

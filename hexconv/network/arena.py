@@ -1,0 +1,88 @@
+"""One block of memory for all tensors between the steps of a network: each has a place while it lives.
+
+A tensor lives from the step that writes it to the last that reads it, both included, so that no step writes where it
+reads. The largest is placed first, each at the lowest place that is free all the while that it lives (TensorFlow
+Lite's planner, "greedy by size": Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hexconv.lower.signature import ALIGNMENT_BYTES
+from hexconv.network.step import Program
+
+
+@dataclass(frozen=True)
+class Life:
+    """Of one tensor.
+
+    Attributes:
+        first: the step that writes it.
+        last: the last that reads it.
+        bytes: that it takes, a whole number of vectors.
+    """
+
+    first: int
+    last: int
+    bytes: int
+
+    def meets(self, other: "Life") -> bool:
+        """Whether there is a step at which both live."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Where every tensor lies.
+
+    Attributes:
+        offsets_bytes: by name of the buffer.
+        bytes: of the whole block.
+        least_bytes: what the tensors of the fullest step take together: no arena is smaller.
+    """
+
+    offsets_bytes: Mapping[str, int]
+    bytes: int
+    least_bytes: int
+
+
+def lives_of(program: Program) -> dict[str, Life]:
+    """When the tensors between steps live; those of the caller and constants are left out."""
+    lives: dict[str, Life] = {}
+    elsewhere = program.outside | program.constants.keys()
+    for at, step in enumerate(program.steps):
+        for operand in (step.result, *step.sources):
+            if operand.buffer in elsewhere:
+                continue
+            known = lives.get(operand.buffer)
+            size = -(-operand.bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+            first, size = (known.first, max(known.bytes, size)) if known else (at, size)
+            lives[operand.buffer] = Life(first, at, size)
+    return lives
+
+
+def arena_of(lives: Mapping[str, Life]) -> Arena:
+    """Place all tensors."""
+    offsets: dict[str, int] = {}
+    for name in sorted(lives, key=lambda name: (-lives[name].bytes, lives[name].first, name)):
+        beside = [other for other in offsets if lives[other].meets(lives[name])]
+        taken = sorted((offsets[other], offsets[other] + lives[other].bytes) for other in beside)
+        offsets[name] = _lowest_free(taken, lives[name].bytes)
+    ends = [offsets[name] + life.bytes for name, life in lives.items()]
+    steps = {life.first for life in lives.values()}
+    fullest = [sum(life.bytes for life in lives.values() if life.first <= step <= life.last) for step in steps]
+    return Arena(offsets, max(ends, default=0), max(fullest, default=0))
+
+
+def _lowest_free(taken: list[tuple[int, int]], size: int) -> int:
+    """The first gap of this size between stretches that are sorted by where they begin.
+
+    >>> _lowest_free([(0, 128), (256, 384)], 128), _lowest_free([(0, 128), (256, 384)], 256)
+    (128, 384)
+    """
+    at = 0
+    for start, end in taken:
+        if at + size <= start:
+            return at
+        at = max(at, end)
+    return at

@@ -1,0 +1,130 @@
+"""A network as a folder of C: its chains compiled, `network.c` that calls them, and operators to begin with."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hexconv.build.chain import c_name
+from hexconv.build.library import ARCHIVE, DEFAULT_ISA
+from hexconv.build.linked import archived, c_files, platform_files
+from hexconv.errors import InputError
+from hexconv.model import import_model
+from hexconv.model.load import Shapes, load_model
+from hexconv.network.answer import answer
+from hexconv.network.compiled import Compiled
+from hexconv.network.facts import BuiltNetwork, ports_of, steps_of
+from hexconv.network.nodes import TABLE
+from hexconv.network.plans import members_of
+from hexconv.network.program import Reading
+from hexconv.network.step import Program
+from hexconv.network.texts import PACKAGE, texts_of
+from hexconv.run.tensors import Array
+from hexconv.search import Question
+from hexconv.spec import Target
+from hexconv.spec.objective import Objective
+from hexconv.verify.inputs import drawn_inputs
+
+LONGEST_STEM = 40
+"""Of a name, before the numbers of its chains."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to build a network for.
+
+    Attributes:
+        vtcm_bytes: what the caches of a chain may take.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, of Hexagon.
+        objective: what is to be least of each chain.
+        shapes: of inputs that the model leaves open.
+        given: a file with the inputs of the example; without one they are drawn.
+        seed: of what is drawn.
+        threads: of the machine that it is to run on.
+    """
+
+    vtcm_bytes: int
+    target: Target = "hexagon"
+    isa: str = DEFAULT_ISA
+    objective: Objective = "traffic"
+    shapes: Shapes = field(default_factory=dict)
+    given: Path | None = None
+    seed: int = 0
+    threads: int = 1
+
+
+def read_network(path: Path, wanted: Wanted) -> Program:
+    """The steps of a model, its chains planned.
+
+    Raises:
+        InputError: the model can't be used, or a size is open.
+        Unsupported: a node between chains that there is no operator for, or a chain that no plan serves.
+    """
+    imported = import_model(path, wanted.shapes)
+    question = Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target, threads=wanted.threads)
+    members = members_of(imported, question)
+    graph = load_model(path, wanted.shapes).graph
+    stored = {tensor.name for tensor in graph.initializer}
+    inputs = [value.name for value in graph.input if value.name not in stored]
+    reading = Reading(imported.graph, members, path.name)
+    return reading.read(inputs, [value.name for value in graph.output], TABLE)
+
+
+def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
+    """Write a folder with which a C compiler makes a program that computes a whole model.
+
+    Args:
+        path: of the `.onnx` file.
+        folder: where to; it is made if need be.
+        wanted: what for.
+
+    Raises:
+        InputError: the model or its inputs can't be used, or the folder can't be written.
+        Unsupported: what there is no operator for, or can't be lowered, by name.
+        ToolMissing: no zig.
+    """
+    name = c_name(path.stem[:LONGEST_STEM])
+    program = read_network(path, wanted)
+    inputs = _inputs(path, program, wanted)
+    tensors = {**inputs, **answer(program, inputs)}
+    compiled = Compiled.of(program, name, wanted.target, wanted.isa)
+    built = _built(name, path.name, wanted, compiled)
+    contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
+    contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
+    contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
+    contents["network.weights.bin"] = compiled.weights.content
+    contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in contents.items():
+            (folder / file).write_bytes(content)
+    except OSError as error:
+        raise InputError.because(
+            f"{folder}: {error.strerror or 'not writable'}", "name a folder that can be written"
+        ) from None
+    return built
+
+
+def _inputs(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
+    """What the example runs on."""
+    forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
+    return drawn_inputs(forms, path.name, wanted.given, wanted.seed)
+
+
+def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
+    """What is known of it."""
+    return BuiltNetwork(
+        name=name,
+        model=model,
+        target=wanted.target,
+        isa=wanted.isa,
+        ports=ports_of(compiled.program),
+        chains=tuple(chain.built.name for chain in compiled.chains),
+        steps=steps_of(compiled.program),
+        operators=compiled.program.operators,
+        weights_bytes=len(compiled.weights.content),
+        vtcm_bytes=compiled.vtcm_bytes,
+        arena_bytes=compiled.arena.bytes,
+        least_arena_bytes=compiled.arena.least_bytes,
+        scratch_bytes=compiled.scratch_bytes,
+        library_bytes=compiled.library_bytes,
+    )

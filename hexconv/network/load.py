@@ -1,0 +1,105 @@
+"""A built network called from numpy, on this machine.
+
+network = hexconv.load("out")["residual"]
+output = network(image)
+"""
+
+import ctypes
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hexconv import build
+from hexconv.build.load import aligned_bytes, call, pointer, posix
+from hexconv.errors import InputError
+from hexconv.network.texts import MANIFEST
+from hexconv.run.runner import Array
+from hexconv.run.simulator.toolchain import zig
+
+OPERATORS = 12
+"""Pointers of `struct hexconv_operators`."""
+POINTERS_OF_A_CONTEXT = 3
+POINTERS_OF_A_CHAIN = 4
+"""As in the headers."""
+SOURCES = ("network.c", "hexconv_operators.c", "hexconv_posix.c", "libchains.a")
+
+
+class _Operators(ctypes.Structure):
+    _fields_ = [("pointers", ctypes.c_void_p * OPERATORS)]
+
+
+@dataclass(frozen=True)
+class LoadedNetwork:
+    """A network that is loaded, with a context of its own: one call at a time.
+
+    Attributes:
+        name: the C identifier that its functions begin with.
+        facts: what `network.json` says of it.
+    """
+
+    name: str
+    facts: dict[str, Any]
+    _library: ctypes.CDLL
+    _context: Any
+    _kept: tuple[Any, ...]
+
+    def __call__(self, *inputs: Array) -> tuple[Array, ...]:
+        """The outputs in the model's order and shapes.
+
+        Raises:
+            InputError: another number of inputs, or one of another shape or dtype.
+            RunFailed: the network reports an error.
+        """
+        ports = self.facts["ports"]
+        wanted = [port for port in ports if port["way"] == "input"]
+        if len(inputs) != len(wanted):
+            raise InputError(
+                "inputs", str(len(inputs)), f"{len(wanted)}: {', '.join(port['tensor'] for port in wanted)}"
+            )
+        memories = [aligned_bytes(port["bytes"]).view(port["dtype"]).reshape(port["shape"]) for port in ports]
+        for port, memory, given in zip(wanted, memories, inputs, strict=False):
+            if given.shape != memory.shape or given.dtype != memory.dtype:
+                told = f"{given.dtype} of {list(given.shape)}"
+                raise InputError(port["tensor"], told, f"{memory.dtype} of {list(memory.shape)}")
+            memory[...] = given
+        call(self._library, f"{self.name}_run", self._context, *map(pointer, memories))
+        return tuple(memories[len(wanted) :])
+
+
+def load(folder: Path | str) -> dict[str, Any]:
+    """What `hexconv build --target llvm` wrote into a folder, by its name in C: chains, or a network.
+
+    Raises:
+        InputError: no such folder, or one that was written for Hexagon.
+        ToolMissing: no zig to link it.
+        RunFailed: the library doesn't link, or refuses its weights.
+    """
+    place = Path(folder)
+    if not (place / MANIFEST).exists():
+        return dict(build.load(place))
+    facts = json.loads((place / MANIFEST).read_text())
+    if facts["target"] != "llvm":
+        raise InputError(str(place), f"a network for {facts['target']}", "one built with --target llvm")
+    network = _loaded(place, facts)
+    return {network.name: network}
+
+
+def _loaded(place: Path, facts: dict[str, Any]) -> LoadedNetwork:
+    """Link, and make a context ready."""
+    with tempfile.TemporaryDirectory(prefix="hexconv-") as made:
+        path = Path(made) / "network.so"
+        files = [str(place / file) for file in SOURCES]
+        zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", f"-I{place}", *files, "-o", str(path))
+        library = ctypes.CDLL(str(path))
+    weights = aligned_bytes(facts["weights_bytes"])
+    weights[...] = np.fromfile(place / "network.weights.bin", np.uint8)
+    library.hexconv_plain_operators.restype = _Operators
+    platform, operators = posix(library), library.hexconv_plain_operators()
+    context = (ctypes.c_void_p * (POINTERS_OF_A_CONTEXT + POINTERS_OF_A_CHAIN * len(facts["chains"])))()
+    name = facts["name"]
+    call(library, f"{name}_init", context, pointer(weights), ctypes.byref(platform), ctypes.byref(operators))
+    return LoadedNetwork(name, facts, library, context, (weights, platform, operators))

@@ -1,0 +1,231 @@
+"""How each operator of ONNX becomes a step; those of ONNX Runtime's own domain read and write codes."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from hexconv.model.clamp import clamp_of
+from hexconv.model.contributed import DOMAIN
+from hexconv.model.geometry import sides
+from hexconv.model.graph import Node
+from hexconv.model.refused import Refused
+from hexconv.network.filters import of_conv_transpose, of_gemm, of_qgemm, of_qlinear_matmul
+from hexconv.network.operand import NCHW, Operand, extents_of
+from hexconv.network.program import Reading, Table
+from hexconv.network.resizing import resize_of
+from hexconv.network.step import Along, Blocks, Filters, Window
+
+Ends = tuple[str, str]
+PLACES = {4: (0, 3, 1, 2), 2: (0, 3)}
+"""By the number of axes of a model's tensor, where each axis stands in N, H, W, C."""
+
+
+def _quantize(reading: Reading, node: Node) -> None:
+    result = reading.quantised(node.outputs[0], *_ends(node, 1))
+    reading.add("convert", node, [reading.held(node.inputs[0])], result)
+
+
+def _dequantize(reading: Reading, node: Node) -> None:
+    """The same codes, seen as what they stand for."""
+    found = reading.scale_of(node.inputs[0], *_ends(node, 1))
+    reading.hold(node.outputs[0], reading.held(node.inputs[0]).meaning(*found))
+
+
+def _clamp(reading: Reading, node: Node) -> None:
+    clamp = clamp_of(reading.graph, node)
+    if clamp is None:
+        raise Refused("bounds that depend on the model's input")
+    source = reading.source(node.inputs[0])
+    reading.add("convert", node, [source], reading.result(node.outputs[0], clamp))
+
+
+def _same(reading: Reading, node: Node) -> None:
+    reading.hold(node.outputs[0], reading.held(node.inputs[0]))
+
+
+def _reshape(reading: Reading, node: Node) -> None:
+    """The same memory, where its elements lie in the order in which a model counts them."""
+    held, extents = reading.held(node.inputs[0]), extents_of(reading.shape(node.outputs[0]))
+    if extents != held.extents:
+        held = (held if held.is_flat else reading.convert(held, NCHW)).reshaped(extents)
+    reading.hold(node.outputs[0], held)
+
+
+def _elementwise(operator: str) -> Callable[[Reading, Node], None]:
+    """Two tensors, each as large as the result or broadcast."""
+
+    def read(reading: Reading, node: Node) -> None:
+        rank = len(reading.shape(node.outputs[0]))
+        sources = [reading.source(name, rank) for name in node.inputs]
+        _pair(reading, operator, node, sources, reading.result(node.outputs[0]))
+
+    return read
+
+
+def _quantised_elementwise(operator: str) -> Callable[[Reading, Node], None]:
+    def read(reading: Reading, node: Node) -> None:
+        sources = [reading.dequantised(*node.inputs[at : at + 3]) for at in (0, 3)]
+        _pair(reading, operator, node, sources, reading.quantised(node.outputs[0], *_ends(node, 6)))
+
+    return read
+
+
+def _pair(reading: Reading, operator: str, node: Node, sources: Sequence[Operand], result: Operand) -> None:
+    if len(sources) != 2:
+        raise Refused(f"{len(sources)} tensors; two are taken")
+    for source in sources:
+        if any(size not in (1, whole) for size, whole in zip(source.extents, result.extents, strict=True)):
+            raise Refused(f"NHWC {source.extents} does not broadcast to {result.extents}")
+    reading.add(operator, node, sources, result)
+
+
+def _max_pool(reading: Reading, node: Node) -> None:
+    if any(node.outputs[1:]):
+        raise Refused("indices beside its maxima")
+    _pool(reading, "max_pool", node, reading.source(node.inputs[0]), reading.result(node.outputs[0]))
+
+
+def _average_pool(reading: Reading, node: Node) -> None:
+    _pool(reading, "average_pool", node, reading.source(node.inputs[0]), reading.result(node.outputs[0]))
+
+
+def _quantised_average_pool(reading: Reading, node: Node) -> None:
+    _check_channels(node)
+    result = reading.quantised(node.outputs[0], *_ends(node, 3))
+    _pool(reading, "average_pool", node, reading.dequantised(*_three(node)), result)
+
+
+def _pool(reading: Reading, operator: str, node: Node, source: Operand, result: Operand) -> None:
+    kernel = node.attributes["kernel_shape"]
+    strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
+    if not len(kernel) == len(strides) == len(dilations) == 2:
+        raise Refused(f"a window of {list(kernel)}; pools of rows and columns are taken")
+    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    padding = sides(node, source.extents, reach)
+    counts = bool(node.attributes.get("count_include_pad", 0))
+    window = Window(tuple(kernel), tuple(strides), tuple(dilations), padding, counts)
+    reading.add(operator, node, [source], result, window)
+
+
+def _global_average_pool(reading: Reading, node: Node) -> None:
+    reading.add("global_average_pool", node, [reading.source(node.inputs[0])], reading.result(node.outputs[0]))
+
+
+def _quantised_global_average_pool(reading: Reading, node: Node) -> None:
+    _check_channels(node)
+    result = reading.quantised(node.outputs[0], *_ends(node, 3))
+    reading.add("global_average_pool", node, [reading.dequantised(*_three(node))], result)
+
+
+def _concat(reading: Reading, node: Node) -> None:
+    sources = [reading.source(name) for name in node.inputs]
+    reading.add("concat", node, sources, reading.result(node.outputs[0]), _along(reading, node))
+
+
+def _quantised_concat(reading: Reading, node: Node) -> None:
+    sources = [reading.dequantised(*node.inputs[at : at + 3]) for at in range(2, len(node.inputs), 3)]
+    result = reading.quantised(node.outputs[0], *_ends(node, 0))
+    reading.add("concat", node, sources, result, _along(reading, node))
+
+
+def _along(reading: Reading, node: Node) -> Along:
+    rank, axis = len(reading.shape(node.outputs[0])), int(node.attributes["axis"])
+    if rank not in PLACES:
+        raise Refused(f"{rank} axes; tensors of 4 or 2 are taken")
+    return Along(PLACES[rank][axis % rank])
+
+
+def _depth_to_space(reading: Reading, node: Node) -> None:
+    blocks = Blocks(int(node.attributes["blocksize"]), node.attributes.get("mode", b"DCR") == b"CRD")
+    source = reading.source(node.inputs[0])
+    reading.add("depth_to_space", node, [source], reading.result(node.outputs[0]), blocks)
+
+
+def _resize(reading: Reading, node: Node) -> None:
+    source, result = reading.source(node.inputs[0]), reading.result(node.outputs[0])
+    reading.add("resize", node, [source], result, resize_of(reading, node, source, result))
+
+
+def _matmul(reading: Reading, node: Node) -> None:
+    source = _rows(reading.source(node.inputs[0]))
+    reading.add("matmul", node, [source], reading.result(node.outputs[0]), of_gemm(reading, node, source))
+
+
+def _quantised_matmul(reading: Reading, node: Node) -> None:
+    source = _rows(reading.dequantised(*_three(node)))
+    how = of_qlinear_matmul(reading, node)
+    reading.add("matmul", node, [source], reading.quantised(node.outputs[0], *_ends(node, 6)), how)
+
+
+def _quantised_gemm(reading: Reading, node: Node) -> None:
+    source = _rows(reading.dequantised(*_three(node)))
+    how, ends = of_qgemm(reading, node), _ends(node, 7)
+    result = reading.quantised(node.outputs[0], *ends) if ends[0] else reading.result(node.outputs[0])
+    reading.add("matmul", node, [source], result, how)
+
+
+def _rows(source: Operand) -> Operand:
+    if prod(source.extents[1:3]) != 1:
+        raise Refused(f"a tensor of NHWC {source.extents}; matrices are taken")
+    return source
+
+
+def _conv_transpose(reading: Reading, node: Node) -> None:
+    if any(name in node.attributes for name in ("output_shape", "auto_pad")):
+        raise Refused("output_shape or auto_pad; pads are taken")
+    source = reading.source(node.inputs[0])
+    how: Filters = of_conv_transpose(reading, node, source)
+    strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
+    padding = tuple(node.attributes.get("pads", (0, 0, 0, 0)))
+    if len(padding) != 4 or min(padding) < 0:
+        raise Refused(f"padding of {list(padding)}; four numbers of at least 0 are taken")
+    window = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
+    reading.add("conv_transpose", node, [source], reading.result(node.outputs[0]), how, window)
+
+
+def _ends(node: Node, at: int) -> Ends:
+    """Names of a scale and a zero point."""
+    return node.input(at), node.input(at + 1)
+
+
+def _three(node: Node) -> tuple[str, str, str]:
+    """Names of the first tensor, its scale and its zero point."""
+    return node.input(0), node.input(1), node.input(2)
+
+
+def _check_channels(node: Node) -> None:
+    if node.attributes.get("channels_last", 0):
+        raise Refused("channels_last; NCHW is taken")
+
+
+TABLE: Table = {
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
+    "Relu": _clamp,
+    "Clip": _clamp,
+    "Identity": _same,
+    "Dropout": _same,
+    "Flatten": _reshape,
+    "Reshape": _reshape,
+    "Squeeze": _reshape,
+    "Unsqueeze": _reshape,
+    "Add": _elementwise("add"),
+    "Mul": _elementwise("multiply"),
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global_average_pool,
+    "Concat": _concat,
+    "DepthToSpace": _depth_to_space,
+    "Resize": _resize,
+    "Upsample": _resize,
+    "MatMul": _matmul,
+    "Gemm": _matmul,
+    "ConvTranspose": _conv_transpose,
+    f"{DOMAIN}.QLinearAdd": _quantised_elementwise("add"),
+    f"{DOMAIN}.QLinearMul": _quantised_elementwise("multiply"),
+    f"{DOMAIN}.QLinearAveragePool": _quantised_average_pool,
+    f"{DOMAIN}.QLinearGlobalAveragePool": _quantised_global_average_pool,
+    f"{DOMAIN}.QLinearConcat": _quantised_concat,
+    f"{DOMAIN}.QGemm": _quantised_gemm,
+    "QLinearMatMul": _quantised_matmul,
+}
+"""All that there is."""

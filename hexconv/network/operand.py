@@ -1,0 +1,99 @@
+"""A tensor as a step of a network sees it: where it lies, in which layout, and what its elements stand for."""
+
+from dataclasses import dataclass, replace
+from math import inf, prod
+
+import numpy as np
+
+from hexconv.layout import packed
+
+Extents = tuple[int, int, int, int]
+
+NHWC = "NHWC"
+"""Of what operators write and chains read."""
+NCHW = "NCHW"
+"""Of what a model reads and writes."""
+BLOCKS = "NHWC8h8w32c"
+"""Of what chains write."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Elements of a buffer. They are real numbers, or codes that stand for `(code - zero_point) * scale`.
+
+    Attributes:
+        buffer: name of the memory.
+        extents: logical N, H, W, C; a matrix of rows and columns is N and C.
+        dtype: of the elements.
+        layout: `NHWC`, `NCHW` or `NHWC8h8w32c`.
+        scale: a float32.
+        zero_point: a code.
+        low: the least real value that is stored: lower ones become it.
+        high: the largest.
+    """
+
+    buffer: str
+    extents: Extents
+    dtype: str
+    layout: str = NHWC
+    scale: float = 1.0
+    zero_point: int = 0
+    low: float = -inf
+    high: float = inf
+
+    @property
+    def bytes(self) -> int:
+        """Of its memory, fringe included."""
+        physical = packed(BLOCKS, self.extents).physical_shape if self.layout == BLOCKS else self.extents
+        return prod(physical) * np.dtype(self.dtype).itemsize
+
+    @property
+    def is_float(self) -> bool:
+        """Whether its elements are real numbers."""
+        return self.dtype.startswith("float")
+
+    @property
+    def is_one_order(self) -> bool:
+        """Whether NCHW and NHWC are the same order of its elements.
+
+        >>> Operand("x", (1, 4, 4, 1), "uint8").is_one_order, Operand("x", (1, 4, 4, 2), "uint8").is_one_order
+        (True, False)
+        """
+        _, rows, columns, channels = self.extents
+        return channels == 1 or rows * columns == 1
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether its elements lie in the order of NCHW, whatever its layout is called."""
+        return self.layout == NCHW or (self.layout == NHWC and self.is_one_order)
+
+    def reshaped(self, extents: Extents) -> "Operand":
+        """Flat elements under other extents."""
+        seen = replace(self, extents=extents, layout=NCHW)
+        return replace(seen, layout=NHWC) if seen.is_one_order else seen
+
+    @property
+    def as_numbers(self) -> "Operand":
+        """The same elements as the numbers that they are: what a model calls a tensor of integers."""
+        return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
+
+    def meaning(self, scale: float, zero_point: int) -> "Operand":
+        """The same elements, dequantised."""
+        return replace(self, scale=scale, zero_point=zero_point)
+
+
+def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:
+    """Logical N, H, W, C of a tensor of a model: NCHW, or a matrix; else one row of all.
+
+    Args:
+        shape: of the tensor.
+        rank: of the tensor that it is broadcast to, by default its own.
+
+    >>> extents_of((1, 3, 8, 9)), extents_of((2, 10)), extents_of((64, 1, 1), 4), extents_of((6, 4, 2))
+    ((1, 8, 9, 3), (2, 1, 1, 10), (1, 1, 1, 64), (1, 1, 1, 48))
+    """
+    sizes = (1,) * ((rank or len(shape)) - len(shape)) + shape
+    if len(sizes) == 4:
+        batch, channels, rows, columns = sizes
+        return batch, rows, columns, channels
+    return (sizes[0], 1, 1, sizes[1]) if len(sizes) == 2 else (1, 1, 1, prod(sizes))

@@ -1,0 +1,256 @@
+/* The operators of hexconv_operators.h in plain C, from the definitions of ONNX. */
+#include "hexconv_operators.h"
+
+#include <float.h>
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF /* each product is rounded before it is added */
+#endif
+
+typedef const struct hexconv_tensor *Tensor;
+
+/* Over all elements of a tensor. */
+#define EACH(tensor, i, row, column, channel)                        \
+    for (int i = 0; i < (tensor)->n; i++)                            \
+        for (int row = 0; row < (tensor)->h; row++)                  \
+            for (int column = 0; column < (tensor)->w; column++)     \
+                for (int channel = 0; channel < (tensor)->c; channel++)
+
+static int is_integer(enum hexconv_dtype dtype) { return dtype != HEXCONV_FLOAT32; }
+
+static int32_t integer_at(const void *data, enum hexconv_dtype dtype, size_t at) {
+    switch (dtype) {
+    case HEXCONV_UINT8: return ((const uint8_t *)data)[at];
+    case HEXCONV_INT8: return ((const int8_t *)data)[at];
+    case HEXCONV_INT16: return ((const int16_t *)data)[at];
+    default: return ((const int32_t *)data)[at];
+    }
+}
+
+/* A code without its zero point. */
+static int32_t steps_at(Tensor tensor, size_t at) { return integer_at(tensor->data, tensor->dtype, at) - tensor->zero_point; }
+
+static float real_at(Tensor tensor, size_t at) {
+    if (is_integer(tensor->dtype)) return (float)steps_at(tensor, at) * tensor->scale;
+    return ((const float *)tensor->data)[at];
+}
+
+static float between(float low, float value, float high) { return value < low ? low : value > high ? high : value; }
+
+/* The nearest integer, half to even, of what is no larger than codes are. */
+static int32_t nearest(float value) {
+    const float most = 1 << 20, half_to_even = 3 << 22; /* floats of this size are integers */
+    const float moved = between(-most, value, most) + half_to_even;
+    return (int32_t)(moved - half_to_even);
+}
+
+static int32_t limited(int32_t low, int32_t code, int32_t high) { return code < low ? low : code > high ? high : code; }
+
+static void store(Tensor tensor, size_t at, float real) {
+    const float value = between(tensor->low, real, tensor->high);
+    if (!is_integer(tensor->dtype)) {
+        ((float *)tensor->data)[at] = value;
+        return;
+    }
+    const int32_t code = nearest(value / tensor->scale) + tensor->zero_point;
+    switch (tensor->dtype) {
+    case HEXCONV_UINT8: ((uint8_t *)tensor->data)[at] = (uint8_t)limited(0, code, UINT8_MAX); break;
+    case HEXCONV_INT8: ((int8_t *)tensor->data)[at] = (int8_t)limited(INT8_MIN, code, INT8_MAX); break;
+    case HEXCONV_INT16: ((int16_t *)tensor->data)[at] = (int16_t)limited(INT16_MIN, code, INT16_MAX); break;
+    default: ((int32_t *)tensor->data)[at] = code;
+    }
+}
+
+/* Where a tensor has what belongs to an element of a larger one: sizes of 1 are repeated. */
+static size_t repeated(Tensor tensor, int n, int y, int x, int c) {
+    return hexconv_offset(tensor, tensor->n == 1 ? 0 : n, tensor->h == 1 ? 0 : y, tensor->w == 1 ? 0 : x, tensor->c == 1 ? 0 : c);
+}
+
+static int convert(void *user, Tensor source, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
+    return 0;
+}
+
+static int add(void *user, Tensor one, Tensor other, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        const float sum = real_at(one, repeated(one, n, y, x, c)) + real_at(other, repeated(other, n, y, x, c));
+        store(result, hexconv_offset(result, n, y, x, c), sum);
+    }
+    return 0;
+}
+
+static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        const float product = real_at(one, repeated(one, n, y, x, c)) * real_at(other, repeated(other, n, y, x, c));
+        store(result, hexconv_offset(result, n, y, x, c), product);
+    }
+    return 0;
+}
+
+static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor->h && x >= 0 && x < tensor->w; }
+
+static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        float largest = -FLT_MAX;
+        for (int row = 0; row < window->rows; row++)
+            for (int column = 0; column < window->columns; column++) {
+                const int from = y * window->row_stride + row * window->row_dilation - window->top;
+                const int left = x * window->column_stride + column * window->column_dilation - window->left;
+                if (!is_inside(source, from, left)) continue;
+                const float value = real_at(source, hexconv_offset(source, n, from, left, c));
+                if (value > largest) largest = value;
+            }
+        store(result, hexconv_offset(result, n, y, x, c), largest);
+    }
+    return 0;
+}
+
+/* What has been added up: exactly for integers, else in the order of the elements. */
+struct sum {
+    int64_t steps;
+    double reals;
+};
+
+static void add_to(struct sum *sum, Tensor tensor, size_t at) {
+    if (is_integer(tensor->dtype)) sum->steps += steps_at(tensor, at);
+    else sum->reals += (double)((const float *)tensor->data)[at];
+}
+
+static float mean(const struct sum *sum, Tensor tensor, int count) {
+    const double whole = is_integer(tensor->dtype) ? (double)sum->steps * (double)tensor->scale : sum->reals;
+    return (float)(whole / (double)count);
+}
+
+static int average_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        struct sum sum = {0, 0};
+        int count = 0;
+        for (int row = 0; row < window->rows; row++)
+            for (int column = 0; column < window->columns; column++) {
+                const int from = y * window->row_stride + row * window->row_dilation - window->top;
+                const int left = x * window->column_stride + column * window->column_dilation - window->left;
+                const int is_there = is_inside(source, from, left);
+                count += is_there || (window->counts_padding && from < source->h + window->bottom && left < source->w + window->right);
+                if (is_there) add_to(&sum, source, hexconv_offset(source, n, from, left, c));
+            }
+        store(result, hexconv_offset(result, n, y, x, c), mean(&sum, source, count));
+    }
+    return 0;
+}
+
+static int global_average_pool(void *user, Tensor source, Tensor result) {
+    (void)user;
+    for (int n = 0; n < source->n; n++)
+        for (int c = 0; c < source->c; c++) {
+            struct sum sum = {0, 0};
+            for (int y = 0; y < source->h; y++)
+                for (int x = 0; x < source->w; x++) add_to(&sum, source, hexconv_offset(source, n, y, x, c));
+            store(result, hexconv_offset(result, n, 0, 0, c), mean(&sum, source, source->h * source->w));
+        }
+    return 0;
+}
+
+static int concat(void *user, const struct hexconv_tensor *sources, int count, int axis, Tensor result) {
+    int at[4] = {0, 0, 0, 0}; /* where the next one begins */
+    (void)user;
+    for (int i = 0; i < count; i++) {
+        const struct hexconv_tensor *const source = &sources[i];
+        const int sizes[4] = {source->n, source->h, source->w, source->c};
+        EACH(source, n, y, x, c)
+            store(result, hexconv_offset(result, at[0] + n, at[1] + y, at[2] + x, at[3] + c), real_at(source, hexconv_offset(source, n, y, x, c)));
+        at[axis] += sizes[axis];
+    }
+    return 0;
+}
+
+/* (1 - part) * one + part * other; where there is nothing of the other, the one as it is. */
+static float mixed(float one, float other, float part) { return part == 0 ? one : (1 - part) * one + part * other; }
+
+static int resize(void *user, Tensor source, const struct hexconv_resize *how, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        const int row = how->rows[y], column = how->columns[x];
+        const int below = row + 1 < source->h ? row + 1 : row, beside = column + 1 < source->w ? column + 1 : column;
+        const float upper = mixed(real_at(source, hexconv_offset(source, n, row, column, c)),
+                                  real_at(source, hexconv_offset(source, n, row, beside, c)), how->column_parts[x]);
+        const float lower = mixed(real_at(source, hexconv_offset(source, n, below, column, c)),
+                                  real_at(source, hexconv_offset(source, n, below, beside, c)), how->column_parts[x]);
+        store(result, hexconv_offset(result, n, y, x, c), mixed(upper, lower, how->row_parts[y]));
+    }
+    return 0;
+}
+
+static int depth_to_space(void *user, Tensor source, int size, int channels_first, Tensor result) {
+    (void)user;
+    EACH(result, n, y, x, c) {
+        const int pixel = y % size * size + x % size;
+        const int channel = channels_first ? c * size * size + pixel : pixel * result->c + c;
+        store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y / size, x / size, channel)));
+    }
+    return 0;
+}
+
+/* What the products of some elements of a source and one tap of a filter come to. */
+static void add_products(struct sum *sum, Tensor source, int n, int y, int x, int first, const struct hexconv_filters *filters, size_t tap) {
+    const int is_exact = is_integer(source->dtype) && is_integer(filters->dtype);
+    for (int i = 0; i < filters->inputs; i++) {
+        const size_t from = hexconv_offset(source, n, y, x, first + i), weight = tap * (size_t)filters->inputs + (size_t)i;
+        if (is_exact) sum->steps += (int64_t)steps_at(source, from) * integer_at(filters->elements, filters->dtype, weight);
+        else sum->reals += (double)real_at(source, from) * (double)((const float *)filters->elements)[weight];
+    }
+}
+
+/* The real number that a sum of products stands for, its bias added. */
+static float weighed(struct sum *sum, Tensor source, const struct hexconv_filters *filters, int output) {
+    const float scale = filters->scales[filters->scale_count == 1 ? 0 : output];
+    float real = (float)sum->reals;
+    if (is_integer(source->dtype) && is_integer(filters->dtype)) {
+        const int64_t steps = sum->steps + (filters->sums_bias != NULL ? filters->sums_bias[output] : 0);
+        real = (float)steps * (source->scale * scale);
+    }
+    return filters->real_bias != NULL ? real + filters->real_bias[output] : real;
+}
+
+static int matmul(void *user, Tensor source, const struct hexconv_filters *filters, Tensor result) {
+    (void)user;
+    for (int n = 0; n < result->n; n++)
+        for (int k = 0; k < result->c; k++) {
+            struct sum sum = {0, 0};
+            add_products(&sum, source, n, 0, 0, 0, filters, (size_t)k);
+            store(result, hexconv_offset(result, n, 0, 0, k), weighed(&sum, source, filters, k));
+        }
+    return 0;
+}
+
+/* The place of the source whose tap goes to a place of the result; -1 where there is none. */
+static int origin(int place, int tap, int stride, int dilation, int padding, int size) {
+    const int moved = place + padding - tap * dilation;
+    return moved < 0 || moved % stride != 0 || moved / stride >= size ? -1 : moved / stride;
+}
+
+static int conv_transpose(void *user, Tensor source, const struct hexconv_filters *filters, const struct hexconv_window *window, Tensor result) {
+    const int outputs = filters->outputs / filters->groups; /* of a group */
+    (void)user;
+    EACH(result, n, y, x, k) {
+        struct sum sum = {0, 0};
+        for (int row = 0; row < window->rows; row++)
+            for (int column = 0; column < window->columns; column++) {
+                const int from = origin(y, row, window->row_stride, window->row_dilation, window->top, source->h);
+                const int left = origin(x, column, window->column_stride, window->column_dilation, window->left, source->w);
+                const size_t tap = ((size_t)k * (size_t)window->rows + (size_t)row) * (size_t)window->columns + (size_t)column;
+                if (from >= 0 && left >= 0) add_products(&sum, source, n, from, left, k / outputs * filters->inputs, filters, tap);
+            }
+        store(result, hexconv_offset(result, n, y, x, k), weighed(&sum, source, filters, k));
+    }
+    return 0;
+}
+
+struct hexconv_operators hexconv_plain_operators(void) {
+    return (struct hexconv_operators){NULL,   convert, add,            multiply, max_pool,      average_pool, global_average_pool,
+                                      concat, resize,  depth_to_space, matmul,   conv_transpose};
+}

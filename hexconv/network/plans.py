@@ -1,0 +1,47 @@
+"""The chains of a model, each as the cases that it runs as: planned as `hexconv best` plans them, with its weights."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hexconv.errors import Unsupported
+from hexconv.model import Imported
+from hexconv.network.program import Member
+from hexconv.run.given import Given, bounded
+from hexconv.run.tensors import random_tensors
+from hexconv.search import Planned, Question, plan_all
+from hexconv.verify.job import weights_of
+
+
+def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
+    """All chains.
+
+    Args:
+        imported: the model.
+        question: the limit of VTCM, and where they are to run.
+
+    Raises:
+        Unsupported: no plan serves a chain, or none fits.
+    """
+    arrays = [imported.weights(index) for index in range(len(imported.cases))]
+    cases = [
+        replace(case, chain=bounded(case.chain, weights)) for case, weights in zip(imported.cases, arrays, strict=True)
+    ]
+    network = plan_all(cases, question)
+    if network.refused:
+        raise Unsupported(f"{network.refused[0].name}: {network.refused[0].reason}")
+    named = {planned.name: planned for planned in network.planned}
+    return tuple(
+        Member(run, tuple(_pieces(named[case.name], weights, question)))
+        for case, run, weights in zip(cases, imported.runs, arrays, strict=True)
+    )
+
+
+def _pieces(planned: Planned, weights: dict, question: Question) -> Iterator:
+    """The cases of the best cut, each with its own weights."""
+    cut = planned.cuts.best
+    if cut is None:
+        limit = question.vtcm_bytes
+        raise Unsupported(f"{planned.name}: no plan of it fits {limit} bytes of VTCM; hexconv best says what would")
+    for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
+        own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
+        yield winner.case, own.over(random_tensors(winner.case.chain))

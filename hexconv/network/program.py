@@ -1,0 +1,280 @@
+"""From a model's graph to the steps that compute it: chains where they are, an operator for each node between them.
+
+    before:  DequantizeLinear(a), DequantizeLinear(b) -> Add -> Relu -> QuantizeLinear
+    after:   add(a, b, result), whose tensors say what their codes stand for, and the result that it is at least 0
+
+What only changes the shape, or what codes stand for, is no step: its result is the same memory, seen in another way.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hexconv.errors import InputError, Unsupported
+from hexconv.model.chains import Run
+from hexconv.model.clamp import Clamp, clamp_of
+from hexconv.model.graph import Graph, Node
+from hexconv.model.passing import passes
+from hexconv.model.quantised import quantised
+from hexconv.model.refused import Refused
+from hexconv.network.operand import BLOCKS, NHWC, Operand, extents_of
+from hexconv.network.step import Call, How, Operation, Port, Program, Step
+from hexconv.run.tensors import Array, Tensors
+from hexconv.spec import Case
+
+Pieces = Sequence[tuple[Case, Tensors]]
+ANY = Clamp()
+"""All real values."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A chain of the model, and the cases that it runs as, one after the other."""
+
+    run: Run
+    pieces: Pieces
+
+    @property
+    def result(self) -> str:
+        """The tensor that it writes."""
+        return self.run.units[-1].result
+
+
+class Reading:
+    """The steps of a network, as its nodes are read one after the other.
+
+    Args (of the constructor):
+        graph: of the model.
+        members: its chains.
+        model: name of its file, for errors.
+    """
+
+    def __init__(self, graph: Graph, members: Sequence[Member], model: str) -> None:
+        self.graph, self.model = graph, model
+        self.steps: list[Step] = []
+        self.constants: dict[str, Array] = {}
+        self._held: dict[str, Operand] = {}
+        self._chains = {member.result: member for member in members}
+        self._folded = set[Node]()
+
+    def read(self, inputs: Sequence[str], outputs: Sequence[str], table: "Table") -> Program:
+        """All steps.
+
+        Args:
+            inputs: names of the tensors that the model reads.
+            outputs: of those that it gives back.
+            table: how to read each operator.
+
+        Raises:
+            InputError: a tensor whose size is open.
+            Unsupported: a node that there is no operator for, or a chain that ends in sums of int32.
+        """
+        ports = tuple(self._port(name, f"input:{name}") for name in inputs)
+        self._held = {port.name: port.operand for port in ports}
+        needed = self._needed(inputs, outputs)
+        makers = set(needed.values())
+        for node in self.graph.nodes:
+            for name in node.outputs:
+                if name in self._chains and name in needed:
+                    self._call(self._chains[name])
+            if node in makers and node not in self._folded:
+                self._read(node, table)
+        results = tuple(self._given_back(name) for name in outputs)
+        return Program(tuple(self.steps), ports, results, self.constants)
+
+    def held(self, tensor: str) -> Operand:
+        """A tensor of the model, wherever it lies.
+
+        Raises:
+            Refused: it is a constant where none may stand.
+        """
+        if tensor not in self._held:
+            raise Refused(
+                f"{tensor}, which it reads, is {'a constant' if self.graph.is_constant(tensor) else 'unknown'}"
+            )
+        return self._held[tensor]
+
+    def hold(self, tensor: str, operand: Operand) -> None:
+        """Say where a tensor of the model lies."""
+        self._held[tensor] = operand
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Of a tensor of the model.
+
+        Raises:
+            InputError: a size is open.
+        """
+        shape = self.graph.type_of(tensor).shape
+        sizes = tuple(size for size in shape or () if isinstance(size, int))
+        if shape is None or len(sizes) < len(shape):
+            told = ",".join(map(str, shape)) if shape else "?"
+            raise InputError.because(
+                f"{self.model}: {tensor} has open sizes, {told}", "fix them: --shape INPUT=1,3,224,224"
+            )
+        return sizes
+
+    def source(self, tensor: str, rank: int | None = None) -> Operand:
+        """What an operator reads: NHWC, or blocks as a chain writes them; a constant is stored."""
+        if tensor not in self._held and self.graph.is_constant(tensor):
+            return self.constant_operand(tensor, rank)
+        return self.dense(self.held(tensor), blocks=True)
+
+    def constant(self, name: str, values: Array) -> str:
+        """Keep what an operator reads besides tensors; gives its name back."""
+        self.constants[name] = np.ascontiguousarray(values)
+        return name
+
+    def constant_operand(self, tensor: str, rank: int | None) -> Operand:
+        """A constant of the model as a tensor."""
+        values = self.graph.value(tensor)
+        extents = extents_of(values.shape, rank)
+        batch, rows, columns, channels = extents
+        values = values.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
+        name = self.constant(f"constant:{tensor}", values)
+        return Operand(name, extents, str(values.dtype))
+
+    def dense(self, operand: Operand, blocks: bool = False) -> Operand:
+        """The operand in NHWC, converted if need be; or with `blocks` as a chain wrote it."""
+        if operand.layout == NHWC or (blocks and operand.layout == BLOCKS):
+            return operand
+        return self.convert(operand, NHWC)
+
+    def convert(self, operand: Operand, layout: str) -> Operand:
+        """The same elements in another layout."""
+        sizes = "x".join(map(str, operand.extents))
+        target = Operand(f"{operand.buffer} {layout} {sizes}", operand.extents, operand.dtype, layout)
+        raw = operand.as_numbers
+        if not any(step.result.buffer == target.buffer for step in self.steps):
+            self.steps.append(Operation("convert", f"{operand.buffer} to {layout}", (raw,), target))
+        return replace(target, scale=operand.scale, zero_point=operand.zero_point)
+
+    def add(self, operator: str, node: Node, sources: Sequence[Operand], result: Operand, *how: How) -> None:
+        """One step more."""
+        self.steps.append(Operation(operator, node.name, tuple(sources), result, how))
+
+    def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:
+        """Where an operator's result goes: as codes, clamped, where nothing but that reads it.
+
+        before:  Add -> Relu -> QuantizeLinear -> codes         after:  codes, of at least 0
+
+        Args:
+            tensor: that the operator makes.
+            clamp: that it does itself.
+        """
+        at, extents = tensor, extents_of(self.shape(tensor))
+        dtype = self.graph.type_of(tensor).dtype
+        while dtype.startswith("float") and (node := self.graph.only_reader(at)) and node.inputs[0] == at:
+            if node.op == "QuantizeLinear":
+                self._folded.add(node)
+                return self.quantised(node.outputs[0], node.input(1), node.input(2), clamp)
+            own = clamp_of(self.graph, node)
+            if own is None and not passes(self.graph, node):
+                break
+            self._folded.add(node)
+            clamp, at = clamp.then(own) if own else clamp, node.outputs[0]
+        operand = Operand(at, extents, dtype, low=clamp.low, high=clamp.high)
+        self.hold(at, operand.as_numbers)
+        return operand
+
+    def quantised(self, tensor: str, scale: str, zero_point: str, clamp: Clamp = ANY) -> Operand:
+        """A result in codes.
+
+        Raises:
+            Refused: scales that are no positive number, or more than one.
+        """
+        found = quantised(self.graph, tensor, scale, zero_point)
+        extents = extents_of(self.shape(tensor))
+        step, zero = float(found.scales[0]), found.zero_point
+        operand = Operand(tensor, extents, found.dtype, NHWC, step, zero, clamp.low, clamp.high)
+        self.hold(tensor, operand.as_numbers)
+        return operand
+
+    def dequantised(self, tensor: str, scale: str, zero_point: str) -> Operand:
+        """A source in codes."""
+        return self.source(tensor).meaning(*self.scale_of(tensor, scale, zero_point))
+
+    def scale_of(self, tensor: str, scale: str, zero_point: str) -> tuple[float, int]:
+        """What the codes of a tensor stand for.
+
+        Raises:
+            Refused: scales that are no positive number, or more than one.
+        """
+        found = quantised(self.graph, tensor, scale, zero_point)
+        return float(found.scales[0]), found.zero_point
+
+    def _port(self, name: str, buffer: str) -> Port:
+        """An input or an output, as the model has it."""
+        shape = self.shape(name)
+        operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
+        return Port(name, shape, operand.reshaped(operand.extents))
+
+    def _needed(self, inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, Node | None]:
+        """All tensors that have to be made, each with the node that does; None where a chain or the caller does."""
+        waiting, found = list(outputs), dict[str, Node | None]()
+        while waiting:
+            name = waiting.pop()
+            if not name or name in found or self.graph.is_constant(name):
+                continue
+            if name in self._chains:
+                found[name] = None
+                waiting.append(self._chains[name].run.units[0].source)
+                continue
+            maker = None if name in inputs else self.graph.maker(name)
+            found[name] = maker
+            waiting += [*maker.inputs, *maker.captured] if maker else []
+        return found
+
+    def _read(self, node: Node, table: "Table") -> None:
+        """One node, by the table."""
+        reader = table.get(node.op)
+        if reader is None:
+            known = ", ".join(sorted(op for op in table if "." not in op))
+            raise Unsupported(f"{self.model}: no operator for {node.op} {node.name}; there are ones for {known}")
+        try:
+            reader(self, node)
+        except Refused as refusal:
+            raise Unsupported(f"{self.model}: {node.op} {node.name}: {refusal}") from None
+
+    def _call(self, member: Member) -> None:
+        """A chain: its pieces, each behind the other."""
+        units = member.run.units
+        if units[-1].conv.requantize is None and units[-1].dtype in ("uint8", "int8", "int16"):
+            name = units[-1].node.name
+            raise Unsupported(f"{self.model}: {name} ends in sums of int32; QuantizeLinear behind it makes them codes")
+        at = self.dense(self.held(units[0].source))
+        for number, (case, weights) in enumerate(member.pieces):
+            last = number == len(member.pieces) - 1
+            shape, dtype = case.chain.shapes[-1], case.chain.output_dtype(len(case.chain.conv) - 1)
+            result = Operand(member.result if last else case.name, shape, dtype, BLOCKS)
+            self.steps.append(Call(case, weights, (at.as_numbers,), result))
+            at = result if last else self.dense(result)
+        self.hold(member.result, at)
+
+    def _given_back(self, name: str) -> Port:
+        """An output: the memory that its step writes, where it lies there as the model has it; else converted."""
+        port, held = self._port(name, f"output:{name}"), self._held[name]
+        made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
+        same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
+        is_taken = held.buffer.startswith("output:")
+        if made and same and not is_taken and (held.scale, held.zero_point) == (1.0, 0):
+            self._renamed(held.buffer, port.operand.buffer)
+        else:
+            clean = replace(held, low=port.operand.low, high=port.operand.high)
+            self.steps.append(Operation("convert", name, (clean,), port.operand))
+        return port
+
+    def _renamed(self, old: str, new: str) -> None:
+        """A buffer under another name: the caller's."""
+
+        def moved(operand: Operand) -> Operand:
+            return replace(operand, buffer=new) if operand.buffer == old else operand
+
+        self.steps = [
+            replace(step, sources=tuple(map(moved, step.sources)), result=moved(step.result)) for step in self.steps
+        ]
+        self._held = {name: moved(operand) for name, operand in self._held.items()}
+
+
+Table = Mapping[str, Callable[[Reading, Node], None]]
+"""By the name of an operator of ONNX, how a node becomes a step."""

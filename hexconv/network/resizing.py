@@ -1,0 +1,75 @@
+"""Where each row and column of a resized image comes from, worked out once: ONNX's Resize and Upsample."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hexconv.model.graph import Node
+from hexconv.model.refused import Refused
+from hexconv.network.operand import Operand
+from hexconv.network.program import Reading
+from hexconv.network.step import Axis, Resize
+from hexconv.run.tensors import Array
+
+SPATIAL = {"rows": 1, "columns": 2}
+"""Places in N, H, W, C."""
+ROUNDED: dict[bytes, Callable[[Array], Array]] = {
+    b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    b"floor": np.floor,
+    b"ceil": np.ceil,
+}
+
+
+def resize_of(reading: Reading, node: Node, source: Operand, result: Operand) -> Resize:
+    """Both axes.
+
+    Raises:
+        Refused: cubic interpolation, or a mode or an axis that isn't known here.
+    """
+    axes = [_axis(reading, node, name, source, result) for name in SPATIAL]
+    if source.extents[0] != result.extents[0] or source.extents[3] != result.extents[3]:
+        raise Refused("other sizes of the batch or of channels")
+    return Resize(*axes)
+
+
+def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Operand) -> Axis:
+    size, made = source.extents[SPATIAL[name]], result.extents[SPATIAL[name]]
+    at = _coordinates(node, size, made, _scale(reading, node, name, size, made))
+    mode = node.attributes.get("mode", b"nearest")
+    if mode == b"nearest":
+        default = b"floor" if node.op == "Upsample" else b"round_prefer_floor"
+        first = np.clip(ROUNDED[node.attributes.get("nearest_mode", default)](at), 0, size - 1)
+        part = np.zeros(made)
+    elif mode == b"linear":
+        at = np.clip(at, 0, size - 1)
+        first, part = np.floor(at), at - np.floor(at)
+    else:
+        raise Refused(f"mode {mode.decode(errors='replace')}; nearest and linear are taken")
+    names = [f"{node.name}:{name}:{what}" for what in ("first", "part")]
+    return Axis(reading.constant(names[0], first.astype(np.int32)), reading.constant(names[1], part.astype(np.float32)))
+
+
+def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
+    """Where in the source each place of the result lies."""
+    places = np.arange(made)
+    mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel")
+    if node.op == "Upsample":
+        mode = b"asymmetric"
+    if mode == b"asymmetric":
+        return places / scale
+    if mode == b"align_corners":
+        return places * ((size - 1) / (made - 1) if made > 1 else 0.0)
+    if mode == b"half_pixel" or (mode == b"pytorch_half_pixel" and made > 1):
+        return (places + 0.5) / scale - 0.5
+    if mode == b"pytorch_half_pixel":
+        return np.zeros(made)
+    raise Refused(f"coordinates by {mode.decode(errors='replace')}")
+
+
+def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:
+    """Of an axis: as the model states it, or else of the sizes."""
+    stated = node.input(1 if node.op == "Upsample" or len(node.inputs) == 2 else 2)
+    if not stated or not reading.graph.is_constant(stated) or reading.graph.value(stated).size != 4:
+        return made / size
+    return float(reading.graph.value(stated)[2 if name == "rows" else 3])

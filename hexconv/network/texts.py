@@ -1,0 +1,69 @@
+"""All files of a built network that are text: C, header, example, and how to compile them."""
+
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+
+from hexconv.build.library import NEVER_RUN, SHARED
+from hexconv.build.rendering import rendered
+from hexconv.network.compiled import Compiled
+from hexconv.network.facts import BuiltNetwork
+from hexconv.network.operand import BLOCKS
+from hexconv.network.step import Call, Program, moved_bytes
+from hexconv.network.wording import statements
+from hexconv.run.check import tolerance_of
+
+PACKAGE = "hexconv.network"
+MANIFEST = "network.json"
+
+
+def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
+    """All of them, by file name."""
+    pairs = zip(compiled.chains, compiled.weights.chains_bytes, strict=True)
+    words = {
+        **vars(built),
+        "macro": built.name.upper(),
+        "version": version("hexconv"),
+        "chains": [{"name": chain.built.name, "offset_bytes": offset} for chain, offset in pairs],
+        "digest": compiled.weights.digest,
+        "facts": _facts(built, compiled.program),
+        "parameters": ", ".join(f"{'const ' if port.way == 'input' else ''}void *{port.name}" for port in built.ports),
+        "statements": list(statements(compiled.program.steps, built.chains, _places(built, compiled))),
+        "tolerance": _tolerance(compiled.program),
+        "hexagon": built.target == "hexagon",
+        "never_run": NEVER_RUN,
+    }
+    files = ("network.c", "network.h", "network_example.c", *SHARED)
+    texts = {file: rendered(file, words, PACKAGE) for file in files}
+    texts[MANIFEST] = json.dumps(asdict(built), indent=2)
+    return texts | {f"{chain.built.name}.h": chain.header for chain in compiled.chains}
+
+
+def _facts(built: BuiltNetwork, program: Program) -> list[str]:
+    """What the header says."""
+    between = [step for step in built.steps if step.operator != "chain"]
+    moved = sum(step.reads_bytes + step.writes_bytes for step in between)
+    layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
+    turned = [step for step in layouts if step.sources[0].layout != step.result.layout]
+    turned_bytes = sum(sum(moved_bytes(step)) for step in turned)
+    return [
+        f"{len(built.chains)} calls of chains, and {len(between)} of operators, which read and write {moved} bytes.",
+        f"{len(turned)} of these change a layout (chains write {BLOCKS}, models have NCHW): {turned_bytes} bytes.",
+        f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
+    ]
+
+
+def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
+    """The address of every buffer, as C."""
+    places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
+    places |= {name: f"CONSTANT({offset})" for name, offset in compiled.weights.constants_bytes.items()}
+    program = compiled.program
+    for port, facts in zip((*program.inputs, *program.outputs), built.ports, strict=True):
+        places[port.operand.buffer] = facts.name if facts.way == "output" else f"READ({facts.name})"
+    return places
+
+
+def _tolerance(program: Program) -> float:
+    """Of the largest value: 0 where all chains are of integers, since operators round as numpy does."""
+    floats = [call.case.chain for call in program.calls if not call.case.chain.is_integer]
+    return max((sum(tolerance_of(chain.dtype, chain.longest_sum)) for chain in floats), default=0.0)

@@ -1,0 +1,41 @@
+"""A listing in short: its sum, and what a reader looks for in it first: arguments, caches, loops around convs, copies.
+
+`NAME.tir.sha256` is for `sha256sum --check`, which passes over what stands behind a `#`. A listing that differs in one
+letter has another sum; where the summary is the same the difference lies inside of a conv.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from hexconv.report.listing import INDENT, OPENS, Block, header_of, module_of
+
+SUFFIX = ".sha256"
+# Comments with sizes of caches are in the header too.
+_SHOWN = re.compile(r"# (?!\w+: \d)|\w+: T\.Buffer\(|T\.evaluate\(T\.call_intrin\(.*dma_copy")
+_AROUND = re.compile(r"class|def|\)|with")
+_CONV = re.compile(r"# conv2d #\d+$")
+
+
+def digest_of(name: str, tir: str) -> str:
+    """The text of `NAME.sha256`.
+
+    Args:
+        name: of the listing's file.
+        tir: the listing.
+    """
+    comments = [*header_of(tir).splitlines(), "", *_outline(module_of(tir))]
+    return f"{sha256(tir.encode()).hexdigest()}  {name}\n" + "".join(f"# {line}".rstrip() + "\n" for line in comments)
+
+
+def _outline(blocks: Sequence[Block]) -> Iterator[str]:
+    """What is shown of some lines; of a conv its name and its outermost loop."""
+    for block in blocks:
+        indent = " " * INDENT * (block.depth - 1)
+        is_around = _AROUND.match(block.text)
+        if block.comment:
+            yield indent + block.comment
+        if not is_around and (OPENS.match(block.text) or _SHOWN.match(block.text)):
+            yield indent + block.text
+        if not _CONV.match(block.comment):
+            yield from _outline(block.body)

@@ -1,0 +1,97 @@
+"""What limits a kernel: where the issue slots of its run go, and what would give some of them back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hexconv.analyze import needed_macs
+from hexconv.analyze.predicted import planned_work
+from hexconv.report.packets import limit
+from hexconv.report.plots import Reached
+from hexconv.run.profile import Profile
+from hexconv.spec import Case
+
+WORTH_SAYING = 0.05
+"""Of all slots: what takes less has no line of its own."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a run's slots: what they do, how many of all, and what would help."""
+
+    what: str
+    part: float
+    help: str = ""
+
+
+def reached(case: Case, profile: Profile) -> Reached:
+    """What a run reached, for the roofline."""
+    moved = sum(planned_work(case.chain, case.settled).traffic_bytes.values())
+    return Reached(case.name, needed_macs(case.chain), moved, profile.slots.issue_slots, limit(case.chain))
+
+
+def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
+    """Where the slots go, the most first; together they are all.
+
+    The slots of the multiplications are those that two in each slot would take; what convs take besides is what loads,
+    starts and ends of tiles, scaling and stalls cost. Plain and host kernels multiply without vectors: for them all of
+    a conv is one share.
+    """
+    slots = profile.marked_slots
+    copying = sum(profile.slots_of(word) for word in ("read", "write"))
+    convs, set_up = profile.slots_of("conv"), slots - copying - profile.slots_of("conv")
+    found = [
+        Share("copy, or start copies and wait for them", copying / slots, _copies_help(case)),
+        Share("set up the kernel", set_up / slots),
+    ]
+    if case.settled.kernel != "hvx":
+        return _sorted([*found, Share("compute convs without vector instructions", convs / slots, _vector_help(case))])
+    needed = needed_macs(case.chain) / limit(case.chain)
+    done = sum(planned_work(case.chain, case.settled).macs.values()) / limit(case.chain)
+    stalls = profile.slots.stall_slots
+    found += [
+        Share("multiply what the result needs", needed / slots),
+        Share("multiply for nothing", max(done - needed, 0) / slots, _waste_help(case)),
+        Share("are stalls", stalls / slots),
+        Share("load, start and end sums, and scale", max(convs - done - stalls, 0) / slots),
+    ]
+    return _sorted(found)
+
+
+def limit_words(case: Case, profile: Profile) -> str:
+    """The verdict in a few sentences."""
+    every = shares(case, profile)
+    told = [f"{share.part:.0%} {share.what}" for share in every if share.part >= WORTH_SAYING]
+    first = told[0].replace("% ", "% of the issue slots ", 1)
+    helps = [share.help for share in every if share.help and share.part >= WORTH_SAYING]
+    return f"{'; '.join([first, *told[1:]])}. {' '.join(helps)}".strip()
+
+
+def _sorted(found: list[Share]) -> tuple[Share, ...]:
+    return tuple(sorted(found, key=lambda share: -share.part))
+
+
+def _copies_help(case: Case) -> str:
+    """What would take copies off the thread."""
+    if case.settled.buffering == "single":
+        return 'buffering = "double" leaves the copies to the engine, and takes more VTCM.'
+    return ""
+
+
+def _vector_help(case: Case) -> str:
+    """Why there are no vectors."""
+    why = next((choice.why for choice in case.kernels if choice.why), "")
+    return f"The kernel has no vector instructions{f' ({why})' if why else ''}."
+
+
+def _waste_help(case: Case) -> str:
+    """What multiplies for nothing."""
+    return " ".join(_wasted(case))
+
+
+def _wasted(case: Case) -> Iterator[str]:
+    if case.settled.halo == "recompute" and any(conv.kernel[0] > 1 for conv in case.chain.conv[1:]):
+        yield 'halo = "roll" computes no row twice.'
+    ragged = [conv.out_channels for conv in case.chain.conv if conv.out_channels % 32 and conv.groups == 1]
+    if ragged:
+        channels = " and ".join(map(str, dict.fromkeys(ragged)))
+        yield f"Lanes stay empty: {channels} channels are no multiple of 32."

@@ -1,0 +1,225 @@
+"""A network on the page: its chains as a graph, what its plans save, and where the most bytes are left."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from hexconv.analyze import needed_work
+from hexconv.report.page.answer import MOST_WORST, WASTEFUL_SHARE, Worst
+from hexconv.report.page.drawn import Drawing
+from hexconv.report.plots.theme import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WIDTH
+from hexconv.report.units import in_bytes
+from hexconv.run.profile import Profile
+from hexconv.search import Planned, PlannedNetwork
+
+NODE, BETWEEN, PIECE, MARGIN, LANE = 54, 18, 22, 4, 10
+"""Pixels: of a chain without its pieces, between two, of a piece; at the left, and of a line that passes chains."""
+LONGEST = 150
+MOST_LANES = 4
+
+
+@dataclass(frozen=True)
+class NetworkView:
+    """A planned network, ready to be shown.
+
+    Attributes:
+        name: of its model, or of its folder.
+        totals: sentences about all chains.
+        worst: the chains that move most beyond what they must.
+        headings: of the table.
+        rows: a chain each; its name, the name of the case that a link leads to, and the other cells.
+        drawing: its chains, one beneath the other, with the lines between them.
+    """
+
+    name: str
+    totals: tuple[str, ...]
+    worst: tuple[Worst, ...]
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[str, ...]], ...]
+    drawing: Markup
+
+
+def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Profile]) -> NetworkView:
+    """What is to be shown of a planned network.
+
+    Args:
+        network: its chains, planned.
+        name: of its model, or of its folder.
+        profiles: of the cases that were run, by their names.
+    """
+    most = max((_apart(planned) or _after(planned) for planned in network.planned), default=0)
+    headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", "issue slots", "ends")
+    return NetworkView(
+        name=name,
+        totals=tuple(_totals(network, profiles)),
+        worst=tuple(_worst(network)),
+        headings=headings,
+        rows=tuple(_row(planned, network, profiles) for planned in network.planned),
+        drawing=_drawn(network, most),
+    )
+
+
+def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """All chains, in sentences."""
+    total = network.total
+    if total.saved_bytes is None or not total.before_bytes:
+        yield f"The plans move {in_bytes(total.after_bytes or 0)}; not every conv fits VTCM by itself."
+    else:
+        share = total.saved_bytes / total.before_bytes
+        yield (
+            f"The plans move {in_bytes(total.after_bytes or 0)} instead of {in_bytes(total.before_bytes)}, which all "
+            f"convs apart move: {share:.1%} less."
+        )
+    yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
+    limit = max((planned.question.vtcm_bytes for planned in network.planned), default=0)
+    yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(limit)} of VTCM."
+    run = [found for case, found in profiles.items() if case in _cases(network)]
+    if run:
+        slots, packets = (sum(found.slots.issue_slots for found in run), sum(found.slots.packets for found in run))
+        right = sum(found.run.check.passed for found in run)
+        verdict = f"{right} of {len(run)} are right"
+        yield f"On the simulator they take {packets:,} packets and {slots:,} issue slots; {verdict}."
+    if network.refused or network.not_taken:
+        yield f"{len(network.refused)} chains have no plan, and {len(network.not_taken)} convs are in no chain."
+
+
+def _cases(network: PlannedNetwork) -> set[str]:
+    """Names of the cases of the best cuts."""
+    cuts = [(planned, planned.cuts.best) for planned in network.planned]
+    return {winner.case.name for planned, cut in cuts if cut for winner in planned.pieces(cut)}
+
+
+def _worst(network: PlannedNetwork) -> Iterator[Worst]:
+    """The chains with the most bytes beyond those that have to be moved once, then those that move the most."""
+    planned = [planned for planned in network.planned if _after(planned)]
+    planned.sort(key=lambda each: (-_extra(each), -_after(each)))
+    for each in planned[:MOST_WORST]:
+        extra = f"{in_bytes(_extra(each))} of it more than once" if _extra(each) else "each byte once"
+        problem = f"moves {in_bytes(_after(each))}, {extra}"
+        yield Worst(each.name, _link(each), problem, " ".join(_help(each, network)))
+
+
+def _extra(planned: Planned) -> int:
+    """Bytes that are moved more than once; padding of filters, which is little, is none of them."""
+    extra, needed = _after(planned) - _needed(planned), _needed(planned)
+    return extra if extra > WASTEFUL_SHARE * needed else 0
+
+
+def _help(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
+    """What would help a chain: more memory, or a longer chain."""
+    margin, end = planned.cuts.margin, network.end_of(planned.name)
+    if margin:
+        fewer = in_bytes(margin.traffic_bytes)
+        yield f"With {in_bytes(margin.footprint_bytes)} of VTCM, {fewer} would do."
+    if end and not margin:
+        yield f"Only a longer chain moves less, and this one ends because {end.reason}."
+    elif not margin:
+        yield "Only a longer chain moves less."
+
+
+def _row(
+    planned: Planned, network: PlannedNetwork, profiles: Mapping[str, Profile]
+) -> tuple[str, str, tuple[str, ...]]:
+    """One chain of the table."""
+    cut, end = planned.cuts.best, network.end_of(planned.name)
+    pieces = " | ".join(piece.name for piece in cut.pieces) if cut else "does not fit"
+    saved, apart = planned.saved_bytes, _apart(planned)
+    names = [winner.case.name for winner in planned.pieces(cut)] if cut else []
+    slots = sum(profiles[name].slots.issue_slots for name in names if name in profiles)
+    cells = (
+        pieces,
+        in_bytes(apart) if apart else "does not fit",
+        in_bytes(_after(planned)) if cut else "",
+        f"{saved / apart:.1%}" if saved is not None and apart else "",
+        in_bytes(cut.footprint_bytes) if cut else "",
+        f"{slots:,}" if slots else "",
+        end.ended_by if end else "",
+    )
+    return planned.name, _link(planned), cells
+
+
+def _link(planned: Planned) -> str:
+    """The first case of a chain's best cut; none where nothing fits."""
+    cut = planned.cuts.best
+    return planned.pieces(cut)[0].case.name if cut else ""
+
+
+def _apart(planned: Planned) -> int:
+    return planned.cuts.separate.traffic_bytes if planned.cuts.separate else 0
+
+
+def _after(planned: Planned) -> int:
+    return planned.cuts.best.traffic_bytes if planned.cuts.best else 0
+
+
+def _needed(planned: Planned) -> int:
+    return sum(needed_work(planned.chain).traffic_bytes.values())
+
+
+def _drawn(network: PlannedNetwork, most: int) -> Markup:
+    """Chains from top to bottom, their fused pieces inside; bars for what they move; lines where data goes."""
+    places, foot = dict[str, tuple[int, int]](), 4
+    for planned in network.planned:
+        height = NODE + PIECE * (len(planned.cuts.best.pieces) if planned.cuts.best else 1)
+        places[planned.name] = (foot, height)
+        foot += height + BETWEEN
+    words = "; ".join(_said(planned, network) for planned in network.planned)
+    drawing = Drawing(WIDTH, foot, f"{len(network.planned)} chains: {words}", "network")
+    for lane, (start, end) in enumerate(_passing(network, places)):
+        x = WIDTH - 4 - lane % MOST_LANES * LANE
+        left = WIDTH - MOST_LANES * LANE - 6
+        drawing.line(f"M{left} {start} H{x} V{end} H{left}", stroke_dasharray="4 3")
+    names = list(places)
+    for planned in network.planned:
+        top, height = places[planned.name]
+        before = names.index(planned.name) - 1
+        if before >= 0 and names[before] in _befores(planned, network):
+            drawing.line(f"M{MARGIN + 20} {top - BETWEEN} V{top}")
+        _node(drawing, planned, top, height, most)
+    return drawing.markup()
+
+
+def _node(drawing: Drawing, planned: Planned, top: int, height: int, most: int) -> None:
+    """One chain."""
+    across = WIDTH - MARGIN - MOST_LANES * LANE - 8
+    drawing.box((MARGIN, top), (across, height), GRID, rx="6", fill_opacity="0.35")
+    drawing.text((MARGIN + 8, top + 16), planned.name, font_weight="600")
+    left, room = MARGIN + 8, across - LONGEST
+    for line, (size, colour) in enumerate(((_apart(planned), PEER), (_after(planned), BAR))):
+        wide = room * size / most if most else 0
+        drawing.box((left, top + 24 + line * 14), (max(wide, 1), 9), colour)
+        drawing.text((left + max(wide, 1) + 5, top + 33 + line * 14), in_bytes(size), FAINT)
+    cut = planned.cuts.best
+    rows = [(piece.first, piece.last, in_bytes(piece.figures.footprint_bytes)) for piece in cut.pieces] if cut else []
+    for number, (first, last, size) in enumerate(rows):
+        foot = top + NODE + number * PIECE
+        drawing.box((left, foot), (across - 16, PIECE - 4), ROLE_COLOURS["intermediate"], rx="4")
+        convs = f"conv {first} alone" if first == last else f"convs {first} to {last} fused"
+        drawing.text((left + 6, foot + 13), f"{convs}, {size} of VTCM")
+    if not rows:
+        drawing.text((left + 6, top + NODE + 13), "does not fit")
+
+
+def _befores(planned: Planned, network: PlannedNetwork) -> Sequence[str]:
+    """The chains whose results a chain reads, straight or through other nodes."""
+    end = network.end_of(planned.name)
+    return end.after if end else ()
+
+
+def _passing(network: PlannedNetwork, places: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Lines between chains that don't stand next to each other: from the foot of one to the head of the other."""
+    names = list(places)
+    for planned in network.planned:
+        for before in _befores(planned, network):
+            if before in places and names.index(planned.name) - names.index(before) != 1:
+                top, height = places[before]
+                yield top + height - 8, places[planned.name][0] + 8
+
+
+def _said(planned: Planned, network: PlannedNetwork) -> str:
+    """One chain in words."""
+    befores = " and ".join(_befores(planned, network))
+    cut = planned.cuts.best
+    pieces = f"{len(cut.pieces)} fused pieces" if cut and len(cut.pieces) > 1 else "fused" if cut else "does not fit"
+    return f"{planned.name}{f', behind {befores}' if befores else ''}, {pieces}, {in_bytes(_after(planned))}"

@@ -1,0 +1,201 @@
+"""What one thread did over a run, and what the copy engine did beside it, in issue slots of the thread.
+
+    read input | conv 1 | conv 2 | write output | read input | ...     the thread
+    ------- input -------->        ------- output -------->            copies, each from its start to its wait
+
+A run with marks says it (`lower/marks.py`). The marks take slots too: the account of the run without them stands
+beside it. Slots are no time: how long a copy takes is not known, only how many slots it has.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hexconv.errors import Unsupported
+from hexconv.lower import Lowered
+from hexconv.lower.marks import with_marks
+from hexconv.lower.queues import tensor_of
+from hexconv.run.copies import Copies
+from hexconv.run.given import Given
+from hexconv.run.measure import Run, run_case
+from hexconv.run.simulator.events import Event, Kind
+from hexconv.run.simulator.needs import DEFAULT_SECONDS
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.slots import Slots
+from hexconv.run.simulator.structures import Arena
+from hexconv.spec import Case
+
+SET_UP = "set up"
+"""What a kernel does before the first part of its nest."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """One part of the nest, once.
+
+    Attributes:
+        what: `set up`, `read input`, `read filter1`, `conv 1`, `write output`.
+        start: issue slots before it.
+        end: issue slots behind it.
+    """
+
+    what: str
+    start: int
+    end: int
+
+    @property
+    def slots(self) -> int:
+        """That it took."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Copies of one tensor that one wait ends, started in one part of the nest.
+
+    Attributes:
+        tensor: `input`, `filter1`, `output`.
+        bytes: moved.
+        start: slots before the first of them starts.
+        end: slots before the wait for them.
+    """
+
+    tensor: str
+    bytes: int
+    start: int
+    end: int
+
+    @property
+    def bytes_per_slot(self) -> float:
+        """What the engine must move in a slot, so that nothing waits."""
+        return self.bytes / max(self.end - self.start, 1)
+
+
+@dataclass(frozen=True)
+class Room:
+    """VTCM in use from some slot on."""
+
+    slot: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A run, taken apart.
+
+    Attributes:
+        case: its name.
+        run: the case as it is, without marks.
+        slots: of that.
+        spans: what the thread did, without gaps.
+        transfers: what the engine did, by their starts.
+        rooms: how much VTCM was in use.
+        marked_slots: issue slots of the run with marks, at which the last span ends.
+    """
+
+    case: str
+    run: Run
+    slots: Slots
+    spans: tuple[Span, ...]
+    transfers: tuple[Transfer, ...]
+    rooms: tuple[Room, ...]
+    marked_slots: int
+
+    def slots_of(self, beginning: str) -> int:
+        """Of all spans whose names begin with a word."""
+        return sum(span.slots for span in self.spans if span.what.startswith(beginning))
+
+
+def profile(
+    case: Case, lowered: Lowered, copies: Copies, seconds: float = DEFAULT_SECONDS, given: Given | None = None
+) -> Profile:
+    """Run a case twice on the simulator, as it is and with marks.
+
+    Raises:
+        Unsupported: the host's kernel, several threads, or more events than the harness keeps.
+        RunFailed: a run gave no answer.
+        Overran: it needs more time or memory than it may have.
+        ToolMissing: no simulator.
+    """
+    plan = case.settled
+    if plan.threads > 1:
+        raise Unsupported(f"--trace shows one thread, the plan has threads = {plan.threads}; trace it with threads = 1")
+    simulator = Simulator(plan.arch, plan.vtcm_bytes, seconds, copies=copies)
+    run = run_case(case, lowered, simulator, copies.seed, given=given)
+    module, names = with_marks(lowered)
+    teller = replace(simulator, events=True)
+    marked = run_case(case, replace(lowered, module=module), teller, copies.seed, given=given)
+    assert run.slots
+    assert marked.slots
+    total, tensors = marked.slots.issue_slots, len(case.chain.conv)
+    return Profile(
+        case=case.name,
+        run=run,
+        slots=run.slots,
+        spans=tuple(span for span in _spans(marked.events, names, tensors, total) if span.slots),
+        transfers=tuple(_together(_transfers(marked.events, tensors, total), marked.events)),
+        rooms=tuple(
+            Room(event.slots, event.amount)
+            for event in marked.events
+            if event.kind == Kind.MEMORY and event.number == Arena.VTCM
+        ),
+        marked_slots=total,
+    )
+
+
+def part_words(part: str) -> str:
+    """A part of the nest as people call it.
+
+    >>> [part_words(part) for part in ("input cache read", "filter #1 cache read", "conv2d #2 init")]
+    ['read input', 'read filter1', 'conv 2']
+    >>> part_words("write back output cache")
+    'write output'
+    """
+    if part.startswith("conv2d #"):
+        return f"conv {part.removeprefix('conv2d #').split()[0]}"
+    if part.endswith(" cache read"):
+        return f"read {part.removesuffix(' cache read').replace(' #', '')}"
+    return "write output" if part.startswith("write back") else part
+
+
+def _spans(events: Sequence[Event], names: Sequence[str], convs: int, total: int) -> Iterator[Span]:
+    """What the thread does between events: a part of the nest, or the start of copies."""
+    what, start, begun = SET_UP, 0, set[int]()
+    for event in events:
+        now, again = what, False
+        if event.kind == Kind.PART:
+            now, again = part_words(names[event.number]), event.number in begun
+            begun.add(event.number)
+        elif event.kind == Kind.START:
+            tensor = tensor_of(event.number, convs)
+            now = f"write {tensor}" if tensor == "output" else f"read {tensor}"
+        if now != what or again:
+            yield Span(what, start, event.slots)
+            what, start, begun = now, event.slots, {event.number} if event.kind == Kind.PART else set[int]()
+    yield Span(what, start, total)
+
+
+def _transfers(events: Sequence[Event], convs: int, total: int) -> Iterator[Transfer]:
+    """Every group of copies, from its start to the wait behind which it is not under way."""
+    under_way: dict[int, list[Transfer]] = {}
+    for event in events:
+        groups = under_way.setdefault(event.number, [])
+        if event.kind == Kind.START:
+            groups.append(Transfer(tensor_of(event.number, convs), 0, event.slots, total))
+        elif event.kind == Kind.COPY:
+            groups[-1] = replace(groups[-1], bytes=groups[-1].bytes + event.amount)
+        elif event.kind == Kind.WAIT:
+            while len(groups) > event.amount:
+                yield replace(groups.pop(0), end=event.slots)
+
+
+def _together(groups: Iterator[Transfer], events: Sequence[Event]) -> Iterator[Transfer]:
+    """Groups of a tensor that one wait ends as one, unless a part of the nest begins between their starts."""
+    parts = [event.slots for event in events if event.kind == Kind.PART]
+    found: dict[tuple[str, int, int], Transfer] = {}
+    for group in groups:
+        if not group.bytes:
+            continue
+        key = (group.tensor, group.end, sum(slot <= group.start for slot in parts))
+        first = found.setdefault(key, replace(group, bytes=0))
+        found[key] = replace(first, bytes=first.bytes + group.bytes)
+    yield from sorted(found.values(), key=lambda each: (each.start, each.tensor))

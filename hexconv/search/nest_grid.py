@@ -1,0 +1,250 @@
+"""Every plan of a nest of rows at once, from a few plans of each axis of the space.
+
+How often rows are made, steps run and filters staged is a matter of words and h_split; what one of them takes, of words
+and k_split. The one thing between both: where stripes stand inside of channel tiles, what the last conv reads is made
+once for each of its tiles. So every figure is a sum of products of the two, and the closed form of single plans
+(`hexconv.analyze.rows`, `hexconv.analyze.nest_packets`) gives the factors.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hexconv.analyze.copy_packets import on_filter, on_input, on_output
+from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.nest_packets import on_conv
+from hexconv.analyze.outside import touched_by
+from hexconv.analyze.packet_parts import Parts, Spent
+from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
+from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.lower.vtcm import GRANULE_BYTES
+from hexconv.search.exact import Integers, integer_type
+from hexconv.search.space import Space
+from hexconv.spec import Chain, Plan
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, filter_name
+from hexconv.spec.places import MIXED
+
+
+@dataclass(frozen=True)
+class NestGrid:
+    """A chain over a space, all of whose plans have a nest of rows. Arrays are [words, H, K], or broadcast to that."""
+
+    chain: Chain
+    space: Space
+
+    @cached_property
+    def _by_rows(self) -> dict[Plan, list[PlannedRows]]:
+        """Of words that stripes differ by, [H]: all channels of a conv in one tile."""
+        most, words = int(self.space.k_splits[-1]), dict.fromkeys(map(_alike, self.space.words))
+        return {plan: [self._at(plan, int(h), most) for h in self.space.h_splits] for plan in words}
+
+    @cached_property
+    def _by_tiles(self) -> dict[Plan, list[PlannedRows]]:
+        """The same, [K]: stripes of one block of rows."""
+        return {plan: [self._at(plan, 1, int(k)) for k in self.space.k_splits] for plan in self._by_rows}
+
+    @property
+    def _one(self) -> list[PlannedRows]:
+        """[K], for what no words matter to."""
+        return next(iter(self._by_tiles.values()))
+
+    @property
+    def _threads(self) -> int:
+        """Bands of every plan."""
+        return self._one[0].bands.count
+
+    def _at(self, words: Plan, h_split: int, k_split: int) -> PlannedRows:
+        return planned_rows(self.chain, replace(words, h_split=h_split, k_split=k_split))
+
+    @cached_property
+    def _kind(self) -> type:
+        """That holds the figures of the plan that repeats most."""
+        work = rows_work(self.chain, replace(self.space.words[0], order="k_outer", halo="recompute"))
+        return integer_type(4 * max(sum(work.traffic_bytes.values()), sum(work.macs.values())))
+
+    def _rows(self, of: Callable[[PlannedRows], Any]) -> Integers:
+        """[words, H, 1, ...]: what is a matter of stripes."""
+        known = {words: [of(planned) for planned in row] for words, row in self._by_rows.items()}
+        return np.array([known[_alike(plan)] for plan in self.space.words])[:, :, None]
+
+    def _tiles(self, of: Callable[[PlannedRows], Any]) -> Integers:
+        """[1, 1, K, ...]: what is a matter of tiles of channels alone."""
+        return np.array([of(planned) for planned in self._by_tiles[_alike(self.space.words[0])]])[None, None]
+
+    def _copies(self, of: Callable[[PlannedRows], Any]) -> Integers:
+        """[words, 1, K, ...]: what is a matter of who copies, too."""
+        known = {words: [of(planned) for planned in row] for words, row in self._by_tiles.items()}
+        return np.array([known[_alike(plan)] for plan in self.space.words])[:, None]
+
+    @cached_property
+    def _again(self) -> Integers:
+        """How often what the last conv reads is made."""
+        last = len(self.chain.conv) - 1
+        repeats = (self.space.flags("order", "k_outer")) & (self._rows(lambda planned: planned.stripes) > 1)
+        return np.where(repeats, self._tiles(lambda planned: planned.channel_tiles(last)), 1).astype(self._kind)
+
+    def _times(self, tensor: int, of: Callable[[PlannedRows], int]) -> Integers:
+        """How often something of a tensor happens."""
+        times = self._rows(of).astype(self._kind)
+        return times if tensor == len(self.chain.conv) else times * self._again
+
+    def _made(self, tensor: int) -> tuple[Integers, Integers, Integers]:
+        """Rows with elements, rows without, and steps."""
+        rows = self._times(tensor, lambda planned: planned.logical_rows(tensor))
+        stored = self._times(tensor, lambda planned: sum(t * len(s.rows) for s, t in planned.steps[tensor].items()))
+        return rows, stored - rows, self._times(tensor, lambda planned: sum(planned.steps[tensor].values()))
+
+    def _stagings(self, index: int) -> Integers:
+        """Of the whole filter of a conv."""
+        once = self._rows(lambda planned: planned.filter_stagings(index)).astype(self._kind)
+        resident = self.space.flags("filters", "resident")
+        return once if index == len(self.chain.conv) - 1 else np.where(resident, once, once * self._again)
+
+    @property
+    def footprint_bytes(self) -> Integers:
+        """Of all caches, each in whole granules."""
+        caches = {words: [self._caches(planned) for planned in row] for words, row in self._by_tiles.items()}
+        known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
+        slots, tensors, total = self._slots(), self._tensors(known), np.zeros(1, self._kind)
+        for name in known:
+            of_words = {words: [_bytes_of(each, name) for each in row] for words, row in caches.items()}
+            sizes = np.array([of_words[_alike(plan)] for plan in self.space.words], self._kind)[:, None]
+            rows, rows_of_one = self._cache_rows(tensors[name]) if name in tensors else (1, 1)
+            bytes = sizes // rows_of_one * rows * slots.get(name, 1) * self._counts(known[name])
+            of_threads = {words: _copies_of(row[0], name) for words, row in caches.items()}
+            copies = np.array([of_threads[_alike(plan)] for plan in self.space.words])[:, None, None]
+            total = total + copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
+        return total
+
+    def _counts(self, cache: PredictedCache) -> Integers:
+        """[words, 1, 1]: 1 where a cache counts: one in VTCM, or any where none lies there."""
+        return np.array([cache.is_in_vtcm(plan) or not plan.uses_vtcm for plan in self.space.words])[:, None, None] * 1
+
+    def _caches(self, planned: PlannedRows) -> dict[str, PredictedCache]:
+        """Caches of one slot, by name."""
+        plan = replace(planned.plan, buffering="single")
+        return {cache.name: cache for cache in rows_footprints(self.chain, plan)}
+
+    def _tensors(self, caches: Mapping[str, PredictedCache]) -> dict[str, int]:
+        """The tensors whose rows caches hold."""
+        held = [name for name, cache in caches.items() if cache.role in ("input", "intermediate", "output")]
+        return {name: tensor for tensor, name in enumerate(held)}
+
+    def _cache_rows(self, tensor: int) -> tuple[Integers, int]:
+        """Rows of a cache, and those that it has where stripes are one block of rows."""
+        rows = self._rows(lambda planned: planned.stripe_rows[tensor] + (0 if tensor else planned.ahead_rows))
+        return rows, self._one[0].stripe_rows[tensor]
+
+    def _slots(self) -> dict[str, Integers]:
+        """Of each cache that is copied to or from: two where that happens more than once while something computes."""
+        double, resident = self.space.flags("buffering", "double"), self.space.flags("filters", "resident")
+        times: dict[str, Integers] = {}
+        runs: Any = np.array(self._one[0].extents[-1].batch, self._kind)
+        for index in reversed(range(len(self.chain.conv))):
+            is_last = index == len(self.chain.conv) - 1
+            steps = runs * self._rows(lambda planned: planned.bands.most_stripes) if is_last else runs
+            tiles = steps * self._tiles(lambda planned, index=index: planned.channel_tiles(index))
+            times |= {OUTPUT_CACHE: tiles} if is_last else {}
+            times[filter_cache(index + 1)] = np.where(resident, 1, tiles)
+            runs = steps * self._again if is_last else steps
+        times[INPUT_CACHE] = np.where(self.space.rolls, 1, runs)
+        return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}
+
+    @property
+    def traffic_bytes(self) -> Integers:
+        """Of all tensors."""
+        sample, convs = self._one, range(len(self.chain.conv))
+        work = [rows_work(self.chain, planned.plan).traffic_bytes for planned in sample]
+        total = self._made(0)[0] * (work[0]["input"] // max(sample[0].logical_rows(0), 1)) + work[0]["output"]
+        for index in convs:
+            sizes = [
+                each[filter_name(index + 1)] // p.filter_stagings(index) for each, p in zip(work, sample, strict=True)
+            ]
+            total = total + self._stagings(index) * np.array(sizes, self._kind)
+        return total + self._outside_bytes if any(plan.storage in MIXED for plan in self.space.words) else total
+
+    @property
+    def _outside_bytes(self) -> Integers:
+        """What kernels read and write in caches that don't count."""
+        caches = {cache.name: cache for cache in rows_footprints(self.chain, self._one[0].plan)}
+        total: Any = 0
+        for index in range(len(self.chain.conv)):
+            making = self._times(index + 1, lambda planned, index=index: planned.making_steps(index + 1))
+            touched = [touched_by(planned, index) for planned in self._one]
+            together = [
+                self._times(index + 1, lambda planned, index=index, size=size: planned.rows_together(index + 1)[size])
+                for size in range(len(TILE_ROWS))
+            ]
+            counts = (*self._made(index + 1)[:2], making, self._threads, *together)
+            for times, sizes in zip(counts, zip(*(each.parts for each in touched), strict=True), strict=True):
+                for name in dict.fromkeys(name for size in sizes for name in size):
+                    of_tiles = np.array([size[name] for size in sizes], self._kind)
+                    total = total + times * (1 - self._counts(caches[name])) * of_tiles
+        return total
+
+    @property
+    def macs(self) -> Integers:
+        """Of all convs."""
+        total: Any = 0
+        for index in range(len(self.chain.conv)):
+            once = [planned.macs_once(index) for planned in self._one]
+            row = [
+                (planned.macs(index) - first) // max(planned.logical_rows(index + 1), 1)
+                for planned, first in zip(self._one, once, strict=True)
+            ]
+            total = total + self._made(index + 1)[0] * np.array(row, self._kind) + np.array(once, self._kind)
+        return total
+
+    def packets(self, priced: Callable[[Parts], float]) -> Integers:
+        """Of the model, with the price of parts."""
+        steps = self._made(len(self.chain.conv))[2]
+        output = [self._copies(lambda planned, of=of: priced(of(on_output(planned)))) for of in (_step, _once)]
+        total = steps * output[0] + output[1]
+        prices = [self._rows(lambda planned: _prices(on_input(planned), priced))]
+        for index in range(len(self.chain.conv)):
+            prices.append(self._tiles(lambda planned, index=index: _prices(on_conv(planned, index), priced)))
+            staged = self._copies(lambda planned, index=index: priced(on_filter(planned, index)))
+            total = total + self._stagings(index) * staged
+        for tensor, each in enumerate(prices):
+            counts = (*self._made(tensor), self._threads)
+            total = total + sum(count * each[..., place] for place, count in enumerate(counts))
+        return total.astype(float)
+
+
+def _bytes_of(caches: Mapping[str, PredictedCache], name: str) -> int:
+    """Of a cache; 0 where there is none."""
+    return caches[name].bytes if name in caches else 0
+
+
+def _copies_of(caches: Mapping[str, PredictedCache], name: str) -> int:
+    """Of a cache, one a thread; 1 where there is none."""
+    return caches[name].copies if name in caches else 1
+
+
+def _alike(words: Plan) -> Plan:
+    """Words without what rows and tiles, apart from each other, are the same for."""
+    return replace(words, order="h_outer", storage="global")
+
+
+def _prices(spent: Spent, priced: Callable[[Parts], float]) -> list[float]:
+    """Of a row with elements, of one without, of a step, and once."""
+    return [priced(parts) for parts in vars(spent).values()]
+
+
+def _step(spent: Spent) -> Parts:
+    return spent.step
+
+
+def _once(spent: Spent) -> Parts:
+    return spent.once
+
+
+def nest_grid(chain: Chain, space: Space, priced: Callable[[Parts], float]) -> tuple[Integers, ...]:
+    """Footprint, traffic, MACs and packets of every plan, [N] each."""
+    grid = NestGrid(chain, space)
+    figures = (grid.footprint_bytes, grid.traffic_bytes, grid.macs, grid.packets(priced))
+    return tuple(np.broadcast_to(each, space.shape).ravel() for each in figures)

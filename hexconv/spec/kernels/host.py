@@ -1,0 +1,27 @@
+"""AVX instructions, for float32; a nest of its own."""
+
+from hexconv.spec.chain import Chain
+from hexconv.spec.kernels.rules import KernelRules
+
+MOST_THREADS = 256
+
+
+def _refusals(chain: Chain) -> tuple[str, ...]:
+    """Of all convs or of none."""
+    grouped = next((index for index, conv in enumerate(chain.conv) if conv.groups != 1), None)
+    why = "" if chain.dtype == "float32" else f"host serves float32 chains, this one is {chain.dtype}"
+    if grouped is not None:
+        why = f"host serves convs of one group; chain.conv[{grouped}] has {chain.conv[grouped].groups}"
+    return (why,) * len(chain.conv)
+
+
+HOST = KernelRules(
+    name="host",
+    home="llvm",
+    nest="bands",
+    knobs=("h_split", "threads", "simd"),
+    instead="it rolls stripes, stages whole filters and has no VTCM",
+    refusals=_refusals,
+    unstated=lambda _chain, threads: {"threads": min(threads, MOST_THREADS)},
+    obeys_plans=False,
+)

@@ -1,0 +1,62 @@
+"""Where caches lie: in VTCM or outside of it, said role by role.
+
+    storage = "global"              all outside
+    storage = "vtcm"                all in VTCM
+    storage = "filters+output"      these roles in VTCM, the others outside
+
+What a kernel has beside its caches lies where what it is made of does: what is made of filters with them, an input
+that is taken apart with the input, sums that are kept for a while with the intermediates.
+"""
+
+from functools import cache
+from typing import Literal, get_args
+
+Role = Literal["input", "intermediates", "filters", "output"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+Storage = Literal[
+    "global",
+    "vtcm",
+    "input",
+    "intermediates",
+    "filters",
+    "output",
+    "input+intermediates",
+    "input+filters",
+    "input+output",
+    "intermediates+filters",
+    "intermediates+output",
+    "filters+output",
+    "input+intermediates+filters",
+    "input+intermediates+output",
+    "input+filters+output",
+    "intermediates+filters+output",
+]
+STORAGES: tuple[Storage, ...] = get_args(Storage)
+"""Every way to place caches."""
+
+MIXED: tuple[Storage, ...] = STORAGES[2:]
+"""Those with some roles in VTCM, and others outside."""
+
+
+@cache
+def roles_in_vtcm(storage: Storage) -> frozenset[Role]:
+    """The roles whose caches lie in VTCM.
+
+    >>> sorted(roles_in_vtcm("filters+output")), len(roles_in_vtcm("vtcm")), len(roles_in_vtcm("global"))
+    (['filters', 'output'], 4, 0)
+    """
+    if storage == "vtcm":
+        return frozenset(ROLES)
+    return frozenset(role for role in ROLES if role in storage.split("+"))
+
+
+Caches = Literal["all-in-vtcm", "anywhere", "no-vtcm-scalar-loads"]
+"""What a search may do with caches: put all into VTCM, some outside, or outside all that scalar loads read."""
+
+SEARCHED: dict[Caches, tuple[Storage, ...]] = {
+    "all-in-vtcm": ("vtcm",),
+    "anywhere": ("vtcm", *MIXED),
+    "no-vtcm-scalar-loads": tuple(each for each in MIXED if not roles_in_vtcm(each) & {"input", "intermediates"}),
+}
+"""The ways to place caches among which a search looks, where it looks among several."""

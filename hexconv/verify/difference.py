@@ -1,0 +1,69 @@
+"""How far two integer tensors are apart, and how far a conv may be from ONNX Runtime's.
+
+ONNX Runtime rounds a sum and its product with the scale to float32 before it rounds to an integer; a chain rounds the
+exact product once. Where the product lies next to a half the two can differ, by one, in a few values of a million.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MILLION = 10**6
+MOST_OF_ONE = 100
+"""Values in a million, of one conv alone."""
+MOST_TOGETHER = 10
+"""Values in a million, of all convs of a network, each alone."""
+LARGEST = 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of two tensors of one shape.
+
+    Attributes:
+        values: elements of each.
+        differing: elements that are not equal.
+        largest: largest absolute difference.
+    """
+
+    values: int
+    differing: int
+    largest: int
+
+    @classmethod
+    def of(cls, one: NDArray[Any], other: NDArray[Any]) -> "Difference":
+        """Of integers.
+
+        >>> Difference.of(np.array([1, 2, 3]), np.array([1, 2, 5]))
+        Difference(values=3, differing=1, largest=2)
+        """
+        if one.shape != other.shape:
+            raise ValueError(f"tensors of {one.shape} and {other.shape}")
+        apart = np.abs(one.astype(np.int64) - other.astype(np.int64))
+        return cls(apart.size, int(np.count_nonzero(apart)), int(apart.max(initial=0)))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether all values are equal."""
+        return self.differing == 0
+
+    def exceeds(self, in_a_million: int) -> bool:
+        """Whether more values differ than that, rounded up to whole values, or one by more than `LARGEST`.
+
+        >>> Difference(1000, 1, 1).exceeds(10), Difference(1000, 2, 1).exceeds(10), Difference(10**6, 1, 2).exceeds(10)
+        (False, True, True)
+        """
+        allowed = -(-self.values * in_a_million // MILLION)
+        return self.differing > allowed or self.largest > LARGEST
+
+
+def together(differences: Sequence[Difference]) -> Difference:
+    """All values of several tensors."""
+    return Difference(
+        sum(one.values for one in differences),
+        sum(one.differing for one in differences),
+        max((one.largest for one in differences), default=0),
+    )

@@ -1,0 +1,59 @@
+"""What a network is run on: arrays by the names of its inputs, given or drawn."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.errors import InputError
+from hexconv.model.graph import Graph
+from hexconv.run.npz import Form, read_arrays
+from hexconv.verify.runtime import Array
+
+
+def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None, seed: int) -> dict[str, Array]:
+    """All inputs of a network.
+
+    Args:
+        graph: of the model.
+        names: of its inputs.
+        model: name of its file, for errors.
+        given: an `.npz` file with these arrays; without one, floats are drawn from a normal distribution, and integers
+            of 8 bits from all of their values.
+        seed: of what is drawn.
+
+    Raises:
+        InputError: a size is open, the file can't be used, or an input is of a dtype that nothing is drawn for.
+    """
+    return drawn_inputs({name: _form(graph, name, model) for name in names}, model, given, seed)
+
+
+def drawn_inputs(forms: Mapping[str, Form], model: str, given: Path | None, seed: int) -> dict[str, Array]:
+    """Inputs of these shapes and dtypes, by name; the rest is as in `inputs_of`."""
+    if given:
+        return read_arrays(given, forms, forms)
+    random = np.random.default_rng(seed)
+    return {name: _drawn(random, name, form, model) for name, form in forms.items()}
+
+
+def _form(graph: Graph, name: str, model: str) -> Form:
+    found = graph.type_of(name)
+    sizes = [size for size in found.shape or () if isinstance(size, int)]
+    if found.shape is None or len(sizes) < len(found.shape):
+        told = ",".join(map(str, found.shape or ("?",)))
+        raise InputError.because(
+            f"{model}: the input {name} has open sizes, {told}", f"say them: --shape {name}=1,3,224,224"
+        )
+    return tuple(sizes), found.dtype
+
+
+def _drawn(random: np.random.Generator, name: str, form: Form, model: str) -> Array:
+    shape, dtype = form
+    if dtype.startswith("float"):
+        return random.standard_normal(shape).astype(dtype)
+    if dtype in ("uint8", "int8"):
+        ends = np.iinfo(dtype)
+        return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    raise InputError.because(
+        f"{model}: no values are drawn for the input {name} of {dtype}", "give them: --input FILE.npz"
+    )

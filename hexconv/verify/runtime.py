@@ -1,0 +1,82 @@
+"""ONNX Runtime: models run on this machine's CPU, and what it has fused in them."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+
+from hexconv.errors import InputError, ToolMissing
+from hexconv.run.doctor import INSTALL_RUNTIME
+
+Array = NDArray[Any]
+Values = Mapping[str, Array]
+ERRORS_ALONE = 3
+MOVES_ALONE = ("Transpose",)
+"""Operators that change no value: where tensors are given back, ONNX Runtime puts them back into their order."""
+
+
+class Session:
+    """A model, ready to run.
+
+    Args (of the constructor):
+        model: with all of its data inside.
+        name: of its file, for errors.
+
+    Raises:
+        ToolMissing: ONNX Runtime is not installed.
+        InputError: it does not take the model.
+    """
+
+    def __init__(self, model: onnx.ModelProto, name: str) -> None:
+        found = runtime()
+        options = found.SessionOptions()
+        options.log_severity_level = ERRORS_ALONE
+        with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+            optimised = Path(folder) / "optimised.onnx"
+            options.optimized_model_filepath = str(optimised)
+            try:
+                self._session = found.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+            except Exception as error:  # they have no class in common
+                raise _refused(name, error) from None
+            nodes = onnx.load(optimised, load_external_data=False).graph.node
+        self.operators = Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in nodes)
+        """How many of each the optimised model has."""
+        self._name = name
+
+    def run(self, outputs: Sequence[str], inputs: Values) -> dict[str, Array]:
+        """Outputs by name.
+
+        Raises:
+            InputError: the model can't be run on these inputs.
+        """
+        try:
+            return dict(zip(outputs, self._session.run(list(outputs), dict(inputs)), strict=True))
+        except Exception as error:
+            raise _refused(self._name, error) from None
+
+    @property
+    def fusions(self) -> Counter[str]:
+        """Operators that compute."""
+        return Counter({op: count for op, count in self.operators.items() if op not in MOVES_ALONE})
+
+
+def runtime() -> Any:
+    """ONNX Runtime, imported.
+
+    Raises:
+        ToolMissing: it is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ToolMissing(f"verify needs ONNX Runtime, which is not installed: {INSTALL_RUNTIME}") from None
+    return onnxruntime
+
+
+def _refused(name: str, error: Exception) -> InputError:
+    told = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return InputError(name, f"what ONNX Runtime refuses: {told}", "a model that it runs")

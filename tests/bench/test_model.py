@@ -1,0 +1,59 @@
+"""The table that holds the model of latency against runs, and what is said of it."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hexconv.bench.model import PLANS, Agreement, Pair, plans_of
+from hexconv.bench.networks import NETWORKS, chains_of, small
+from hexconv.search.machine import rates
+from hexconv.spec import Chain, Conv2d, Requantize
+
+TABLE = Path(__file__).parents[2] / "reports" / "model.csv"
+CONV = Conv2d(out_channels=96, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30, shift=-6))
+REACHED = 0.94
+"""Of two plans far apart, the share that the model puts in the right order."""
+
+
+def pair(chain: str, packets: int, model: float) -> Pair:
+    return Pair(chain, "", f"plan{packets}", True, True, packets, model)
+
+
+def test_nine_of_ten_are_within_what_is_told() -> None:
+    found = [pair("a", 100, 100 + off) for off in range(11)]
+    assert Agreement.of(found).nine_of_ten == pytest.approx(0.09)
+
+
+def test_plans_of_one_chain_that_are_far_apart_have_an_order() -> None:
+    """Of a: 100 and 120 stand as they should, 100 and 200 too, 120 and 200 don't. Other chains are others."""
+    found = [pair("a", 100, 90), pair("a", 120, 300), pair("a", 200, 250), pair("a", 110, 1), pair("b", 400, 1)]
+    agreement = Agreement.of(found)
+    assert (agreement.compared, agreement.ordered) == (4, 3)
+
+
+def test_a_chain_has_each_plan_once() -> None:
+    chain = Chain(input=(1, 30, 30, 32), dtype="uint8", conv=(CONV, CONV))
+    found = list(plans_of(chain, 2))
+    assert len({plan for plan, _ in found}) == len(found) == PLANS
+    assert sum(is_drawn for _, is_drawn in found) >= 2
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_chains_of_networks_can_be_cut(name: str) -> None:
+    for chain in chains_of(name).values():
+        cut = small(chain, 40_000_000)
+        assert cut.conv == chain.conv
+        assert cut.input[1] <= chain.input[1]
+        assert cut.input[3] == chain.input[3]
+
+
+def test_the_table_holds_what_the_machines_file_states() -> None:
+    table = pd.read_csv(TABLE)
+    found = [Pair(**row) for row in table.drop(columns="error").to_dict("records")]  # pyright: ignore[reportArgumentType]
+    assert table["passed"].all()
+    assert not table.duplicated(["chain", "plan"]).any()
+    assert table["drawn"].mean() >= 0.5
+    agreement = Agreement.of(found)
+    assert agreement.nine_of_ten <= rates("v68").nest.error
+    assert agreement.ordered >= REACHED * agreement.compared

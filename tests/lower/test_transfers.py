@@ -1,0 +1,58 @@
+"""Copies that a DMA would like: no short ones where longer ones would do, and short rows as one descriptor."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
+from hexconv.spec.knobs import Buffering
+from tests.lower.descriptors import Descriptor, groups_of
+from tests.schedule.integer_chains import hvx_cases
+from tests.schedule.test_nest import HALVE, ROLLING, SLOW, WITHOUT_SHRINKING
+
+LEAST_BYTES = 128
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@given(hvx_cases())
+def test_no_copy_of_any_plan_is_short_where_it_could_be_long(case: Case) -> None:
+    """In a group, a run of less than 128 bytes ends where tensor or cache end theirs, and equal runs are one copy."""
+    assume(case.plan.buffering == "double")
+    for group in groups_of(lower_case(case).module):
+        assert all(each.bytes > 0 and each.rows > 0 for each in group)
+        assert not [each for each in group if each.bytes < LEAST_BYTES and goes_on(each, group)]
+        alone = Counter(each.bytes for each in group if each.bytes < LEAST_BYTES and each.rows == 1)
+        assert set(alone.values()) <= {1}, "runs of one length, each a copy of its own"
+
+
+def goes_on(short: Descriptor, group: list[Descriptor]) -> bool:
+    """Whether some run of a group begins where one of a copy ends, in both buffers."""
+    begins = {(target, source) for each in group for target, source, _ in each.each_row()}
+    return any((target + length, source + length) in begins for target, source, length in short.each_row())
+
+
+@pytest.mark.parametrize("kernel", ["plain", "hvx"])
+def test_rows_of_a_block_are_one_copy_of_two_dimensions(kernel: str) -> None:
+    """Images of 12 channels in blocks of 32, or of 16: what lies side by side is a pixel; all are one copy."""
+    conv = Conv2d(out_channels=32, requantize=HALVE)
+    plan = Plan(kernel=kernel, order="h_outer", buffering="double")  # type: ignore[arg-type]
+    case = Case("narrow", Chain(input=(1, 8, 8, 12), dtype="uint8", conv=(conv,)), plan)
+    [read] = [group for group in groups_of(lower_case(case).module) if group[0].queue == 0]
+    assert {each.bytes for each in read} == {12}
+    assert sum(each.rows for each in read) == 64
+    assert len(read) == 1
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("buffering", ["single", "double"])
+def test_padding_beyond_all_rows_that_a_step_reads_stays_in_its_cache(buffering: Buffering) -> None:
+    far = Padding(top=30, left=40, bottom=29, right=2)
+    conv = Conv2d(out_channels=33, kernel=(3, 3), padding=far, requantize=HALVE)
+    plan = replace(ROLLING, k_split=1, halo="recompute", buffering=buffering)
+    case = Case("far", Chain(input=(1, 5, 3, 40), dtype="uint8", conv=(conv,)), plan)
+    assert run_case(case, lower_case(case), Simulator(slots=False)).check.passed

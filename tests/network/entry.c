@@ -1,0 +1,25 @@
+/* A built network behind the entry that the simulator's harness calls. NETWORK is the name in C; the tensors are the input,
+ * the weights and the output. */
+#include "../build/harness_platform.h"
+#include "network.h"
+
+#define JOINED(name, end) name##end
+#define NAMED(name, end) JOINED(name, end)
+
+static void *given_vtcm;
+
+static void *kept_vtcm(void *user, size_t bytes) { return given_vtcm = vtcm(user, bytes); }
+
+int __tvm_ffi_main(void *self, TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
+    const struct hexconv_operators operators = hexconv_plain_operators();
+    struct hexconv_platform platform = harness_platform;
+    struct NAMED(NETWORK, _context) context;
+    DLTensor *tensor[3];
+    (void)self, (void)count, (void)result;
+    platform.vtcm = kept_vtcm;
+    for (int i = 0; i < 3; i++) tensor[i] = (DLTensor *)arguments[i].v_ptr;
+    int error = NAMED(NETWORK, _init)(&context, tensor[1]->data, &platform, &operators);
+    if (error == HEXCONV_OK) error = NAMED(NETWORK, _run)(&context, tensor[0]->data, tensor[2]->data);
+    give_back(given_vtcm, context.arena);
+    return error;
+}

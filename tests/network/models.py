@@ -1,0 +1,204 @@
+"""Models of one operator each between quantised tensors, and one that has all of them behind a conv."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.verify.networks import Network
+
+Codes = tuple[str, np.float32, int]
+"""A quantised tensor: its name, scale and zero point."""
+SHAPE = (1, 3, 20, 20)
+"""Of what `Network` reads."""
+
+
+class OneOperator(Network):
+    """A builder of operators between quantised tensors; with `reals` between floats."""
+
+    def __init__(self, seed: int = 0, reals: bool = False) -> None:
+        super().__init__(seed=seed)
+        self.reals = reals
+
+    def image(self, zero: int = 128) -> tuple[str, Codes]:
+        """The image as the operator reads it, and its codes."""
+        scale = np.float32(self.random.uniform(0.01, 0.03))
+        codes = self.quantised("image", scale, zero)
+        return ("image" if self.reals else self.real(codes, scale, zero)), (codes, scale, zero)
+
+    def ended(self, result: str, clamp: bool = False) -> str:
+        """The result behind a Relu, quantised and back; as it is where all is real."""
+        result = self.node("Relu", [result]) if clamp else result
+        scale, zero = np.float32(self.random.uniform(0.01, 0.05)), int(self.random.integers(0, 256))
+        return result if self.reals else self.real(self.quantised(result, scale, zero), scale, zero)
+
+    def weights8(self, *shape: int, axis: int) -> str:
+        """Weights of int8, one scale for each place of an axis."""
+        codes = self.constant(self.random.integers(-127, 128, shape), "int8")
+        scales = self.random.uniform(0.001, 0.004, shape[axis])
+        return self.node("DequantizeLinear", [codes, *self.ends(scales, 0, "int8")], axis=axis)
+
+
+def add(net: OneOperator) -> str:
+    one, codes = net.image()
+    other = net.real(codes[0], np.float32(codes[1] * 2), 90) if not net.reals else net.node("Relu", [one])
+    return net.ended(net.node("Add", [one, other]), clamp=True)
+
+
+def add_constant(net: OneOperator) -> str:
+    return net.ended(net.node("Add", [net.image()[0], net.weights(3, 1, 1)]))
+
+
+def multiply(net: OneOperator) -> str:
+    image, _ = net.image()
+    pooled = net.ended(net.node("GlobalAveragePool", [image]))
+    return net.ended(net.node("Mul", [image, pooled]))
+
+
+def halves(net: OneOperator) -> str:
+    """To steps twice as large: each odd code lies half way between two."""
+    codes = net.quantised("image", np.float32(2**-6), 128)
+    again = net.quantised(net.real(codes, np.float32(2**-6), 128), np.float32(2**-5), 100)
+    return net.real(again, np.float32(2**-5), 100)
+
+
+def clip(net: OneOperator) -> str:
+    return net.ended(net.relu6(net.image()[0]))
+
+
+def max_pool(net: OneOperator) -> str:
+    return net.ended(net.node("MaxPool", [net.image()[0]], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]))
+
+
+def max_pool_rounded_up(net: OneOperator) -> str:
+    told = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "dilations": [2, 1]}
+    return net.ended(net.node("MaxPool", [net.image()[0]], **told))
+
+
+def average_pool(net: OneOperator) -> str:
+    told = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    return net.ended(net.node("AveragePool", [net.image()[0]], **told))
+
+
+def average_pool_of_padding(net: OneOperator) -> str:
+    told = {"kernel_shape": [3, 3], "strides": [3, 1], "pads": [1, 1, 0, 2], "count_include_pad": 1}
+    return net.ended(net.node("AveragePool", [net.image()[0]], **told))
+
+
+def global_average_pool(net: OneOperator) -> str:
+    return net.ended(net.node("GlobalAveragePool", [net.image()[0]]))
+
+
+def concat(net: OneOperator) -> str:
+    image, _ = net.image()
+    return net.ended(net.node("Concat", [image, net.ended(net.node("Relu", [image]))], axis=1))
+
+
+def concat_rows(net: OneOperator) -> str:
+    image, _ = net.image()
+    return net.ended(net.node("Concat", [image, image], axis=-2))
+
+
+def resize_nearest(net: OneOperator) -> str:
+    return net.ended(net.node("Resize", [net.image()[0], "", net.constant([1, 1, 2, 2], "float32")]))
+
+
+def resize_linear(net: OneOperator) -> str:
+    sizes = net.constant([1, 3, 33, 50], "int64")
+    return net.ended(net.node("Resize", [net.image()[0], "", "", sizes], mode="linear"))
+
+
+def resize_to_corners(net: OneOperator) -> str:
+    told = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    return net.ended(net.node("Resize", [net.image()[0], "", "", net.constant([1, 3, 11, 39], "int64")], **told))
+
+
+def depth_to_space(net: OneOperator, mode: str = "DCR") -> str:
+    image, _ = net.image()
+    deep = net.node("Concat", [image] * 4, axis=1)
+    return net.ended(net.node("DepthToSpace", [net.ended(deep)], blocksize=2, mode=mode))
+
+
+def depth_to_space_by_channels(net: OneOperator) -> str:
+    return depth_to_space(net, "CRD")
+
+
+def flattened(net: OneOperator) -> str:
+    """Rows and columns of an image as one row, in the model's order."""
+    return net.ended(net.node("Flatten", [net.image()[0]]))
+
+
+def matmul(net: OneOperator) -> str:
+    flat = net.node("Flatten", [net.node("MaxPool", [net.image()[0]], kernel_shape=[5, 5], strides=[5, 5])])
+    return net.ended(net.node("MatMul", [net.ended(flat), net.weights8(48, 10, axis=1)]))
+
+
+def gemm(net: OneOperator) -> str:
+    flat = net.node("Flatten", [net.node("MaxPool", [net.image()[0]], kernel_shape=[5, 5], strides=[5, 5])])
+    told = [net.ended(flat), net.weights8(10, 48, axis=0), net.weights(10)]
+    return net.ended(net.node("Gemm", told, transB=1))
+
+
+def conv_transpose(net: OneOperator) -> str:
+    told = {"strides": [2, 3], "pads": [1, 0, 0, 2], "dilations": [1, 2], "output_padding": [1, 0]}
+    weights = net.weights8(3, 5, 3, 2, axis=1)
+    return net.ended(net.node("ConvTranspose", [net.image()[0], weights, net.weights(5)], **told))
+
+
+def conv_transpose_of_groups(net: OneOperator) -> str:
+    return net.ended(net.node("ConvTranspose", [net.image()[0], net.weights(3, 2, 2, 2)], strides=[2, 2], group=3))
+
+
+OPERATORS: dict[str, Callable[[OneOperator], str]] = {
+    function.__name__: function
+    for function in (
+        add,
+        add_constant,
+        multiply,
+        halves,
+        clip,
+        max_pool,
+        max_pool_rounded_up,
+        average_pool,
+        average_pool_of_padding,
+        global_average_pool,
+        concat,
+        concat_rows,
+        resize_nearest,
+        resize_linear,
+        resize_to_corners,
+        depth_to_space,
+        depth_to_space_by_channels,
+        flattened,
+        matmul,
+        gemm,
+        conv_transpose,
+        conv_transpose_of_groups,
+    )
+}
+EXACT = (
+    "add",
+    "add_constant",
+    "halves",
+    "clip",
+    "max_pool",
+    "max_pool_rounded_up",
+    "concat",
+    "concat_rows",
+    "resize_nearest",
+)
+"""Those that round once, wherever they are computed; sums of the others are float32 in ONNX Runtime."""
+
+
+def all_operators(reals: bool) -> tuple[OneOperator, list[str]]:
+    """One model with a conv, and every operator on its image."""
+    net = OneOperator(seed=3, reals=reals)
+    codes = net.quantised("image", np.float32(0.02), 128)
+    results = [net.real(*net.conv8((codes, np.float32(0.02), 128), (40, 3, 3, 3)))]
+    return net, results + [build(net) for build in OPERATORS.values()]
+
+
+def saved(net: Any, outputs: list[str], path: Any) -> Any:
+    """The model in a file."""
+    path.write_bytes(net.model(*outputs).SerializeToString())
+    return path

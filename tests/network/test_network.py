@@ -1,0 +1,233 @@
+"""`hexconv build MODEL.onnx`: whole networks in C, on both targets, byte for byte what numpy gives."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import hexconv
+from hexconv.build.load import aligned_bytes, call, pointer
+from hexconv.cli.app import exit_code
+from hexconv.errors import InputError, Unsupported
+from hexconv.lower.hexagon import HexagonObject
+from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.network.arena import arena_of, lives_of
+from hexconv.network.library import read_network
+from hexconv.run.copies import Copies
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import join_foreign
+from tests.model.builder import Builder
+from tests.network.models import OPERATORS, all_operators, saved
+from tests.verify.networks import Network, residual
+
+ISA, MIB = "v67", 1 << 20
+OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NOT_READY, NO_OPERATOR, OPERATOR_FAILED = 0, 1, 2, 3, 6, 9, 10
+"""Of `enum hexconv_error`."""
+ADD, MULTIPLY = 2, 3
+"""Places in `struct hexconv_operators`."""
+ZIG = f"{sys.executable} -m ziglang cc"
+FOR_HEXAGON = f"{ZIG} -target hexagon-linux-musl -mcpu=hexagon{ISA} -static"
+
+
+SHIPPED = Path(str(resources.files("hexconv.example") / "residual.onnx"))
+"""The network that the package brings."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of four convs on an image of 20x20."""
+    net, output = residual()
+    return saved(net, [output], tmp_path_factory.mktemp("small") / "small.onnx")
+
+
+@pytest.fixture(scope="module")
+def on_host(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuiltNetwork]:
+    """It, built for this machine."""
+    folder = tmp_path_factory.mktemp("host")
+    return folder, build_network(small, folder, Wanted(MIB, "llvm"))
+
+
+def made(folder: Path, compiler: str) -> str:
+    """`make run` as a user would; what it prints."""
+    told = {**os.environ, "CC": compiler}
+    command = ["make", "-C", str(folder), "-s", "run", f"CC={compiler}", "CFLAGS=-O1 -std=c11 -Wall -Wextra -Werror"]
+    done = subprocess.run(command, capture_output=True, text=True, env=told, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tensor_of(folder: Path, built: BuiltNetwork, way: str) -> np.ndarray:
+    """The first tensor of the example that goes in, or comes out."""
+    port = next(port for port in built.ports if port.way == way)
+    return np.fromfile(folder / f"network.{port.name}.bin", port.dtype).reshape(port.shape)
+
+
+def test_a_network_runs_on_this_machine_from_c_and_from_numpy(on_host: tuple[Path, BuiltNetwork]) -> None:
+    folder, built = on_host
+    assert made(folder, ZIG) == f"small: 0 of 12 elements of {built.ports[1].name} differ\n"
+    assert [step.operator for step in built.steps].count("chain") == len(built.chains) == 3
+    network = hexconv.load(folder)["small"]
+    [result] = network(tensor_of(folder, built, "input"))
+    assert np.array_equal(result, tensor_of(folder, built, "output"))
+    with pytest.raises(InputError, match="float32 of"):
+        network(np.zeros((1, 3, 20, 20), np.uint8))
+    with pytest.raises(InputError, match="1: image"):
+        network()
+
+
+@pytest.mark.simulator
+def test_the_shipped_network_runs_from_c_on_the_simulator(tmp_path: Path) -> None:
+    build_network(SHIPPED, tmp_path, Wanted(MIB, "hexagon", ISA))
+    assert made(tmp_path, FOR_HEXAGON) == "residual: 0 of 131072 elements of output_result differ\n"
+
+
+@pytest.mark.simulator
+def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp_path: Path) -> None:
+    built = build_network(small, tmp_path, Wanted(MIB, "hexagon", ISA, objective="latency"))
+    kernel = HexagonObject(ISA, joined(tmp_path, built), (built.scratch_bytes,), (built.vtcm_bytes,))
+    weights = np.fromfile(tmp_path / "network.weights.bin", np.uint8)
+    image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
+    for copies in (Copies("late", 0), Copies("random", 1)):
+        run = Simulator(copies=copies, slots=False).run_object(kernel, [image, weights], [(wanted.shape, "float32")])
+        assert np.array_equal(run.outputs[0], wanted)
+        assert run.copies.pieces > 0
+
+
+def joined(folder: Path, built: BuiltNetwork) -> bytes:
+    """The network behind the entry that the harness calls."""
+    sources = [str(folder / name) for name in ("network.c", "hexconv_operators.c")]
+    flags = (f"-DNETWORK={built.name}", f"-I{folder}", *sources, "-Wl,--whole-archive")
+    return join_foreign(folder / "libchains.a", Path(__file__).with_name("entry.c"), ISA, *flags)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("reals", [False, True], ids=["codes", "reals"])
+def test_every_operator_in_c_gives_numpys_bytes(tmp_path: Path, reals: bool) -> None:
+    """On both machines: sums of floats are added up in one order everywhere."""
+    net, outputs = all_operators(reals)
+    path = saved(net, outputs, tmp_path / "all.onnx")
+    for target, compiler in (("llvm", ZIG), ("hexagon", FOR_HEXAGON)):
+        build_network(path, tmp_path / target, Wanted(MIB, target, ISA))
+        said = made(tmp_path / target, compiler).splitlines()
+        assert len(said) == len(OPERATORS) + 1
+        assert all(line.startswith("all: 0 of ") for line in said)
+
+
+def test_floats_run_on_threads(tmp_path: Path) -> None:
+    """Kernels for this machine take all threads that they are given; floats are as near as rounding leads."""
+    net = Builder("floats", (1, 3, 40, 24))
+    x = net.node("Relu", [net.conv("image", (16, 3, 3, 3))])
+    x = net.node("Add", [x, net.conv(x, (16, 16, 3, 3))])
+    path = saved(net, [net.conv(x, (4, 16, 3, 3))], tmp_path / "floats.onnx")
+    built = build_network(path, tmp_path / "out", Wanted(MIB, "llvm", threads=4))
+    assert "threads = 4" in (tmp_path / "out" / f"{built.chains[0]}.h").read_text()
+    assert made(tmp_path / "out", ZIG).startswith("floats: 0 of ")
+
+
+def test_tensors_between_steps_share_one_arena() -> None:
+    """No step writes what it reads, or what is still to be read."""
+    program = read_network(SHIPPED, Wanted(MIB, "llvm"))
+    lives = lives_of(program)
+    arena = arena_of(lives)
+    assert arena.bytes == arena.least_bytes < sum(life.bytes for life in lives.values())
+    for step in program.steps:
+        spans = [
+            (arena.offsets_bytes[operand.buffer], arena.offsets_bytes[operand.buffer] + operand.bytes)
+            for operand in {one.buffer: one for one in (step.result, *step.sources)}.values()
+            if operand.buffer in arena.offsets_bytes
+        ]
+        for (start, end), (after, _) in zip(sorted(spans), sorted(spans)[1:], strict=False):
+            assert end <= after, (start, end, after)
+
+
+def test_what_lies_alike_is_not_copied(tmp_path: Path) -> None:
+    """An image of one channel goes to the chain as it is; pixels of one channel come out as they are."""
+    net = Network()
+    net.inputs = [helper.make_tensor_value_info("image", TensorProto.UINT8, (1, 1, 16, 16))]
+    codes = net.conv8(("image", np.float32(0.02), 128), (4, 1, 3, 3))
+    image = net.node("DepthToSpace", [codes[0]], blocksize=2)
+    program = read_network(saved(net, [image], tmp_path / "net.onnx"), Wanted(MIB, "llvm"))
+    assert [type(step).__name__ for step in program.steps] == ["Call", "Operation"]
+    assert program.steps[0].sources[0].buffer == program.inputs[0].operand.buffer
+    assert program.steps[-1].result.buffer == program.outputs[0].operand.buffer
+    assert lives_of(program).keys() == {codes[0]}
+
+
+def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork]) -> None:
+    folder, built = on_host
+    network = hexconv.load(folder)["small"]
+    library, [weights, platform, operators] = network._library, network._kept
+    memories = [aligned_bytes(port.bytes) for port in built.ports]
+    source, target = (ctypes.c_void_p(memory.ctypes.data) for memory in memories)
+    fresh, place = (ctypes.c_void_p * 64)(), weights.ctypes.data
+    at, machine, given = ctypes.c_void_p(place), ctypes.byref(platform), ctypes.byref(operators)
+    init, run = library.small_init, library.small_run
+    assert init(None, at, machine, given) == NULL_POINTER
+    assert init(fresh, ctypes.c_void_p(place + 4), machine, given) == MISALIGNED
+    assert init(fresh, ctypes.c_void_p(place + 128), machine, given) == WRONG_WEIGHTS
+    assert run(fresh, source, target) == NOT_READY
+    assert init(fresh, at, machine, None) == NO_OPERATOR
+    assert init(fresh, at, machine, given) == OK
+    assert run(fresh, source, None) == NULL_POINTER
+    assert run(fresh, ctypes.c_void_p(memories[0].ctypes.data + 2), target) == MISALIGNED
+    operators.pointers[MULTIPLY] = None
+    assert init(fresh, at, machine, given) == OK
+    operators.pointers[ADD] = None
+    assert init(fresh, at, machine, given) == NO_OPERATOR
+    failing = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *_: 5)
+    operators.pointers[ADD] = ctypes.cast(failing, ctypes.c_void_p).value
+    assert init(fresh, at, machine, given) == OK
+    assert run(fresh, source, target) == OPERATOR_FAILED
+
+
+def test_calls_at_the_same_time_need_no_more_than_a_context_each(on_host: tuple[Path, BuiltNetwork]) -> None:
+    folder, built = on_host
+    network = hexconv.load(folder)["small"]
+    library, [weights, platform, operators] = network._library, network._kept
+    size = len(network._context)
+    contexts = [(ctypes.c_void_p * size)() for _ in range(4)]
+    for context in contexts:
+        call(library, "small_init", context, pointer(weights), ctypes.byref(platform), ctypes.byref(operators))
+    random = np.random.default_rng(7)
+    images = [random.standard_normal(built.ports[0].shape).astype(np.float32) for _ in contexts]
+    with ThreadPoolExecutor(len(contexts)) as threads:
+        several = list(threads.map(lambda own, image: replace(network, _context=own)(image), contexts, images))
+    for image, [found] in zip(images, several, strict=True):
+        assert np.array_equal(network(image)[0], found)
+
+
+def test_what_there_is_no_operator_for_is_told_in_a_line(tmp_path: Path) -> None:
+    net, output = residual()
+    path = saved(net, [net.node("Softmax", [output])], tmp_path / "net.onnx")
+    with pytest.raises(Unsupported, match=r"no operator for Softmax .*; there are ones for Add, "):
+        read_network(path, Wanted(MIB, "llvm"))
+
+
+def test_the_command_line(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "lib")
+    assert exit_code(["build", str(small), "-o", out, "--target", "llvm", "--vtcm", "1MiB", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["name"] == "small"
+    assert said["operators"] == ["add", "convert", "global_average_pool", "matmul"]
+    for wrong in (["--weights", "w.npz"], ["--random"], [str(small)], ["--isa", "v1"]):
+        assert exit_code(["build", str(small), "-o", out, *wrong]) == 2
+    assert exit_code(["build", "schedules/3x3.toml", "-o", out, "--vtcm", "1MiB"]) == 2
+    assert capsys.readouterr().err.count("\n") == 5
+
+
+def test_a_model_of_open_size_is_refused(tmp_path: Path) -> None:
+    net = Builder("open", (1, 3, "rows", 24))
+    path = tmp_path / "open.onnx"
+    onnx.save(net.model(net.conv("image", (16, 3, 3, 3))), path)
+    with pytest.raises(InputError, match="--shape"):
+        read_network(path, Wanted(MIB, "llvm"))

@@ -1,0 +1,43 @@
+"""Operators between chains: what numpy says of each, held against ONNX Runtime, which computes node by node."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hexconv.network.answer import answer
+from hexconv.network.library import Wanted, read_network
+from tests.network.models import EXACT, OPERATORS, SHAPE, OneOperator, saved
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+
+WANTED = Wanted(1 << 20, "llvm")
+
+
+def node_by_node(path: Path, image: np.ndarray) -> list[np.ndarray]:
+    """ONNX Runtime without its optimisations: each node as ONNX defines it."""
+    options: Any = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options).run(None, {"image": image})
+
+
+@pytest.mark.parametrize("reals", [False, True], ids=["codes", "reals"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_means_what_onnx_says(tmp_path: Path, name: str, reals: bool) -> None:
+    for seed in range(3):
+        net = OneOperator(seed, reals)
+        output = OPERATORS[name](net)
+        path = saved(net, [output], tmp_path / "one.onnx")
+        image = (np.random.default_rng(seed).standard_normal(SHAPE) * 1.5).astype(np.float32)
+        [expected] = node_by_node(path, image)
+        found = answer(read_network(path, WANTED), {"image": image})[output]
+        assert found.shape == expected.shape
+        if name in EXACT:
+            assert np.array_equal(found, expected)
+        elif reals:
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        else:
+            steps = np.abs(found - expected) / np.min(np.diff(np.unique(expected)))
+            assert steps.max() < 1.5
+            assert np.count_nonzero(steps > 0.5) <= 0.002 * found.size + 1

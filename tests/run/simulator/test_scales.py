@@ -1,0 +1,55 @@
+"""Scales per channel and half to even as HVX computes them, on sums at and next to halves, exact on the simulator."""
+
+import numpy as np
+import pytest
+
+from hexconv.compute import reference
+from hexconv.kernel import forms_of
+from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments
+from hexconv.run.vectors import drawn_vectors
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
+from hexconv.spec.requantize import PER_CHANNEL, Rounding
+from hexconv.spec.vectors import Vectors
+
+CHANNELS, PIXELS = 70, 16
+LIMIT = 2**29
+ONE = {"multiplier1": 5 << 27, "shift1": -7}
+"""Where they are one for all; a small odd part, so that halves show."""
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("rounding", ["even", "away", "up"])
+@pytest.mark.parametrize(("multiplier", "shift"), [(5 << 27, -7), (1 << 30, -9), (PER_CHANNEL, -7), (PER_CHANNEL,) * 2])
+def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int | str, rounding: Rounding) -> None:
+    dtype, zero_point = ("uint8", 77) if shift == PER_CHANNEL or multiplier == 1 << 30 else ("int8", -100)
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
+    conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=LIMIT, requantize=by)
+    chain = Chain(input=(1, 1, PIXELS, 1), dtype=dtype, filter_dtype="int8", conv=(conv,))
+    case = Case("halves", chain, Plan(kernel="hvx", order="h_outer"))
+    assert kernel_of(chain, case.plan) == "hvx"
+    module, forms, seen = lower_case(case).module, forms_of(chain, case.settled), set()
+    image = np.arange(PIXELS, dtype=dtype).reshape(chain.input)
+    for seed in range(2):
+        vectors = drawn_vectors(chain, seed)
+        bias = near_halves({**{name: np.full(CHANNELS, value) for name, value in ONE.items()}, **vectors}, by, seed)
+        tensors = Tensors(image, (np.ones((CHANNELS, 1, 1, 1), np.int8),), (bias,), vectors)
+        run = Simulator().run(module, packed_arguments(chain, tensors, forms), [(output_shape(chain), dtype)])
+        expected = reference(chain, *tensors.logical)
+        np.testing.assert_array_equal(packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0]), expected)
+        seen |= set(expected.ravel().tolist())
+    assert len(seen) > 16
+
+
+def near_halves(vectors: Vectors, by: Requantize, seed: int) -> np.ndarray:
+    """A bias from which sixteen sums go over half of an output of the channel, or over any number."""
+    random = np.random.default_rng(seed)
+    multiplier = vectors["multiplier1"] if by.multiplier == PER_CHANNEL else by.multiplier
+    shift = vectors["shift1"] if by.shift == PER_CHANNEL else by.shift
+    unit = 2.0 ** (31 - np.asarray(shift)) / np.asarray(multiplier)  # of the sums, one output
+    outputs = random.integers(-100, 100, CHANNELS) + 0.5
+    far = random.uniform(-LIMIT, LIMIT, CHANNELS)
+    bias = np.where(np.abs(outputs * unit) < LIMIT, outputs * unit, far) - random.integers(0, PIXELS, CHANNELS)
+    return np.clip(np.floor(bias), -LIMIT, LIMIT).astype(np.int32)

@@ -1,0 +1,93 @@
+"""Convs in groups by HVX: depthwise ones with channels as lanes, others dense by zeros; exact, and as planned."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hexconv.analyze import planned_work
+from hexconv.kernel.depthwise import columns_read, taps_of, tile_uses, without_groups
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case, runner_of
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+
+UP = Requantize(multiplier=1 << 30, shift=-8, zero_point=3, rounding="up")
+EVEN = Requantize(multiplier="per_channel", shift=-8, rounding="even")
+ROLLED = Plan(kernel="hvx", k_split=2, order="h_outer", halo="roll", filters="resident", buffering="double")
+
+
+def depthwise(channels: int, taps: int = 3, how: Requantize | None = UP, **fields) -> Conv2d:
+    around = taps // 2
+    pad = Padding(top=around, left=around, bottom=around, right=around)
+    size = {"out_channels": channels, "groups": channels, "kernel": (taps, taps), "padding": pad}
+    return Conv2d(**{**size, "requantize": how, "bias": True, "bias_limit": 1000, **fields})
+
+
+def of(*convs: Conv2d, channels: int = 40, dtype: str = "uint8", filters: str = "int8", zero_point: int = 9) -> Chain:
+    return Chain(input=(1, 13, 22, channels), dtype=dtype, filter_dtype=filters, zero_point=zero_point, conv=convs)
+
+
+WIDE = Conv2d(out_channels=72, requantize=EVEN)
+CHAINS = {
+    "3x3": of(depthwise(40)),
+    "3x3 stride 2 between dense ones": of(WIDE, depthwise(72, stride=(2, 2), how=EVEN), WIDE, channels=24),
+    "5x5 of int8": of(depthwise(40, 5, filter_zero_point=5), dtype="int8", zero_point=-9),
+    "dilated, unsigned taps": of(depthwise(40, dilation=(2, 2)), filters="uint8"),
+    "stride 3, any zero point": of(depthwise(40, stride=(3, 3), filter_zero_point=7), dtype="int8", filters="uint8"),
+    "7x2 without padding": of(depthwise(40, kernel=(7, 2), padding=Padding(), filter_zero_point=128), filters="uint8"),
+    "sums": of(depthwise(40, how=None)),
+    "two, one after the other": of(depthwise(40), depthwise(40, 5)),
+    "groups of 6": of(Conv2d(out_channels=48, groups=4, kernel=(3, 3), requantize=UP), WIDE, channels=24),
+    "two outputs a channel": of(Conv2d(out_channels=48, groups=24, kernel=(3, 3), requantize=UP), channels=24),
+}
+
+
+RUNS = [*((name, ROLLED) for name in CHAINS), ("3x3 stride 2 between dense ones", Plan(kernel="hvx"))]
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(("name", "plan"), RUNS)
+def test_convs_in_groups_are_exact(name: str, plan: Plan) -> None:
+    chain = CHAINS[name]
+    case = Case("grouped", chain, plan, target="hexagon")
+    assert [choice.used for choice in case.kernels] == ["hvx"] * len(chain.conv)
+    run = run_case(case, lower_case(case), runner_of(case, "hexagon", slots=False), 3)
+    assert run.check.passed
+    assert run.check.max_abs_error == 0
+
+
+SMALL = st.integers(1, 4)
+
+
+@given(st.integers(1, 9), SMALL, SMALL, st.integers(1, 40), st.integers(0, 5), st.integers(0, 2**32 - 1))
+def test_words_of_pixels_by_words_of_taps_are_the_conv(
+    taps: int, stride: int, dilation: int, columns: int, first: int, seed: int
+) -> None:
+    conv = Conv2d(out_channels=8, kernel=(1, taps), stride=(1, stride), dilation=(1, dilation))
+    random = np.random.default_rng(seed)
+    weights, pixels = random.integers(-128, 128, taps), random.integers(0, 256, columns_read(conv, first, columns))
+    for start in range(0, columns, 8):
+        count = min(8, columns - start)
+        window = (first + start) * stride
+        for output, uses in enumerate(tile_uses(conv, count)):
+            total = 0
+            for use in uses:
+                words = pixels[window + use.pixel : window + use.pixel + 4]
+                assert use.pixel % 2 == 0
+                assert len(words) == 4, "a word that isn't read"
+                total += sum(int(words[byte]) * int(weights[tap]) for tap, byte in taps_of(conv, use.variant))
+            at = window + output * stride
+            assert total == int(pixels[at : at + conv.reach[1] : dilation] @ weights)
+
+
+def test_only_groups_that_are_no_channels_become_dense() -> None:
+    chain = without_groups(of(depthwise(40), Conv2d(out_channels=80, groups=40, requantize=UP)))
+    assert [conv.groups for conv in chain.conv] == [40, 1]
+    wide = of(depthwise(40, how=None, filter_l1=100), dtype="int16", zero_point=0)
+    assert without_groups(wide).conv[0].groups == 1
+
+
+def test_a_depthwise_row_takes_a_product_for_each_row_of_taps_and_output() -> None:
+    chain = Chain(input=(1, 56, 56, 144), dtype="uint8", filter_dtype="int8", conv=(depthwise(144),))
+    instructions = planned_work(chain, ROLLED).macs["conv1"] // 128
+    assert instructions == 56 * 56 * 5 * 3

@@ -1,0 +1,34 @@
+"""All plans of a nest at once against the closed form of each: sizes, traffic, multiplications and packets."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import planned_work
+from hexconv.analyze.fit import vtcm_terms
+from hexconv.analyze.nest_packets import nest_parts
+from hexconv.search import Space
+from hexconv.search.machine import rates
+from hexconv.search.nest_grid import nest_grid
+from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec.places import STORAGES, Storage
+from tests.strategies import chains
+
+MOST_PLANS = 400
+
+
+@settings(max_examples=25, deadline=None)
+@given(chains(dtypes=("uint8", "int8", "int16")), st.sets(st.sampled_from(STORAGES), min_size=1, max_size=3))
+def test_every_plan_has_the_figures_of_its_closed_form(chain: Chain, places: set[Storage]) -> None:
+    storages = sorted(places)
+    plan, prices = Plan(kernel="hvx"), rates("v68").nest
+    assume(kernel_of(chain, plan) == "hvx")
+    space = Space.of(chain, plan, storages)
+    assume(space.size <= MOST_PLANS)
+    columns = nest_grid(chain, space, prices.packets)
+    for number, found in enumerate(zip(*columns, strict=True)):
+        one = space.plan(number)
+        work = planned_work(chain, one)
+        footprint = sum(term.vtcm_bytes for term in vtcm_terms(chain, one))
+        assert found[:3] == (footprint, sum(work.traffic_bytes.values()), sum(work.macs.values())), one.slug
+        assert np.isclose(found[3], prices.packets(nest_parts(chain, one)), rtol=1e-9), one.slug

@@ -1,0 +1,35 @@
+"""The table of knobs and the fields of a plan are one: a knob in one of them alone would be left out somewhere."""
+
+from dataclasses import fields
+
+import pytest
+
+from hexconv.spec import Plan
+from hexconv.spec.kernels import KERNELS
+from hexconv.spec.knobs import KNOBS, acts
+
+
+def test_every_field_of_a_plan_has_a_row_and_every_row_a_field() -> None:
+    assert KNOBS.keys() == {field.name for field in fields(Plan)}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_obeys_knobs_of_the_table(kernel: str) -> None:
+    assert set(KERNELS[kernel].knobs) <= KNOBS.keys() - {"kernel"}
+
+
+@pytest.mark.parametrize("name", sorted(KNOBS.keys() - {"kernel"}))
+def test_a_row_holds_values_that_plans_take(name: str) -> None:
+    knob = KNOBS[name]
+    obeying = [kernel for kernel in KERNELS if acts(name, kernel)]
+    assert obeying
+    assert knob.turned
+    assert getattr(Plan, name) not in knob.turned
+    assert not knob.searched or knob.searched[0] == getattr(Plan, name)
+    for value in (*knob.turned, *knob.searched, *knob.drawn):
+        plans = [Plan(kernel=kernel, **{**_beside(name, kernel), name: value}) for kernel in obeying]
+        assert all(getattr(plan, name) == value for plan in plans)
+
+
+def _beside(name: str, kernel: str) -> dict[str, int | str]:
+    return {other: value for other, value in KNOBS[name].beside.items() if acts(other, kernel)}
