@@ -63,7 +63,7 @@ FILTER_BLOCK = (8, 32, 4)
 PLACES: dict[str, Role] = {
     **{"input": "input", "split": "input", "filter": "filters", "taps": "filters", "offset": "filters"},
     **{"scale": "filters", "intermediate": "intermediates", "accumulator": "intermediates", "window": "intermediates"},
-    "output": "output",
+    **{"planes": "intermediates", "words": "filters", "output": "output"},
 }
 """By the role of a cache, or of what a kernel has beside them, whose place it shares."""
 
@@ -92,8 +92,9 @@ class PredictedCache:
         return PLACES[self.role]
 
     def is_in_vtcm(self, plan: Plan) -> bool:
-        """Whether a plan puts it there; sums of windows are read word by word, so that splats keep them outside."""
-        return plan.is_in_vtcm(self.place) and not (self.role == "window" and plan.activations == "splats")
+        """Whether a plan puts it there; words of weights never are, nor, beside splats, words of windows."""
+        by_word = self.role == "words" or (self.role == "window" and plan.activations == "splats")
+        return plan.is_in_vtcm(self.place) and not by_word
 
     @property
     def elements(self) -> int:

@@ -26,6 +26,7 @@ A machine's file prices each part in packets (`hexconv.search.machine`); the mod
     column        corrections that are summed one by one
     offset        vectors of filters that are summed for the input's zero point
     split         vectors of int16 whose bytes are set apart
+    across        vectors that are loaded, moved from lane to lane or stored where lanes are pixels
     step          steps of convs
     line          runs of bytes that the kernel copies itself
     vector        vectors of the input in these
@@ -50,7 +51,8 @@ from math import ceil
 from hexconv.analyze.copy_packets import on_filter, on_input, on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
-from hexconv.analyze.tile_packets import on_tile
+from hexconv.analyze.tile_packets import on_pixels, on_tile
+from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import COLUMN_BLOCK
@@ -81,12 +83,11 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     """What a conv takes."""
     if planned.kernels[index] == "plain":
         return _by_scalar_code(planned, index)
-    row, blank, tiles = Parts(), Parts(), planned.tiles(index)
+    row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
+    row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
     first, end = planned.extents[index + 1].valid_columns
     for blocks, times in tiles.items():
-        whole, rest = divmod(end - first, tile_pixels(blocks))
-        row.add(on_tile(planned, index, blocks, tile_pixels(blocks)), whole * times)
-        row.add(on_tile(planned, index, blocks, rest) if rest else {}, times)
+        row.add({} if lanes else _tiles(planned, index, blocks, end - first), times)
         filled, all_vectors = _filled_vectors(planned, index, blocks)
         row.add({"fill": filled, "row": 1}, times)
         blank.add({"fill": all_vectors, "blank_row": 1}, times)
@@ -94,8 +95,30 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
     vectors = planned.multiplied_vectors(index)
-    offsets = Parts(offset=vectors) if planned.chain.output_zero_point(index) else Parts()
-    return Spent(row, blank, Parts(step=planned.channel_tiles(index)), offsets)
+    once = Parts(offset=vectors) if planned.source_zero(index) else Parts()
+    step = Parts(step=planned.channel_tiles(index))
+    if lanes:
+        once["across"] += vectors
+        old = lanes.planes.rows - lanes.planes.new_rows
+        step["across"] = tiles.total() * old * lanes.planes.laid
+    return Spent(row, blank, step, once)
+
+
+def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts:
+    """The tiles of a row, for one tile of channels."""
+    parts = Parts()
+    whole, rest = divmod(columns, tile_pixels(blocks))
+    parts.add(on_tile(planned, index, blocks, tile_pixels(blocks)), whole)
+    parts.add(on_tile(planned, index, blocks, rest) if rest else {})
+    return parts
+
+
+def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Parts:
+    """The tiles of a row of all channels where lanes are pixels, and the planes that they read."""
+    parts = Parts(across=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
+    for tile, times in lanes.tiles:
+        parts.add(on_pixels(planned, index, lanes, tile), times)
+    return parts
 
 
 def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:

@@ -3,8 +3,8 @@
 Where some caches lie in VTCM, one outside takes none of it, and what a kernel does there is traffic: every load and
 every store counts, however often it comes to the same byte. Copies into a cache and out of it are counted with the
 argument that they copy, and what fills its padding isn't counted. Counted are caches, and what holds their elements in
-another order: `split`, a source of int16 that is taken apart, and `taps`, a depthwise filter as it is laid out; not a
-kernel's sums and constants.
+another order: `split`, a source of int16 that is taken apart, `taps`, a depthwise filter as it is laid out, and
+`planes`, a source where lanes are pixels; not a kernel's sums and constants, nor the `words` of a filter beside them.
 
 HVX kernels, for a row of outputs:
 
@@ -41,6 +41,7 @@ from hexconv.kernel.depthwise import (
     tile_uses,
     variants,
 )
+from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
@@ -95,7 +96,12 @@ def touched_by(planned: PlannedRows, index: int) -> Touched:
         _scalar(planned, index, touched)
     else:
         _target(planned, index, touched)
-        (_depthwise if is_depthwise(planned.chain, index) else _dense)(planned, index, touched)
+        if is_depthwise(planned.chain, index):
+            _depthwise(planned, index, touched)
+        elif lanes := planned.pixels(index):
+            _pixels(planned, index, lanes, touched)
+        else:
+            _dense(planned, index, touched)
     if not planned.makes_any(index):
         touched.once.clear()
     return touched
@@ -173,6 +179,22 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
     summed = planned.filter_sums(index)
     touched.once[taps] += (blocks * held + summed) * VECTOR_BYTES
+
+
+def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:
+    """The source and the filter of a conv whose lanes are pixels: both are laid out again; tiles read them there."""
+    planes, conv_rows = numbered("planes", index + 1), planned.chain.conv[index].kernel[0] * lanes.planes.groups
+    layout, source, tiles = lanes.planes, lanes.planes.source, planned.tiles(index).total()
+    row_bytes = source.count * ceil(source.bytes / VECTOR_BYTES) * VECTOR_BYTES
+    merged = layout.read_vectors * sum(len(layout.parts(plane)) + 1 for plane in layout.merged)
+    laid_bytes = (layout.chunks * layout.groups * layout.stride + merged) * VECTOR_BYTES
+    for name, size in ((source_cache(index + 1), row_bytes), (planes, laid_bytes)):
+        touched.row[name] += tiles * layout.new_rows * size
+        touched.step[name] += tiles * (layout.rows - layout.new_rows) * size
+    for tile, times in lanes.tiles:
+        touched.row[planes] += times * tile.vectors * lanes.runs(tile) * layout.steps * VECTOR_BYTES
+    taps = conv_rows * sum(len({tap for tap, _ in read.taps}) for read in layout.reads)
+    touched.once[filter_cache(index + 1)] += planned.extents[index + 1].channel_blocks * taps * VECTOR_BYTES
 
 
 def _quads(planned: PlannedRows, index: int, pixels: int) -> int:

@@ -5,7 +5,8 @@ of 32 output channels and each word of 4 channels under its window. Where the fi
 128, as uint8) every tile of channels sums its windows: all vectors of the rows under a row of outputs, or, where rows
 are no whole vectors, one instruction more for each word. Where the source has one, the filter is summed once. Where the
 first words of a tile are multiplied during the tile before it, the last tile of a row starts once more. int16 has a
-pass for each pair of bytes, and windows of both bytes.
+pass for each pair of bytes, and windows of both bytes. Where lanes are pixels (`hexconv.kernel.hvx.pixels`), an
+instruction takes 4 input channels of 32 of them, for one output channel; no windows are summed.
 
 Traffic. The input's logical elements of all rows that are read; a filter whenever a step of its conv makes anything, or
 once where it is resident, for all threads; the packed output once. Biases are left out.
@@ -21,6 +22,7 @@ from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
 from hexconv.kernel.forms import has_bytes_apart
+from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
 from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
@@ -69,16 +71,35 @@ class PlannedRows(RowSteps):
         layout = self.forms.activations[index]
         return prod(layout.physical_shape[2:]) * (1 if has_bytes_apart(layout) else self.source_bytes)
 
+    def pixels(self, index: int) -> PixelLanes | None:
+        """How lanes of conv `index` are pixels; None where they are channels."""
+        if self.kernels[index] != "hvx":
+            return None
+        return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
+
+    def has_offsets(self, index: int) -> bool:
+        """Whether what is added to the sums of conv `index` differs by channel."""
+        return self.chain.conv[index].bias or self.source_zero(index) != 0
+
+    def source_zero(self, index: int) -> int:
+        """The zero point of what conv `index` reads, as it is multiplied: where lanes are pixels, as uint8."""
+        flip = MADE_UNSIGNED if self.pixels(index) and self.chain.dtype == "int8" else 0
+        return self.chain.output_zero_point(index) + flip
+
+    def multiplies_tiles(self, index: int) -> bool:
+        """Whether lanes of conv `index` are output channels, so that tiles multiply words of its source."""
+        return not is_depthwise(self.chain, index) and self.pixels(index) is None
+
     def sums_windows_ahead(self, index: int) -> bool:
         """Whether the windows of conv `index` are summed before its tiles."""
-        if is_depthwise(self.chain, index):
+        if not self.multiplies_tiles(index):
             return False
         pixel_bytes = self.forms.activations[index].physical_shape[-1]
         return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
 
     def splats(self, index: int) -> bool:
         """Whether conv `index` multiplies splats of its source's words."""
-        wants = self.plan.activations == "splats" and not is_depthwise(self.chain, index)
+        wants = self.plan.activations == "splats" and self.multiplies_tiles(index)
         return wants and splats_serve(self.row_bytes(index), self.filter_zero(index), self.sums_windows_ahead(index))
 
     def tiles(self, index: int) -> Counter[int]:
@@ -106,6 +127,8 @@ class PlannedRows(RowSteps):
 
     def multiplied_vectors(self, index: int) -> int:
         """Of the vectors of a filter those that tiles multiply: without channels that the source lacks."""
+        if lanes := self.pixels(index):
+            return lanes.planes.steps * self.extents[index + 1].channel_blocks
         if index == 0 or self.splats(index):
             return self.filter_vectors(index)
         layout = self.forms.activations[index].physical_shape
@@ -120,7 +143,7 @@ class PlannedRows(RowSteps):
         planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]  # C
         words = self.multiplied_vectors(index) // tensor.channel_blocks
         in_tiles = self.filter_zero(index) != 0 and not self.sums_windows_ahead(index)
-        if in_tiles or self.splats(index) or not self.is_one_run(index):
+        if in_tiles or self.splats(index) or self.pixels(index) or not self.is_one_run(index):
             return Counter()
         return Counter(
             {
@@ -163,6 +186,8 @@ class PlannedRows(RowSteps):
             return 0
         if is_depthwise(self.chain, index):
             return self._depthwise_instructions(index)
+        if lanes := self.pixels(index):
+            return self.logical_rows(index + 1) * lanes.products + self.filter_sums(index) * self.bands.count
         vectors, passes = self.multiplied_vectors(index), self.source_bytes * self.filter_bytes
         rows, tiles = self.logical_rows(index + 1), self.tiles(index).total()
         words = vectors // tensor.channel_blocks
@@ -189,7 +214,7 @@ class PlannedRows(RowSteps):
     def filter_sums(self, index: int) -> int:
         """Instructions that sum the filter of conv `index`, for the zero point of what it multiplies."""
         conv = self.chain.conv[index]
-        if not self.chain.output_zero_point(index) or not self.makes_any(index):
+        if not self.source_zero(index) or not self.makes_any(index):
             return 0
         if is_depthwise(self.chain, index):
             whole = sum(shift == 0 for shift, _ in variants(conv))

@@ -73,7 +73,7 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
             if has_offsets(chain, index):
                 yield PredictedCache(f"offset{index + 1}", "offset", "int32", (whole_channels(conv.out_channels),))
             continue
-        if conv.bias or chain.output_zero_point(index):
+        if planned.has_offsets(index):
             channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
             yield PredictedCache(f"offset{index + 1}", "offset", "int32", (channels,))
         if is_depthwise(chain, index):
@@ -85,6 +85,10 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
         if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
             channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
             yield PredictedCache(f"scales{index + 1}", "scale", "int32", (channels * vectors,))
+        if lanes := planned.pixels(index):
+            yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
+            words = planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION
+            yield PredictedCache(f"words{index + 1}", "words", "uint8", (words,))
         if planned.sums_windows_ahead(index):
             first, end = planned.extents[index + 1].valid_columns
             pixels = _vectors(end - first)

@@ -5,6 +5,7 @@ from math import ceil
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise, row_products
+from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.conv import TABLE
@@ -16,8 +17,8 @@ FILTER_BLOCKS = -3
 
 def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """A tile of sums."""
-    chain, conv = planned.chain, planned.chain.conv[index]
-    if is_depthwise(chain, index):
+    conv = planned.chain.conv[index]
+    if is_depthwise(planned.chain, index):
         return _depthwise_tile(planned, index, pixels)
     planes = 1 if index == 0 else planned.forms.activations[index].physical_shape[2]
     words = planned.multiplied_vectors(index) // planned.extents[index + 1].channel_blocks
@@ -31,7 +32,7 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
     parts.add({f"multiply{blocks}": trips * trip, f"turn{blocks}": runs * trip})
     side_by_side = planned.forms.filters[index].physical_shape[FILTER_BLOCKS]
     parts[f"apart{blocks}"] = trips * (ceil(blocks / side_by_side) - 1)
-    parts["initial"] = blocks * (conv.bias or chain.output_zero_point(index) != 0)
+    parts["initial"] = blocks * planned.has_offsets(index)
     parts["splat"] = pixels if planned.sums_windows_ahead(index) else 0
     parts.add(_leaving(planned, index, blocks, pixels))
     first, end = planned.extents[index + 1].valid_columns
@@ -42,26 +43,45 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
 
 def _depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
     """A tile whose lanes are channels: a product of two vectors is a packet."""
-    chain, conv = planned.chain, planned.chain.conv[index]
+    conv = planned.chain.conv[index]
     passes = 1 if planned.filter_zero(index) in (0, MADE_UNSIGNED) else 2
     parts = Parts(tile=1, sum=pixels, multiply1=row_products(conv, pixels) * conv.kernel[0] * passes)
-    parts["initial"] = 1 if conv.bias or chain.output_zero_point(index) else 0
+    parts["initial"] = 1 if planned.has_offsets(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))
+    return parts
+
+
+def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTile) -> Parts:
+    """A tile whose lanes are pixels: every vector of sums has a channel of its own."""
+    conv = planned.chain.conv[index]
+    sums = tile.vectors * conv.out_channels
+    parts = Parts(tile=1, run=lanes.runs(tile) * conv.kernel[0], sum=sums)
+    parts.add({"multiply1": sums * lanes.planes.steps / 2, "across": tile.vectors * lanes.shuffled})
+    ended = _ending(planned, index, sums, tile.vectors * lanes.results, conv.out_channels)
+    parts.add(ended)
+    parts["initial"] += conv.out_channels * planned.has_offsets(index)
     return parts
 
 
 def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """What becomes of the sums of a tile."""
-    how, sums, is_wide = planned.chain.conv[index].requantize, blocks * pixels, planned.source_bytes > 1
-    if how is None:
+    sums = blocks * pixels
+    if planned.chain.conv[index].requantize is None:
         return Parts(whole=sums)
     together = planned.forms.channel_units[index + 1]
     vectors = blocks // together * ceil(pixels * together / VECTOR_BLOCKS) * planned.source_bytes
+    return _ending(planned, index, sums, vectors, blocks)
+
+
+def _ending(planned: PlannedRows, index: int, sums: int, vectors: int, lanes: int) -> Parts:
+    """Vectors of sums that become vectors of bytes, with so many vectors of what differs by channel."""
+    how, is_wide = planned.chain.conv[index].requantize, planned.source_bytes > 1
+    assert how
     sequence, _offset = narrowing_to_halfwords(how) if is_wide else narrowing(how, how.zero_point)
     looked_up = vectors * (planned.chain.conv[index].activation == TABLE)
     if not isinstance(sequence, FixedPoint):
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
     is_even = sequence.halves is not None or sequence.halves_per_channel
     parts = Parts(narrow=vectors, scale=sums, away=sums * sequence.ties_away, even=sums * is_even, table=looked_up)
-    parts["initial"] = blocks * len(sequence.vectors)
+    parts["initial"] = lanes * len(sequence.vectors)
     return parts

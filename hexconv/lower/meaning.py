@@ -37,13 +37,13 @@ PRODUCTS_OF_LANE = {
 
 INTRINSIC = "tirx.call_llvm_pure_intrin"
 
-HELD = ("input", "filter", "intermediate", "output", "split", "taps")
+HELD = ("input", "filter", "intermediate", "output", "split", "taps", "planes")
 """Roles of the buffers that hold elements."""
 
 COPIED_TO = ("input", "filter")
 """Likewise of those that only copies write."""
 
-FILTERS, SOURCES = ("filter", "taps"), ("input", "split", "intermediate")
+FILTERS, SOURCES = ("filter", "taps", "words"), ("input", "split", "planes", "intermediate")
 """Roles of what a conv multiplies."""
 
 Work = Counter[str]

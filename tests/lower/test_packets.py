@@ -97,6 +97,7 @@ def test_a_word_that_is_inserted_keeps_the_rest_of_its_vector() -> None:
 @pytest.mark.parametrize(
     ("texts", "room"),
     [
+        ("v20.uw += vrmpy(v28.ub,v23.ub); v8.b |= vlut32(v6.b,v22.b,#1)", False),  # found bytes are added by shifters
         ("v5.w += vrmpy(v1.b,v19.b); v7:6 = vcombine(v18,v18)", False),  # both multipliers, and two units more
         ("v5.w += vrmpy(v1.b,v19.b); v7 = v18", True),
         ("v5.uw += vrmpy(v1.ub,r1.ub); v7:6 = vcombine(v18,v18)", True),

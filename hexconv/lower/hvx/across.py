@@ -51,6 +51,11 @@ def deal_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
     return instruction("vdealvdd", high, low, int32(-4), result="int32x64")
 
 
+def shuffle_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
+    """A pair of vectors: words of `low` in even places, of `high` in odd ones: `deal_words` back."""
+    return instruction("vshuffvdd", high, low, int32(-4), result="int32x64")
+
+
 def way_to_word(word: int) -> tirx.Expr:
     """What `spread` wants to know of a word: for each byte, the halves, quarters, .. in which its place differs."""
     return moved(repeated([(byte ^ word * 4) & 0x7C for byte in range(BYTES)]))

@@ -5,9 +5,10 @@ from math import ceil
 
 from hexconv.kernel.depthwise import WORD_PIXELS, is_depthwise, without_groups
 from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
+from hexconv.kernel.hvx.plane import Plane, columns_of, plane_of
 from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import has_vector_rows, multiplied_words, splats_serve, tile_blocks
-from hexconv.lower.hvx.plane import Plane, columns_of, plane_of
 from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import TABLE
@@ -34,7 +35,7 @@ class InnerConv:
         is_signed: whether activations are int8.
         is_wide: whether activations are int16, high bytes and low bytes apart.
         filter_is_wide: whether the filter is.
-        in_zero: zero point of the source.
+        in_zero: zero point of the source, as it is multiplied: with pixels as lanes, of uint8.
         filter_zero: zero point of the filter, of uint8.
         fringe: what the target holds where it has no logical element.
         has_bias: whether there is one.
@@ -48,6 +49,7 @@ class InnerConv:
         depthwise: the conv, where channels are lanes; else None.
         has_table: whether results are looked up in a table.
         wants_splats: whether its plan asks for splats of words instead of words.
+        pixels: how lanes are pixels; None where they are channels.
     """
 
     number: int
@@ -76,6 +78,7 @@ class InnerConv:
     depthwise: Conv2d | None = None
     has_table: bool = False
     wants_splats: bool = False
+    pixels: PixelLanes | None = None
 
     @property
     def out_blocks(self) -> int:
@@ -145,14 +148,14 @@ class InnerConv:
     @property
     def sums_windows_ahead(self) -> bool:
         """Whether what the filter's zero point takes is summed before the tiles: where rows are whole vectors."""
-        return (
-            not self.depthwise and self.filter_zero != 0 and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
-        )
+        tiles_multiply = not self.depthwise and not self.pixels
+        has_zero = tiles_multiply and self.filter_zero != 0
+        return has_zero and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
 
     @property
     def splats(self) -> bool:
         """Whether it multiplies by splats: of vectors, so that rows are whole ones, and tiles don't sum windows."""
-        wants = self.wants_splats and not self.depthwise
+        wants = self.wants_splats and not self.depthwise and not self.pixels
         return wants and splats_serve(self.plane.row_bytes, self.filter_zero, self.sums_windows_ahead)
 
     @property
@@ -201,7 +204,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         halves = chain.dtype == "int16"
         sequence, offset = narrowing_to_halfwords(how) if halves else narrowing(how, how.zero_point + flip)
     out_blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
-    depthwise = conv if is_depthwise(chain, index) else None
+    depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, k_split)
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     return InnerConv(
         number=index + 1,
@@ -216,7 +219,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         is_signed=chain.dtype == "int8",
         is_wide=chain.dtype == "int16",
         filter_is_wide=chain.dtype_of_filters == "int16",
-        in_zero=chain.output_zero_point(index),
+        in_zero=chain.output_zero_point(index) + (flip if pixels else 0),
         filter_zero=conv.filter_zero_point + forms.filter_shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1),
         has_bias=conv.bias,
@@ -229,6 +232,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         narrowed_blocks=forms.channel_units[index + 1],
         depthwise=depthwise,
         has_table=conv.activation == TABLE,
+        pixels=pixels,
     )
 
 

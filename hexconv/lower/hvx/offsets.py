@@ -15,8 +15,10 @@ from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.hvx import dots, vector
 from hexconv.lower.hvx.depthwise import taps_sum, taps_zero
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.planes import Planes
 from hexconv.lower.hvx.reduce import ONES
 from hexconv.lower.hvx.tile import offset_of
+from hexconv.lower.hvx.words import words_sum
 from hexconv.schedule.block import Block, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
 
@@ -33,6 +35,7 @@ class Offsets:
         block: the first block of 32 channels of the step.
         operands: of the step.
         taps: of a depthwise conv, as they are laid out; else None.
+        planes: with the words of the filter, where lanes are pixels; else None.
     """
 
     memory: tirx.Buffer
@@ -40,6 +43,7 @@ class Offsets:
     block: tirx.Expr
     operands: StepOperands
     taps: tirx.Buffer | None = None
+    planes: Planes | None = None
 
 
 def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) -> None:
@@ -49,6 +53,8 @@ def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) 
     count, zero = summed * WORD_CHANNELS, conv.filter_zero
     if conv.depthwise:
         count, zero = conv.kernel[0] * conv.kernel[1], taps_zero(conv)
+    if conv.pixels:
+        zero = 0  # of words as they are laid out
     constant = offset_of(conv.offset + count * conv.in_zero * zero)
 
     def one(at: Block, part: tirx.Expr) -> None:
@@ -57,15 +63,19 @@ def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) 
         if offsets.bias is not None:
             value = value + _bias(at, conv, offsets.bias, memory, first)
         if conv.in_zero:
-            summed = (
-                _filter_sum(at, conv, offsets.operands, part)
-                if offsets.taps is None
-                else taps_sum(at, conv, offsets.taps, offsets.block + part)
-            )
-            value = value - summed * vector.splat(conv.in_zero)
+            value = value - _summed(at, conv, offsets, part) * vector.splat(conv.in_zero)
         at.store(memory, tirx.Ramp(first, 1, CHANNEL_BLOCK), value)
 
     block.loop("block", blocks, one)
+
+
+def _summed(block: Block, conv: InnerConv, offsets: Offsets, part: tirx.Expr) -> tirx.Expr:
+    """The sum of each channel's filter, as it is multiplied."""
+    if offsets.planes:
+        return words_sum(block, offsets.planes, offsets.block + part)
+    if offsets.taps is not None:
+        return taps_sum(block, conv, offsets.taps, offsets.block + part)
+    return _filter_sum(block, conv, offsets.operands, part)
 
 
 def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer, first: tirx.Expr) -> tirx.Expr:

@@ -8,6 +8,7 @@ from tvm import tirx
 from hexconv.lower.hvx import vector
 from hexconv.lower.hvx.depthwise import taps_memory
 from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.hvx.planes import Planes, planes_of
 from hexconv.lower.hvx.scales import Scales, scales_of
 from hexconv.lower.hvx.split import split_of
 from hexconv.lower.hvx.windows import Windows, windows_of
@@ -30,6 +31,7 @@ class Scratch:
         split: the bytes of some rows of a source of int16, high and low ones apart; None where they are so anyway.
         scales: what requantisation has one a channel, if anything.
         taps: of a depthwise conv, in all variants.
+        planes: where lanes are pixels, what tiles multiply; None where they are channels.
         table: the argument that results are looked up in, if there is one.
     """
 
@@ -39,6 +41,7 @@ class Scratch:
     split: tirx.Buffer | None
     scales: Scales | None
     taps: tirx.Buffer | None
+    planes: Planes | None
     table: tirx.Buffer | None
 
     @property
@@ -47,7 +50,8 @@ class Scratch:
         windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         scales = [self.scales.memory] if self.scales else []
         apart = [buffer for buffer in (self.offsets, self.split, self.taps) if buffer is not None]
-        return [*apart, *scales, *windows]
+        planes = [self.planes.memory, self.planes.words] if self.planes else []
+        return [*apart, *scales, *windows, *planes]
 
 
 def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan) -> Scratch:
@@ -62,5 +66,6 @@ def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan
     split = split_of(conv, plan.scope("input"))
     # Tiles load corrections word by word.
     windows = windows_of(conv, "global" if plan.activations == "splats" else plan.scope("intermediates"))
+    planes = planes_of(conv, plan.scope("intermediates"))
     table = arguments.get(numbered(TABLE, conv.number))
-    return Scratch(bias, has, windows, split, scales, taps_memory(conv, scope), table)
+    return Scratch(bias, has, windows, split, scales, taps_memory(conv, scope), planes, table)

@@ -7,10 +7,11 @@ from tvm import tirx
 
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.lower.conv_step import ConvStep
-from hexconv.lower.hvx import depthwise
+from hexconv.lower.hvx import depthwise, words
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.offsets import Offsets, stage_offsets
+from hexconv.lower.hvx.pixels import emit_pixels_row
 from hexconv.lower.hvx.row import counted, emit_depthwise_rows, emit_row
 from hexconv.lower.hvx.scales import stage_scales
 from hexconv.lower.hvx.scratch import Scratch
@@ -36,7 +37,7 @@ def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
 
 def _channels(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int, is_ragged: bool) -> None:
     """All blocks of channels of a step, a tile's at a time."""
-    if step.operands and (scratch.offsets is not None or scratch.scales or scratch.taps is not None):
+    if step.operands and (scratch.offsets is not None or scratch.scales or scratch.taps is not None or scratch.planes):
         block.when(step.is_first, lambda at: _stage(at, conv, scratch, step, blocks))
     full, rest = divmod(blocks, conv.tile_blocks)
     apart = 1 if is_ragged and not rest and full else 0  # the last tile differs from the others
@@ -67,9 +68,10 @@ def _tile_channels(
 
 def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Row after row."""
+    emit = emit_pixels_row if channels.scratch.planes else emit_row
 
     def row(at: Block, index: tirx.Expr) -> None:
-        emit_row(at, channels, at.bind("y", counted(channels, index) + first), index == 0)
+        emit(at, channels, at.bind("y", counted(channels, index) + first), index == 0)
 
     block.loop("y", count, row)
 
@@ -92,8 +94,10 @@ def _stage(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, bloc
     if scratch.taps is not None:
         stored = depthwise.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)
         depthwise.stage_taps(block, conv, stored, blocks)
+    if scratch.planes:
+        words.stage_words(block, scratch.planes, step.operands, step.block, blocks)
     if scratch.offsets is not None:
-        offsets = Offsets(scratch.offsets, scratch.bias, step.block, step.operands, scratch.taps)
+        offsets = Offsets(scratch.offsets, scratch.bias, step.block, step.operands, scratch.taps, scratch.planes)
         stage_offsets(block, conv, offsets, blocks)
     if scales := scratch.scales:
         first = step.block * CHANNEL_BLOCK

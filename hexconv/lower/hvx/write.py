@@ -103,10 +103,10 @@ def _store_filled(block: Block, target: Target, element: Number) -> None:
         block.store(target.buffer, tirx.Ramp(element, 1, vector.WORDS), fringe)
         return
     for start in (0, conv.target_low_bytes) if conv.target_low_bytes else (0,):
-        _store_vector(block, target, element + start, fringe)
+        store_vector(block, target, element + start, fringe)
 
 
-def _store_vector(block: Block, target: Target, element: Number, value: tirx.Expr) -> None:
+def store_vector(block: Block, target: Target, element: Number, value: tirx.Expr) -> None:
     """A vector, as elements that the target holds."""
     lanes = vector.BYTES // tvm.DataType(target.buffer.dtype).itemsize
     block.store(target.buffer, tirx.Ramp(element, 1, lanes), tirx.reinterpret(f"{target.buffer.dtype}x{lanes}", value))
@@ -132,20 +132,20 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
         lanes = _lanes(block, target, part, len(there), 2)
         pixels = two_pixels(block, _filled_up(there, 2), conv.narrowing, lanes)
         pixels = scaling.clamped_halfwords(pixels, *conv.codes)
-        _store_vector(block, target, place, _kept(conv, pixels, channels))
+        store_vector(block, target, place, kept(conv, pixels, channels))
     elif conv.target_low_bytes:
         lanes = _lanes(block, target, part, len(there))
         high, low = split(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes, conv.codes)
         for start, half in ((0, high), (conv.target_low_bytes, low)):
-            _store_vector(block, target, place + start, _kept(conv, deal_pixels(block, half), channels))
+            store_vector(block, target, place + start, kept(conv, deal_pixels(block, half), channels))
     else:
         lanes = _lanes(block, target, part, len(there))
         narrowed = narrow(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes)
         ordered = deal_pixels(block, scaling.clamped_bytes(narrowed, *conv.codes))
-        _store_vector(block, target, place, _kept(conv, _as_codes(block, target, ordered), channels))
+        store_vector(block, target, place, kept(conv, as_codes(block, target, ordered), channels))
 
 
-def _as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
+def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
     """Results of uint8 as codes of the target's dtype: looked up, or of int8 with their first bit flipped."""
     if target.table is not None:
         loads = [vector.load(target.table, half * vector.BYTES) for half in range(2)]
@@ -159,7 +159,7 @@ def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:
     return [*there, *[there[-1]] * (count - len(there))]
 
 
-def _kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.Expr:
+def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.Expr:
     """A vector of blocks of 32 channels, of which so many exist each: what doesn't is the fringe."""
     size = conv.result_bytes
     exists = [

@@ -35,10 +35,12 @@ def _is_alone(each: Instruction) -> bool:
 def _units(each: Instruction) -> int:
     """Vector units that an instruction takes at most: two for pairs of registers, and for products of wide elements.
 
-    A product of two vectors takes two as well, where one of a vector and a scalar takes one.
+    A product of two vectors takes two as well, where one of a vector and a scalar takes one; a lookup that adds to what
+    others found takes the unit of shifts beside that of permutations.
     """
     if not any(register in ALL for register in each.reads | each.writes):
         return 0
     is_wide = each.operation.startswith(("vmpy", "vdmpy", "vmpa", "vtmpy", "vdsad"))
+    is_wide |= each.operation.startswith("vlut") and bool(each.accumulates)
     is_wide |= each.operation.startswith("vrmpy") and _VECTOR_BY_VECTOR.search(each.text) is not None
     return 2 if is_wide or _PAIR.search(each.text) else 1

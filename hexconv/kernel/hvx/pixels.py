@@ -1,0 +1,187 @@
+"""Convs with pixels as lanes: no output channel is filled up to 32, and no input of few channels to 4 or 8.
+
+A vector holds 4 bytes of each of 32 neighbouring outputs' windows (`hexconv.kernel.hvx.planes`), a scalar word the 4
+weights of one output channel, and a sum is 32 pixels of that channel.
+
+    tile:    for rows of taps, planes: sums of pixels x channels += dot4(plane, weights)
+    result:  4 sums narrow to one vector of words; those of a block (where no channel is: the fringe) are shuffled to
+             pixels of 32 channels
+
+It stands against channels as lanes (`hexconv.kernel.hvx.tiles`), which take 32 of them however few there are. The one
+of fewer packets is taken, by counts of instructions: products two a packet, all else one.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from hexconv.kernel.depthwise import BYTES, is_depthwise
+from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.plane import plane_of
+from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
+from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_CHANNELS, multiplied_words, tile_blocks
+from hexconv.spec import Chain, Conv2d, Requantize, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.narrowing import FixedPoint, narrowing
+
+BLOCK_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
+"""Vectors of words that pixels of 32 channels are shuffled from."""
+MOST_VECTORS = 4
+"""Of pixels in a tile."""
+MOST_SUMS = 16
+"""In registers: vectors of pixels times channels."""
+MOST_STRIDE = 2
+"""Of windows along rows."""
+PRODUCTS_OF_PACKET = 2
+TIES = 3
+"""Instructions that take one from sums half way above an even result."""
+
+
+@dataclass(frozen=True)
+class PixelTile:
+    """Neighbouring pixels of a row whose sums are made together.
+
+    Attributes:
+        pixels: that there are.
+        channels: that are made together, a multiple of 4; the last ones of a conv may be fewer.
+    """
+
+    pixels: int
+    channels: int
+
+    @property
+    def vectors(self) -> int:
+        """Of 32 pixels."""
+        return ceil(self.pixels / LANES)
+
+
+@dataclass(frozen=True)
+class PixelLanes:
+    """One conv whose lanes are pixels.
+
+    Attributes:
+        conv: what it is.
+        columns: of a row of outputs.
+        unit: blocks of 32 output channels that lie together in a pixel of the target.
+        tiles_of_channels: that a row is computed in, each of which lays its planes.
+        planes: what it reads.
+    """
+
+    conv: Conv2d
+    columns: int
+    unit: int
+    tiles_of_channels: int
+    planes: PixelPlanes
+
+    @property
+    def tile(self) -> PixelTile:
+        """The tile of a row, as wide as makes all of them alike."""
+        vectors = ceil(self.vectors / ceil(self.vectors / MOST_VECTORS))
+        return _tile(vectors * LANES)
+
+    @property
+    def tiles(self) -> tuple[tuple[PixelTile, int], ...]:
+        """The tiles of a row, and how often each comes: full ones, then what is left."""
+        whole, rest = divmod(self.columns, self.tile.pixels)
+        found = ((self.tile, whole), (_tile(rest), 1)) if rest else ((self.tile, whole),)
+        return tuple((tile, times) for tile, times in found if times)
+
+    def runs(self, tile: PixelTile) -> int:
+        """How often a tile goes over its window: once for some channels of a block."""
+        whole, rest = divmod(self.conv.out_channels, CHANNEL_BLOCK)
+        return whole * ceil(CHANNEL_BLOCK / tile.channels) + ceil(rest / tile.channels)
+
+    @property
+    def products(self) -> int:
+        """Instructions that multiply for a row of outputs."""
+        return self.vectors * self.conv.out_channels * self.planes.steps
+
+    @property
+    def results(self) -> int:
+        """Words of 4 output channels."""
+        return ceil(self.conv.out_channels / WORD_CHANNELS)
+
+    @property
+    def shuffled(self) -> int:
+        """Instructions that shuffle and store the results of 32 pixels."""
+        words = self.unit * BLOCK_WORDS
+        whole, rest = divmod(self.results, words)
+        of_words = whole * deals(words, words) + deals(words, rest)
+        return of_words + ceil(self.results / words) * words
+
+    @property
+    def vectors(self) -> int:
+        """Of 32 pixels in a row of outputs."""
+        return ceil(self.columns / LANES)
+
+
+def _tile(pixels: int) -> PixelTile:
+    vectors = ceil(pixels / LANES)
+    return PixelTile(pixels, MOST_SUMS // vectors // WORD_CHANNELS * WORD_CHANNELS)
+
+
+@lru_cache(REMEMBERED)
+def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLanes | None:
+    """How conv `index` has pixels as lanes, if that takes fewer packets.
+
+    Args:
+        chain: whose convs in other groups than depthwise ones are dense.
+        index: of the conv.
+        forms: the layouts of its nest of rows.
+        k_split: blocks of output channels of a step.
+    """
+    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
+    if not _serves(chain, index, forms) or first >= end:
+        return None
+    blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
+    found = PixelLanes(
+        conv,
+        columns=end - first,
+        unit=forms.channel_units[index + 1],
+        tiles_of_channels=ceil(blocks / tile_blocks(min(k_split, blocks))),
+        planes=PixelPlanes(
+            conv,
+            left=first,
+            vectors=ceil((end - first) / LANES),
+            channels=tensor_extents(chain)[index].channels,
+            source=plane_of(forms, index, halves=False),
+        ),
+    )
+    return found if _packets(found) < _packets_of_channels(found) else None
+
+
+def _serves(chain: Chain, index: int, forms: Forms) -> bool:
+    """Whether conv `index` can have pixels as lanes: of bytes, to bytes, windows a lane or two apart."""
+    conv = chain.conv[index]
+    if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None:
+        return False
+    source = plane_of(forms, index, halves=False)
+    fits = VECTOR_BYTES % source.pixel_bytes == 0 and source.columns * source.pixel_bytes >= VECTOR_BYTES
+    is_zero_free = conv.filter_zero_point + forms.filter_shift in (0, MADE_UNSIGNED)
+    return fits and is_zero_free and conv.stride[1] <= MOST_STRIDE
+
+
+def _packets(lanes: PixelLanes) -> float:
+    """Of a row of outputs with pixels as lanes."""
+    ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
+    moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
+    return lanes.products / PRODUCTS_OF_PACKET + ended + moved
+
+
+def _packets_of_channels(lanes: PixelLanes) -> float:
+    """Of a row of outputs with 32 channels as lanes."""
+    taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source
+    steps = taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)
+    blocks = ceil(lanes.conv.out_channels / CHANNEL_BLOCK)
+    return lanes.columns * blocks * (steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize))
+
+
+def _ending(how: Requantize | None) -> float:
+    """Instructions that narrow a vector of sums, a fourth of those that bytes take included."""
+    assert how
+    sequence, _offset = narrowing(how, how.zero_point)
+    if not isinstance(sequence, FixedPoint):
+        return 1 + TIES * (sequence.halves is not None)
+    is_even = sequence.halves is not None or sequence.halves_per_channel
+    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None)

@@ -1,0 +1,196 @@
+"""Rows of a source as planes, for convs whose lanes are pixels (`hexconv.kernel.hvx.pixels`).
+
+A plane has a word of 4 bytes for each lane, so that what a tap multiplies is one unaligned load: 4 channels of every
+pixel, or of every second one where windows are two apart.
+
+    planes[4 channels, phase]:  lane i is these channels of pixel stride * i + phase
+
+Where a pixel has less than 4 channels, words go on with the pixels behind it: a row of 7 taps of 3 channels is 6 words
+instead of 7, one of 5 taps of 1 channel 2 words instead of 5. A plane then has 4 bytes from some byte of a pixel on:
+
+    3 channels, stride 1:  r0 g0 b0 r1 | g1 b1 r2 g2 | b2 r3 g3 b3, and again for taps 4, 5, ..
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from hexconv.kernel.hvx.plane import Plane
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_CHANNELS
+from hexconv.spec import Conv2d
+
+LANES = 32
+"""Of 4 bytes, in a vector."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A word under a window, in the planes of a row.
+
+    Attributes:
+        plane: of those of a trip.
+        lanes: from the first output's to this.
+        taps: byte for byte, the column of taps and the channel there; those past the window are none.
+    """
+
+    plane: int
+    lanes: int
+    taps: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A plane whose words go on from pixel to pixel: bytes from `byte` of pixel `first` on, `stride` pixels a lane."""
+
+    first: int
+    byte: int
+
+
+@dataclass(frozen=True)
+class PixelPlanes:
+    """The planes that one conv reads.
+
+    Attributes:
+        conv: what it is.
+        left: the lane of the first output.
+        vectors: of 32 outputs in a row.
+        channels: of its source.
+        source: how the source lies.
+    """
+
+    conv: Conv2d
+    left: int
+    vectors: int
+    channels: int
+    source: Plane
+
+    @property
+    def stride(self) -> int:
+        """Pixels of the source a lane."""
+        return self.conv.stride[1]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether words go on from pixel to pixel."""
+        return self.channels < WORD_CHANNELS and self.conv.dilation[1] == 1
+
+    @property
+    def words(self) -> int:
+        """Of 4 channels in a pixel of a plane of the source, those with a channel in them."""
+        words = self.source.words
+        return min(words, ceil(self.channels / WORD_CHANNELS)) if self.source.count == 1 else words
+
+    @property
+    def groups(self) -> int:
+        """Words of a pixel that are multiplied: trips of the loop over what a row of taps multiplies."""
+        return self.source.count * self.words
+
+    @property
+    def merged(self) -> tuple[Merged, ...]:
+        """The planes of words that go on from pixel to pixel."""
+        return tuple(dict.fromkeys(self._merged(word) for word in range(self._words_of_taps))) if self.goes_on else ()
+
+    @property
+    def _words_of_taps(self) -> int:
+        """Of a row of taps, side by side."""
+        return ceil(self.conv.kernel[1] * self.channels / WORD_CHANNELS)
+
+    def _merged(self, word: int) -> Merged:
+        pixel, byte = divmod(word * WORD_CHANNELS, self.channels)
+        return Merged(pixel % self.stride, byte)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The words that a trip multiplies."""
+        (_, taps), dilation, stride = self.conv.kernel, self.conv.dilation[1], self.stride
+        if not self.goes_on:
+            columns = [(tap, tap * dilation) for tap in range(taps)]
+            bytes_of = [tuple((tap, byte) for byte in range(WORD_CHANNELS)) for tap in range(taps)]
+            return tuple(Read(at % stride, at // stride, bytes_of[tap]) for tap, at in columns)
+        found = []
+        for word in range(self._words_of_taps):
+            first = word * WORD_CHANNELS
+            there = range(first, min(first + WORD_CHANNELS, taps * self.channels))
+            plane = self.merged.index(self._merged(word))
+            lanes = first // self.channels // stride
+            found.append(Read(plane, lanes, tuple(divmod(place, self.channels) for place in there)))
+        return tuple(found)
+
+    @property
+    def count(self) -> int:
+        """Of a row."""
+        return len(self.merged) or self.groups * self.stride
+
+    @property
+    def steps(self) -> int:
+        """Words under a window."""
+        return self.conv.kernel[0] * self.groups * len(self.reads)
+
+    @property
+    def chunks(self) -> int:
+        """Of 32 lanes, of a row of the source."""
+        return ceil(self.source.columns / (LANES * self.stride))
+
+    @property
+    def read_vectors(self) -> int:
+        """Of a row of a plane, from its start on, as far as tiles read."""
+        farthest = max(read.lanes for read in self.reads)
+        return ceil((self.left + self.vectors * LANES + farthest) / LANES)
+
+    @property
+    def plane_bytes(self) -> int:
+        """Of a row of one plane: all that is laid, and all that tiles read."""
+        return max(self.chunks, self.read_vectors) * VECTOR_BYTES
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row of all planes."""
+        return self.count * self.plane_bytes
+
+    @property
+    def rows(self) -> int:
+        """That are kept: those of a window."""
+        return self.conv.reach[0]
+
+    @property
+    def new_rows(self) -> int:
+        """That a row of outputs is the first to meet, but for the first row of a step."""
+        return min(self.rows, self.conv.stride[0])
+
+    @property
+    def phase_bytes(self) -> int:
+        """Of a row of pixels as they are before their words go on; what is merged reads a vector past its own."""
+        return max(self.chunks, self.read_vectors + 1) * VECTOR_BYTES
+
+    @property
+    def bytes(self) -> int:
+        """Of all planes, and of one row before its words go on."""
+        return self.rows * self.row_bytes + (self.stride * self.phase_bytes if self.goes_on else 0)
+
+    @property
+    def laid(self) -> int:
+        """Instructions that lay a row of the source: loads, deals, stores; shifts of words that go on."""
+        pixel, stride, goes_on = self.source.words, self.stride, self.goes_on
+        loaded = stride * self.source.count * (pixel + deals(pixel, self.words)) + (stride - 1) * self.groups
+        stored = self.groups * stride * (2 if goes_on else 1)
+        parts = sum(2 * len(self.parts(plane)) for plane in self.merged)
+        return self.chunks * (loaded + stored) + self.read_vectors * parts
+
+    def parts(self, plane: Merged) -> tuple[tuple[int, int, int], ...]:
+        """Of what words that go on are put together: phase, lanes from there, bytes that it is moved up by."""
+        found = []
+        while (moved := len(found) * self.channels - plane.byte) < WORD_CHANNELS:
+            lanes, phase = divmod(plane.first + len(found), self.stride)
+            found.append((phase, lanes, moved))
+        return tuple(found)
+
+
+def deals(vectors: int, wanted: int) -> int:
+    """Instructions that part so many vectors of pixels of as many words into the first `wanted` words.
+
+    >>> [deals(8, wanted) for wanted in (1, 3, 8)]
+    [7, 11, 12]
+    """
+    if vectors == 1 or not wanted:
+        return 0
+    half = vectors // 2
+    return half + deals(half, ceil(wanted / 2)) + deals(half, wanted // 2)

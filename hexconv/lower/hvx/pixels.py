@@ -1,0 +1,218 @@
+"""One row of outputs of a conv whose lanes are pixels (`hexconv.kernel.hvx.pixels`): tile after tile.
+
+for tile of up to 128 pixels:
+for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
+for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.pixels import BLOCK_WORDS, PixelTile
+from hexconv.kernel.hvx.planes import LANES
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.lower.hvx import across, dots, scaling, vector
+from hexconv.lower.hvx.channels import Channels, target_of
+from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
+from hexconv.lower.hvx.requantize import Lanes, narrow
+from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
+from hexconv.lower.hvx.words import block_bytes, weights_of
+from hexconv.lower.hvx.write import Target, as_codes, fill_columns, kept, store_vector
+from hexconv.schedule.block import Block, Number, int32, vector_register
+from hexconv.spec.extents import CHANNEL_BLOCK
+
+Sums = Sequence[Sequence[tirx.Buffer]]
+"""[output channel][vector of pixels]."""
+
+
+def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
+    """One row of tiles, the first one of the step or not."""
+    conv, planes = channels.conv, channels.scratch.planes
+    assert planes
+    target = target_of(block, channels, y)
+    fill_columns(block, target)
+    lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
+    start = 0
+    for tile, times in planes.lanes.tiles:
+        row = _Row(channels, planes, target, y, tile)
+        block.loop("x", times, lambda at, index, row=row, start=start: _tile(at, row, index * row.tile.pixels + start))
+        start += times * tile.pixels
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The tiles of a row that are alike.
+
+    Attributes:
+        channels: blocks of channels that are made.
+        planes: what they multiply.
+        target: where their results go.
+        y: the row of the step.
+        tile: their pixels.
+    """
+
+    channels: Channels
+    planes: Planes
+    target: Target
+    y: tirx.Expr
+    tile: PixelTile
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Output channels of a block whose sums are made together.
+
+    Attributes:
+        block: of the conv.
+        channels: of that.
+    """
+
+    block: tirx.Expr
+    channels: range
+
+    def place(self, channel: int) -> tirx.Expr:
+        """The number of a channel in the conv."""
+        return self.block * CHANNEL_BLOCK + channel
+
+
+def _tile(block: Block, row: _Row, x: Number) -> None:
+    """All channels of some pixels, from logical column `x` on."""
+    column, together = block.bind("column", x + row.channels.conv.target.left), row.channels.conv.narrowed_blocks
+    for first in range(0, row.channels.blocks, together):
+        words = [_block_words(block, row, column, part) for part in range(first, first + together)]
+        for number in range(row.tile.vectors):
+            pixels = min(row.tile.pixels - number * LANES, LANES)
+            some = [group[number] if group else None for part in words for group in part]
+            _store(block, row.target, first, column + number * LANES, some, pixels)
+
+
+def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
+    """32 channels: for each 4 of them a vector of words for each 32 pixels, none where there is no channel."""
+    number = block.bind("block", row.channels.step.block + row.channels.first + part)
+    there, at_once = row.target.channels(part), row.tile.channels
+    words: list[list[tirx.Expr] | None] = []
+    for first in range(0, there, at_once):
+        words += _words(block, row, column, _Some(number, range(first, min(first + at_once, there))))
+    return [*words, *[None] * (BLOCK_WORDS - len(words))]
+
+
+def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list[tirx.Expr]]:
+    """Some channels, narrowed."""
+    vectors = range(row.tile.vectors)
+    sums = [[vector_register(block, f"{channel}_{number}") for number in vectors] for channel in some.channels]
+    for channel, registers in zip(some.channels, sums, strict=True):
+        first = block.bind("first", _first(row.channels, some.place(channel)), vector.VECTOR)
+        for register in registers:
+            put(block, register, first)
+    _reduce(block, row, column, some, sums)
+    return [
+        _narrowed(
+            block,
+            row,
+            [some.place(channel) for channel in some.channels[at : at + WORD_CHANNELS]],
+            sums[at : at + WORD_CHANNELS],
+        )
+        for at in range(0, len(some.channels), WORD_CHANNELS)
+    ]
+
+
+def _first(channels: Channels, channel: tirx.Expr) -> tirx.Expr:
+    """What the sums of a channel start from."""
+    offsets = channels.scratch.offsets
+    return offset_of(channels.conv.offset) if offsets is None else vector.splat(tirx.BufferLoad(offsets, [channel]))
+
+
+def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums) -> None:
+    """Add every tap and channel of the source."""
+    conv, planes, layout = row.channels.conv, row.planes, row.planes.layout
+    left, words = block.bind("left", column * LANE_BYTES), block.bind("words", some.block * block_bytes(planes))
+    add = dots.signed_dot4_add if conv.filter_zero else dots.dot4_add
+
+    def add_group(at: Block, base: tirx.Expr, step: tirx.Expr, group: tirx.Expr) -> None:
+        place = at.bind("place", base + group * (layout.stride * layout.plane_bytes))
+        byte = at.bind("byte", words + (step + group * len(layout.reads)) * VECTOR_BYTES)
+        for number, read in enumerate(layout.reads):
+            start = place + (read.plane * layout.plane_bytes + read.lanes * LANE_BYTES)
+            loads = [
+                vector.load(planes.memory, start + at_vector * VECTOR_BYTES) for at_vector in range(row.tile.vectors)
+            ]
+            pixels = [at.bind("pixels", load, vector.VECTOR) for load in loads]
+            weights = weights_of(at, planes.words, byte + number * VECTOR_BYTES, some.channels)
+            for word, registers in zip(weights, sums, strict=True):
+                for loaded, register in zip(pixels, registers, strict=True):
+                    put(at, register, add(value_in(register), loaded, word))
+
+    def add_row(at: Block, tap: tirx.Expr) -> None:
+        base = at.bind("base", planes.row(row.y * conv.stride[0] + tap * conv.dilation[0]) + left)
+        step = tap * (layout.groups * len(layout.reads))
+        at.loop("group", trips(layout.groups, 1), lambda inner, group: add_group(inner, base, step, group))
+
+    block.loop("row", conv.kernel[0], add_row)
+
+
+def _narrowed(block: Block, row: _Row, channels: Sequence[tirx.Expr], sums: Sums) -> list[tirx.Expr]:
+    """Up to 4 channels as words of their bytes; the last of them stands for those that are missing."""
+    conv = row.channels.conv
+    assert conv.narrowing
+    missing = WORD_CHANNELS - len(channels)
+    lanes = [_lanes(block, row.channels, channel) for channel in channels]
+    lanes = [*lanes, *[lanes[-1]] * missing] if lanes[0] else []
+    found = []
+    for number in range(row.tile.vectors):
+        totals = [value_in(registers[number]) for registers in sums]
+        made = narrow(block, [*totals, *[totals[-1]] * missing], conv.narrowing, lanes)
+        codes = as_codes(block, row.target, scaling.clamped_bytes(made, *conv.codes))
+        found.append(block.bind("words", _with_fringe(codes, conv.fringe, len(channels)), vector.VECTOR))
+    return found
+
+
+def _lanes(block: Block, channels: Channels, channel: tirx.Expr) -> Lanes:
+    """What a channel has for narrowing, in every lane."""
+    scales = channels.scratch.scales
+    if scales is None:
+        return {}
+    loads = {name: tirx.BufferLoad(scales.memory, [scales.place(name, channel).base]) for name in scales.how.vectors}
+    return {name: block.bind(name, vector.splat(load), vector.VECTOR) for name, load in loads.items()}
+
+
+def _with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
+    """Words of which so many bytes are channels; the others hold the fringe."""
+    if channels == WORD_CHANNELS:
+        return words
+    there = (1 << 8 * channels) - 1
+    kept_words = tirx.bitwise_and(words, vector.splat(there))
+    others = (fringe & 0xFF) * 0x01010101 & ~there
+    return tirx.bitwise_or(kept_words, vector.splat(vector.signed(others))) if fringe else kept_words
+
+
+def _store(
+    block: Block, target: Target, part: int, column: Number, words: Sequence[tirx.Expr | None], pixels: int
+) -> None:
+    """The results of up to 32 pixels: words of all channels that lie together, side by side."""
+    fringe = vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
+    shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
+    for number in range(ceil(pixels / most)):
+        value, there = shuffled[number], min(pixels - number * most, most)
+        assert value is not None, "some channel is there"
+        ordered = kept(target.conv, value, [CHANNEL_BLOCK] * (there * target.conv.narrowed_blocks))
+        store_vector(block, target, target.pixel(int32(part), column + number * most), ordered)
+
+
+def _shuffled(block: Block, words: Sequence[tirx.Expr | None], fringe: tirx.Expr) -> list[tirx.Expr | None]:
+    """Vectors of words, one a pixel, to as many of pixels with all of their words; None is nothing but fringe."""
+    if len(words) == 1:
+        return list(words)
+    found: list[tirx.Expr | None] = []
+    halves = (_shuffled(block, words[::2], fringe), _shuffled(block, words[1::2], fringe))
+    for even, odd in zip(*halves, strict=True):
+        if even is None and odd is None:
+            found += [None, None]
+            continue
+        low, high = (fringe if value is None else value for value in (even, odd))
+        pair = block.bind("shuffled", across.shuffle_words(high, low), "int32x64")
+        found += [across.lower(pair), across.upper(pair)]
+    return found

@@ -1,0 +1,181 @@
+"""What tiles multiply where lanes are pixels: rows of the source as planes, and words of the filter.
+
+    planes:  for row of a window: for plane: words of 4 bytes, lane by lane (`hexconv.kernel.hvx.planes`)
+    words:   for block of 32 output channels: for rows of taps: for words of a row: 4 weights of each channel
+
+Activations are the unsigned bytes of a product then, weights the signed ones if their zero point is 128: neither int8
+activations, which become uint8 on the way, nor int8 filters ask for sums of windows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import ceil
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.pixels import PixelLanes
+from hexconv.kernel.hvx.planes import Merged, PixelPlanes
+from hexconv.lower.conv_step import Rows, in_ring
+from hexconv.lower.hvx import across, vector
+from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.spec.names import numbered
+
+LANE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Scratch of one conv.
+
+    Attributes:
+        conv: that multiplies them.
+        lanes: how it goes about rows.
+        memory: uint8, rows of planes, those of a window; behind them a row before its words go on.
+        words: uint8, the filter.
+    """
+
+    conv: InnerConv
+    lanes: PixelLanes
+    memory: tirx.Buffer
+    words: tirx.Buffer
+
+    @property
+    def layout(self) -> PixelPlanes:
+        """How planes lie."""
+        return self.lanes.planes
+
+    def row(self, row: Number) -> Number:
+        """The byte at which the planes of a row begin; rows are counted from the first that the step reads."""
+        return tirx.floormod(row, int32(self.layout.rows)) * self.layout.row_bytes
+
+
+def planes_of(conv: InnerConv, scope: str) -> Planes | None:
+    """The scratch of a conv, if its lanes are pixels; words, which scalar loads read, lie outside of VTCM."""
+    if not conv.pixels:
+        return None
+
+    def scratch(name: str, size: int, where: str) -> tirx.Buffer:
+        name = numbered(name, conv.number)
+        return tirx.decl_buffer((size,), "uint8", name, scope=where, data_alignment=VECTOR_BYTES)
+
+    words = conv.out_blocks * conv.pixels.planes.steps * VECTOR_BYTES
+    return Planes(
+        conv, conv.pixels, scratch("planes", conv.pixels.planes.bytes, scope), scratch("words", words, "global")
+    )
+
+
+def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
+    """Lay the rows that the windows of a row of outputs are the first to meet.
+
+    Args:
+        block: where to.
+        planes: where to.
+        source: what they are laid from.
+        top: the first row of the windows.
+        is_first: whether no row of outputs came before: then all of them are new.
+    """
+    layout = planes.layout
+    new = block.bind("new", tirx.Select(is_first, int32(layout.rows), int32(layout.new_rows)))
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        row = at.bind("row", top + (layout.rows - new) + index)
+        byte = at.bind("source_row", in_ring(source, source.first + row) * layout.source.row_bytes + source.origin)
+        to = at.bind("planes_row", planes.row(row))
+        laid = layout.rows * layout.row_bytes if layout.goes_on else to
+        of_plane = layout.words * layout.stride * layout.plane_bytes
+        at.loop(
+            "plane",
+            layout.source.count,
+            lambda inner, plane: _lay_plane(
+                inner, planes, source.buffer, byte + plane * layout.source.bytes, laid + plane * of_plane
+            ),
+        )
+        if layout.goes_on:
+            at.loop("lanes", layout.read_vectors, lambda inner, number: _merge(inner, planes, number, to))
+
+    block.loop("laid", new, one)
+
+
+def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to: Number) -> None:
+    """One plane of a row of the source, 32 lanes at a time."""
+    layout = planes.layout
+    of_lanes = layout.stride * layout.source.words * VECTOR_BYTES
+    whole, rest = divmod(layout.source.columns * layout.source.pixel_bytes, of_lanes)
+    apart = layout.phase_bytes if layout.goes_on else layout.plane_bytes
+
+    def some(at: Block, number: tirx.Expr, size: int) -> None:
+        loaded = _loaded(at, source, byte + number * of_lanes, layout, size)
+        for place, pixels in enumerate(_by_phase(at, loaded, layout)):
+            value = across.flipped(pixels) if planes.conv.is_signed else pixels
+            if layout.goes_on:
+                value = tirx.bitwise_and(value, vector.splat((1 << 8 * layout.channels) - 1))
+            at.store(planes.memory, vector.at(to + place * apart + number * VECTOR_BYTES), vector.stored(value))
+
+    block.loop("chunk", whole, lambda at, number: some(at, number, of_lanes))
+    if rest:
+        some(block, int32(whole), rest)
+
+
+def _loaded(block: Block, source: tirx.Var, byte: Number, layout: PixelPlanes, size: int) -> list[tirx.Expr]:
+    """The vectors of 32 lanes of a row of which so many bytes are left, without what lies behind it.
+
+    Behind the row is another one, or the end of the cache: the last vector is loaded from where it still ends in the
+    row, and rotated. Vectors that are not there are any.
+    """
+    whole, rest = divmod(size, VECTOR_BYTES)
+    found = [vector.load(source, byte + number * VECTOR_BYTES) for number in range(whole)]
+    if rest:
+        found.append(across.rotated(vector.load(source, byte + (size - VECTOR_BYTES)), VECTOR_BYTES - rest))
+    bound = [block.bind("pixels", value, vector.VECTOR) for value in found]
+    return [*bound, *[bound[-1]] * (layout.stride * layout.source.words - len(bound))]
+
+
+def _by_phase(block: Block, loaded: Sequence[tirx.Expr], layout: PixelPlanes) -> list[tirx.Expr]:
+    """For each word of pixels that counts, for each phase: 32 lanes."""
+    words = layout.source.words
+    dealt = [_dealt(block, loaded[at : at + words], layout.words) for at in range(0, len(loaded), words)]
+    if layout.stride == 1:
+        return dealt[0]
+    pairs = [block.bind("phases", across.deal_words(high, low), "int32x64") for low, high in zip(*dealt, strict=True)]
+    return [half for pair in pairs for half in (across.lower(pair), across.upper(pair))]
+
+
+def _dealt(block: Block, vectors: Sequence[tirx.Expr], wanted: int) -> list[tirx.Expr]:
+    """The first words of pixels, each in a vector of its own: from as many vectors as pixels have words.
+
+    Words of even number lie in the even lanes of two neighbours, those of odd number in the odd ones.
+    """
+    if len(vectors) == 1 or not wanted:
+        return list(vectors[:wanted])
+    pairs = [
+        block.bind("dealt", across.deal_words(high, low), "int32x64")
+        for low, high in zip(vectors[::2], vectors[1::2], strict=True)
+    ]
+    even = _dealt(block, [across.lower(pair) for pair in pairs], ceil(wanted / 2))
+    odd = _dealt(block, [across.upper(pair) for pair in pairs], wanted // 2)
+    return [words for both in zip_longest(even, odd) for words in both if words is not None]
+
+
+def _merge(block: Block, planes: Planes, number: tirx.Expr, to: Number) -> None:
+    """32 lanes of all planes of a row whose words go on from pixel to pixel."""
+    layout = planes.layout
+    for place, plane in enumerate(layout.merged):
+        value = block.bind("words", _merged(planes, plane, number), vector.VECTOR)
+        block.store(
+            planes.memory, vector.at(to + place * layout.plane_bytes + number * VECTOR_BYTES), vector.stored(value)
+        )
+
+
+def _merged(planes: Planes, plane: Merged, number: tirx.Expr) -> tirx.Expr:
+    """Pixels side by side, those that a word has a byte of."""
+    layout, value = planes.layout, vector.splat(0)
+    first = layout.rows * layout.row_bytes + number * VECTOR_BYTES
+    for phase, lanes, moved in layout.parts(plane):
+        pixels = vector.load(planes.memory, first + (phase * layout.phase_bytes + lanes * LANE_BYTES))
+        if moved <= 0:
+            value = vector.shift_right_logical(pixels, -8 * moved) if moved else pixels
+        else:
+            value = vector.shift_left_add(value, pixels, 8 * moved)
+    return value

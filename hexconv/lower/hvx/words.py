@@ -1,0 +1,108 @@
+"""The filter where lanes are pixels: words of 4 weights of an output channel, in the order in which tiles load them."""
+
+from collections.abc import Mapping, Sequence
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.planes import Read
+from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.lower.conv_step import StepOperands
+from hexconv.lower.hvx import dots, vector
+from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.planes import Planes
+from hexconv.schedule.block import Block, Number, int32, vector_register
+
+ONES = 0x01010101
+WHOLE = tirx.Ramp(0, 1, vector.WORDS)
+WORD = range(4)
+
+
+def block_bytes(planes: Planes) -> int:
+    """Of the words of 32 output channels."""
+    return planes.layout.steps * VECTOR_BYTES
+
+
+def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tirx.Expr, blocks: int) -> None:
+    """Lay out the filter of so many blocks of channels, from block `first` of the conv on."""
+    conv, layout = planes.conv, planes.layout
+    side, of_tap = conv.side_by_side, layout.source.words
+    reads, taps = layout.reads, conv.kernel[1]
+
+    def one(at: Block, part: tirx.Expr) -> None:
+        group, lane = tirx.floordiv(part, int32(side)), tirx.floormod(part, int32(side))
+        base = at.bind("base", operands.filter_origin + group * conv.group_bytes + lane * VECTOR_BYTES)
+        to = at.bind("to", (first + part) * block_bytes(planes))
+
+        def word(inner: Block, run: tirx.Expr, number: tirx.Expr) -> None:
+            lies = inner.bind("lies", run * (taps * of_tap) + number)
+            goes = inner.bind("goes", (run * layout.words + number) * len(reads))
+            for place, read in enumerate(reads):
+                stored = {
+                    tap: vector.load(operands.filter, base + (lies + tap * of_tap) * (side * VECTOR_BYTES))
+                    for tap, _ in read.taps
+                }
+                value = inner.bind("word", _word(conv, stored, read), vector.VECTOR)
+                inner.store(planes.words, vector.at(to + (goes + place) * VECTOR_BYTES), vector.stored(value))
+
+        at.loop(
+            "run",
+            conv.kernel[0] * layout.source.count,
+            lambda inner, run: inner.loop("word", layout.words, lambda each, number: word(each, run, number)),
+        )
+
+    block.loop("block", blocks, one)
+
+
+def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.Expr:
+    """The weights that a word multiplies, zero where it has none; signed if their zero point is 128."""
+    there = sum(0xFF << 8 * byte for byte in range(len(read.taps)))
+    flip = vector.splat(vector.signed(there & MADE_UNSIGNED * ONES))
+    if [byte for _, byte in read.taps] == list(WORD) and len(stored) == 1:
+        value = stored[read.taps[0][0]]
+    else:
+        value = vector.splat(0)
+        for byte, (tap, channel) in enumerate(read.taps):
+            value = tirx.bitwise_or(value, tirx.bitwise_and(_moved(stored[tap], byte - channel), _only(byte)))
+    return tirx.bitwise_xor(value, flip) if conv.filter_zero else vector.moved(value)
+
+
+def _moved(words: tirx.Expr, up: int) -> tirx.Expr:
+    """Words whose bytes are moved up by so many, or down."""
+    if up == 0:
+        return words
+    return vector.shift_left(words, 8 * up) if up > 0 else vector.shift_right_logical(words, -8 * up)
+
+
+def _only(byte: int) -> tirx.Expr:
+    return vector.splat(vector.signed(0xFF << 8 * byte))
+
+
+def words_sum(block: Block, planes: Planes, at: Number) -> tirx.Expr:
+    """The sum of each channel's weights in block `at`, less their zero point."""
+    register = vector_register(block, "filter_sum")
+    block.store(register, WHOLE, vector.splat(0))
+    base = block.bind("base", at * block_bytes(planes))
+
+    def add(inner: Block, step: tirx.Expr) -> None:
+        words = vector.load(planes.words, base + step * VECTOR_BYTES)
+        total = tirx.BufferLoad(register, [WHOLE])
+        inner.store(register, WHOLE, _summed(planes.conv, total, words))
+
+    block.loop("step", planes.layout.steps, add)
+    return block.bind("filter_sum", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
+
+
+def _summed(conv: InnerConv, total: tirx.Expr, words: tirx.Expr) -> tirx.Expr:
+    if conv.filter_zero:
+        return dots.dot4_of_vectors(total, vector.splat(ONES), words, False, True)
+    return dots.dot4_add(total, words, int32(ONES))
+
+
+def weights_of(block: Block, words: tirx.Buffer, byte: tirx.Expr, channels: Sequence[int]) -> list[tirx.Expr]:
+    """The words of some output channels, loaded two at a time; the first channel is even."""
+    found: list[tirx.Expr] = []
+    for channel in channels[::2]:
+        read = tirx.BufferLoad(words, [tirx.Ramp(byte + channel * len(WORD), 1, 2 * len(WORD))])
+        pair = block.bind("weights", tirx.reinterpret("int64", read), "int64")
+        found += [tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))]
+    return found[: len(channels)]
