@@ -21,6 +21,7 @@ from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.transfers import fill_by_doublewords, move_by_vectors, start_copies
+from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
 from hexconv.spec import Case
@@ -95,7 +96,7 @@ def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
 
     def without(sequence: tirx.SeqStmt) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not isinstance(step, tirx.AllocBuffer)]
-        return sequence if len(kept) == len(sequence.seq) else tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
+        return sequence if len(kept) == len(sequence.seq) else as_one(kept)
 
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))

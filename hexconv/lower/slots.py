@@ -8,6 +8,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.copies import Copy
+from hexconv.lower.transfers.taken_apart import as_one
 
 SLOTS = 2
 
@@ -57,13 +58,13 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
 
     def without_inner(sequence: tirx.SeqStmt) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not (isinstance(step, tirx.AllocBuffer) and step.buffer in slots)]
-        return sequence if len(kept) == len(sequence.seq) else tirx.SeqStmt(kept) if len(kept) > 1 else kept[0]
+        return sequence if len(kept) == len(sequence.seq) else as_one(kept)
 
     tvm_ffi.structural_walk(body, (tirx.AllocBuffer, lambda node: annotations.update({node.buffer: node.annotations})))
     allocated = [tirx.AllocBuffer(new, annotations[cache]) for cache, (new, _slot) in slots.items()]
     body = tvm_ffi.structural_map(body, (tirx.SeqStmt, without_inner))
     body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
-    return tirx.SeqStmt([*allocated, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+    return as_one([*allocated, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])])
 
 
 def _doubled(cache: tirx.Var) -> tirx.Var:

@@ -41,12 +41,14 @@ PLANS = (
     replace(ROLLING, buffering="single", threads=2, storage="vtcm"),
     replace(ROLLING, halo="recompute", threads=3),
     Plan(kernel="hvx", buffering="double", threads=4, h_split=2),
+    Plan(kernel="hvx", buffering="double", threads=4),
     Plan(kernel="hvx", filters="resident", threads=3, storage="input+intermediates"),
 )
 CHAINS = (
     CHAIN,
     replace(CHAIN, input=(2, 37, 5, 8), conv=(replace(SAME, stride=(2, 1)), replace(SAME, kernel=(5, 1)))),
     replace(CHAIN, zero_point=7, filter_dtype="int8", conv=(replace(SAME, out_channels=40), SAME, SAME)),
+    Chain(input=(1, 29, 9, 5), dtype="uint8", conv=(replace(SAME, out_channels=1, stride=(2, 1)),)),
 )
 
 
