@@ -170,7 +170,7 @@ class NestGrid:
     @property
     def _outside_bytes(self) -> Integers:
         """What kernels read and write in caches that don't count."""
-        caches = {cache.name: cache for cache in rows_footprints(self.chain, self._one[0].plan)}
+        caches = {cache.name: cache for one in self._one for cache in rows_footprints(self.chain, one.plan)}
         total: Any = 0
         for index in range(len(self.chain.conv)):
             making = self._times(index + 1, lambda planned, index=index: planned.making_steps(index + 1))

@@ -18,12 +18,13 @@ from hexconv.lower.hvx import across, dots, scaling, vector
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
-from hexconv.lower.hvx.requantize import Lanes, narrow
+from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
 from hexconv.lower.hvx.words import block_bytes, weights_of
 from hexconv.lower.hvx.write import Target, as_codes, fill_columns, kept, store_vector
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import FixedPoint
 
 Sums = Sequence[Sequence[tirx.Buffer]]
 """[output channel][vector of pixels]."""
@@ -109,15 +110,8 @@ def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list
         for register in registers:
             put(block, register, first)
     _reduce(block, row, column, some, sums)
-    return [
-        _narrowed(
-            block,
-            row,
-            [some.place(channel) for channel in some.channels[at : at + WORD_CHANNELS]],
-            sums[at : at + WORD_CHANNELS],
-        )
-        for at in range(0, len(some.channels), WORD_CHANNELS)
-    ]
+    _scale(block, row, some, sums)
+    return [_narrowed(block, row, sums[at : at + WORD_CHANNELS]) for at in range(0, len(sums), WORD_CHANNELS)]
 
 
 def _first(channels: Channels, channel: tirx.Expr) -> tirx.Expr:
@@ -154,19 +148,37 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
     block.loop("row", conv.kernel[0], add_row)
 
 
-def _narrowed(block: Block, row: _Row, channels: Sequence[tirx.Expr], sums: Sums) -> list[tirx.Expr]:
+def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
+    """All of narrowing that is a channel's own, one channel after the other.
+
+    LLVM would begin all at once, and run out of registers: so each is a loop of one trip, which it doesn't know.
+    """
+    how = row.channels.conv.narrowing
+    assert how
+
+    def one(at: Block, channel: int, registers: Sequence[tirx.Buffer]) -> None:
+        lanes = _lanes(at, row.channels, some.place(channel))
+        totals = [value_in(register) for register in registers]
+        ready = ready_sums(at, totals, how, [lanes] * len(totals))
+        for register, value in zip(registers, ready, strict=True):
+            put(at, register, value)
+
+    if isinstance(how, FixedPoint) or how.halves:
+        for channel, registers in zip(some.channels, sums, strict=True):
+            once = vector.concealed(int32(1))
+            block.loop("once", once, lambda at, _, c=channel, r=registers: one(at, c, r))
+
+
+def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
     """Up to 4 channels as words of their bytes; the last of them stands for those that are missing."""
     conv = row.channels.conv
     assert conv.narrowing
-    missing = WORD_CHANNELS - len(channels)
-    lanes = [_lanes(block, row.channels, channel) for channel in channels]
-    lanes = [*lanes, *[lanes[-1]] * missing] if lanes[0] else []
     found = []
     for number in range(row.tile.vectors):
         totals = [value_in(registers[number]) for registers in sums]
-        made = narrow(block, [*totals, *[totals[-1]] * missing], conv.narrowing, lanes)
+        made = narrow_ready(block, [*totals, *[totals[-1]] * (WORD_CHANNELS - len(sums))], conv.narrowing)
         codes = as_codes(block, row.target, scaling.clamped_bytes(made, *conv.codes))
-        found.append(block.bind("words", _with_fringe(codes, conv.fringe, len(channels)), vector.VECTOR))
+        found.append(block.bind("words", _with_fringe(codes, conv.fringe, len(sums)), vector.VECTOR))
     return found
 
 

@@ -27,7 +27,12 @@ def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, la
         how: the sequence.
         lanes: of each vector of sums, what its channels have one each; empty where they have nothing.
     """
-    odd, even = _halfwords(block, sums, how, lanes)
+    return narrow_ready(block, ready_sums(block, sums, how, lanes), how)
+
+
+def narrow_ready(block: Block, ready: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:
+    """The same, of sums with nothing left to do but shifts."""
+    odd, even = _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
     if isinstance(how, Shifts):
         return block.bind("bytes", scaling.narrow_halfwords(odd, even, how.second), vector.VECTOR)
     if how.zero_point:
@@ -54,7 +59,7 @@ def two_pixels(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> tirx.Expr:
     """Two vectors of sums to one of halfwords: those of the first, then those of the second."""
-    ready = _ready(block, sums, how, lanes)
+    ready = ready_sums(block, sums, how, lanes)
     halfwords = block.bind("halfwords", _narrowed(ready[1], ready[0], how), vector.VECTOR)
     return block.bind("pixels", across.deal_halfwords(halfwords), vector.VECTOR)
 
@@ -63,11 +68,11 @@ def _halfwords(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> tuple[tirx.Expr, tirx.Expr]:
     """Four vectors of sums to two of halfwords: of the odd ones and of the even ones."""
-    ready = _ready(block, sums, how, lanes)
+    ready = ready_sums(block, sums, how, lanes)
     return _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
 
 
-def _ready(
+def ready_sums(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> Sequence[tirx.Expr]:
     """Sums with nothing left to do but shifts."""
