@@ -120,9 +120,15 @@ def test_zero_points_sum_what_they_are_about() -> None:
 
 
 def test_channels_that_fill_up_blocks_and_words_are_multiplied_too() -> None:
-    bytes_moved, macs = work_of(replace(POINTWISE, out_channels=33), channels=3)
+    bytes_moved, macs = work_of(replace(POINTWISE, out_channels=33, requantize=None), channels=3)
     assert bytes_moved == 64 * 64 * 3
     assert macs == 64 * 64 * 8 * 64
+
+
+def test_output_channels_fill_nothing_up_where_pixels_are_lanes() -> None:
+    bytes_moved, macs = work_of(replace(POINTWISE, out_channels=33), channels=3)
+    assert bytes_moved == 64 * 64 * 3
+    assert macs == 64 * 64 * 4 * 33
 
 
 def test_int16_takes_a_pass_for_each_pair_of_bytes() -> None:
