@@ -15,7 +15,7 @@ from hexconv.build.rendering import rendered
 from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import InputError
 from hexconv.kernel import forms_of
 from hexconv.layout import packed
 from hexconv.lower import lower_case
@@ -54,6 +54,7 @@ class Built:
         weights_bytes: of the file of weights.
         vtcm_bytes: that a context takes of VTCM.
         scratch_bytes: that it takes of other memory.
+        threads: that a call makes use of.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Built:
     weights_bytes: int
     vtcm_bytes: int
     scratch_bytes: int
+    threads: int
 
 
 def c_name(name: str) -> str:
@@ -114,7 +116,6 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         Unsupported: what can't be lowered or called from C, by name.
         ToolMissing: no zig.
     """
-    _check_threads(case)
     functions = callable_module(lower_case(case).module, name)
     forms = forms_of(case.chain, case.settled)
     arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, forms), strict=False))
@@ -131,20 +132,11 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         weights_bytes=len(weights.content),
         vtcm_bytes=memory.vtcm_bytes,
         scratch_bytes=memory.scratch_bytes,
+        threads=max(functions.tasks, default=1),
     )
     texts = _texts(built, functions, memory, vars(description(case)))
     code = linked(compiled(functions, target, isa), texts, name, target, isa)
     return Parts(built, texts[f"{name}.h"], code, weights.content)
-
-
-def _check_threads(case: Case) -> None:
-    """Refuse bands of HVX: a queue of the platform's copies is one thread's."""
-    plan = case.settled
-    if plan.kernel == "hvx" and plan.threads > 1:
-        raise Unsupported(
-            f"{case.name}: a library runs HVX kernels on one thread, the plan has threads = {plan.threads}: a queue of "
-            "copies belongs to one thread, and platforms number queues for all; build it with threads = 1"
-        )
 
 
 def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:

@@ -13,10 +13,12 @@ class Pointer:
     Attributes:
         base: `input`, `weights`, `output`, `vtcm` or `scratch`.
         offset_bytes: from there.
+        step_bytes: from one task's to the next one's; 0 where all share it.
     """
 
     base: str
     offset_bytes: int
+    step_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,6 @@ def placed(functions: Callable, weights: Weights) -> Placed:
     used = {"vtcm": 0, "scratch": 0}
     for memory in functions.memories:
         base = "vtcm" if memory.in_vtcm else "scratch"
-        pointers.append(Pointer(base, used[base]))
+        pointers.append(Pointer(base, used[base], memory.bytes if memory.copies > 1 else 0))
         used[base] += memory.bytes * memory.copies
     return Placed(tuple(pointers), used["vtcm"], used["scratch"], weights.digest)

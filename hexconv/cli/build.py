@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hexconv.cli.options import Seed, check_folder
+from hexconv.cli.options import Count, Seed, check_folder
 from hexconv.spec import Target
 from hexconv.spec.objective import Objective
 
@@ -21,6 +21,7 @@ def build_(
     vtcm: str | None = None,
     objective: Objective | None = None,
     shape: Annotated[list[str] | None, Parameter(negative=())] = None,
+    threads: Count | None = None,
     seed: Seed = 0,
     json: bool = False,
 ) -> int:
@@ -43,6 +44,8 @@ def build_(
         vtcm: for a model, let the caches of a chain take this much, such as 4MiB; the default is all that v68 has.
         objective: for a model, plan each chain for the least of this; the default is traffic.
         shape: for a model, state sizes of an input that it leaves open, `NAME=1,3,224,224`; may be given many times.
+        threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
+            this machine.
         seed: start the random generator here.
         json: print the names of the written files as JSON.
     """
@@ -52,7 +55,7 @@ def build_(
 
     check_folder("--output", output)
     given = Given(None, weights, image, random)
-    asked = Asked(vtcm, objective, tuple(shape or ()), target, isa, seed)
+    asked = Asked(vtcm, objective, tuple(shape or ()), target, isa, seed, threads)
     if any(path.suffix == ENDING for path in cases):
         return build_model(cases, given, asked, output, json)
     check_cases(asked)

@@ -30,18 +30,20 @@ class Asked:
     target: Target
     isa: str
     seed: int
+    threads: int | None = None
 
 
 def check_cases(asked: Asked) -> None:
     """Refuse for case files what is for models.
 
     Raises:
-        InputError: `--vtcm`, `--objective` or `--shape`.
+        InputError: `--vtcm`, `--objective`, `--shape` or `--threads`.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
         ("--objective", asked.objective),
         ("--shape", " ".join(asked.shapes)),
+        ("--threads", asked.threads),
     ):
         if value:
             what = f"{option} {value} is for a model (MODEL.onnx), and case files were given"
@@ -66,7 +68,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
         shapes=stated_shapes("build", asked.shapes),
         given=given.image,
         seed=asked.seed,
-        threads=os.cpu_count() or 1,
+        threads=asked.threads or (1 if asked.target == "hexagon" else os.cpu_count() or 1),
     )
     with waiting(f"building {paths[0].name}"):
         built = build_network(paths[0], folder, wanted)

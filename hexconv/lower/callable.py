@@ -9,7 +9,11 @@ before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filt
 
 Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` points to the number of groups
 of copies that were started in each queue, int32, and to what the caller keeps behind them; it is handed on to the
-functions that the caller has to bring. Registers stay what they are. A parallel loop becomes a function of its index.
+functions that the caller has to bring. Registers stay what they are.
+
+A parallel loop becomes a function of its index. Each call of it gets caches of its own, and a `call` of its own, since
+a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
+behind an offset that hangs on an index, and would load byte by byte.
 """
 
 from dataclasses import dataclass
@@ -21,7 +25,7 @@ from tvm.ir import Call
 
 from hexconv.errors import Unsupported
 from hexconv.lower import queues
-from hexconv.lower.engine import FUNCTIONS, call_engine
+from hexconv.lower.engine import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
 from hexconv.schedule.block import is_register
@@ -76,11 +80,12 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         name: a C identifier.
 
     Raises:
-        Unsupported: a parallel loop uses a number that is worked out before it, or starts copies.
+        Unsupported: a parallel loop uses a number that is worked out before it, or copies take too many queues.
     """
     main = call_engine(module)["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
     caches = _Caches()
+    _check_queues(main.body, name)
     body = _without_allocations(main.body, caches)
     call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("int32")))
     signature = Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
@@ -94,7 +99,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         arguments=tuple(buffer.name for buffer in main.params),
         memories=tuple(caches.memories),
         tasks=tuple(task.extent for task in tasks),
-        copies=_starts_copies(body, name),
+        copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
     )
 
 
@@ -116,17 +121,13 @@ class _Caches:
 
 
 def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
-    """Caches become views of parameters; inside of a parallel loop, of one copy for each index."""
+    """Caches become views of parameters; inside of a parallel loop, each index is called with a copy of its own."""
 
     def viewed(node: tirx.AllocBuffer, loop: tirx.For | None) -> tirx.Stmt:
         buffer = node.buffer
         if is_register(buffer):
             return node
-        pointer = caches.add(buffer, int(loop.extent) if loop else 1)
-        if loop is None:
-            return tirx.DeclBuffer(buffer, data=pointer)
-        offset = loop.loop_var * caches.memories[-1].bytes
-        return tirx.DeclBuffer(buffer, data=Call("tirx.handle_add_byte_offset", [pointer, offset], ret_ty=pointer.ty))
+        return tirx.DeclBuffer(buffer, data=caches.add(buffer, int(loop.extent) if loop else 1))
 
     def inside(loop: tirx.For) -> tirx.For:
         if loop.kind != tirx.ForKind.PARALLEL:
@@ -202,14 +203,20 @@ def _check_free(task: _Task, signature: Signature) -> None:
     for variable in tirx.analysis.undefined_vars(task.body, []):
         if not any(variable.same_as(one) for one in known):
             raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is worked out before it")
-    if _starts_copies(task.body, signature.name):
+
+
+def _check_queues(body: tirx.Stmt, name: str) -> None:
+    """A platform has so many queues for each thread."""
+    most = max((int(call.args[1]) + 1 for call in _calls_of_engine(body)), default=0)
+    if most > MOST_QUEUES:
         raise Unsupported(
-            f"{signature.name}: a parallel loop starts copies, and a queue of copies belongs to one thread"
+            f"{name}: its asynchronous copies take {most} queues, and platforms have {MOST_QUEUES} for each thread; "
+            'use a shorter chain, or buffering = "single"'
         )
 
 
-def _starts_copies(body: tirx.Stmt, name: str) -> bool:
-    """Whether a statement of a chain calls one of the functions that start copies."""
+def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
+    """The calls of the copy engine's functions."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(body, (Call, lambda call: found.append(call) if call.op.same_as(_EXTERN) else None))
-    return any(str(call.args[0].value) in (f"{name}_copy", f"{name}_copy_rows") for call in found)
+    tvm_ffi.structural_walk(body, (Call, lambda call: found.append(call) if _is_of_engine(call) else None))
+    return found

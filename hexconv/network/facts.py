@@ -61,6 +61,7 @@ class BuiltNetwork:
         least_arena_bytes: no arena could be smaller.
         scratch_bytes: the arena, and the most that a chain takes besides VTCM.
         library_bytes: of all code and weights.
+        threads: the most that a chain makes use of.
     """
 
     name: str
@@ -77,6 +78,7 @@ class BuiltNetwork:
     least_arena_bytes: int
     scratch_bytes: int
     library_bytes: int
+    threads: int
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:

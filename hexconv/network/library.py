@@ -1,5 +1,6 @@
 """A network as a folder of C: its chains compiled, `network.c` that calls them, and operators to begin with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hexconv.network.step import Program
 from hexconv.network.texts import PACKAGE, texts_of
 from hexconv.run.tensors import Array
 from hexconv.search import Question
-from hexconv.spec import Target
+from hexconv.spec import Plan, Target
 from hexconv.spec.objective import Objective
 from hexconv.verify.inputs import drawn_inputs
 
@@ -39,7 +40,7 @@ class Wanted:
         shapes: of inputs that the model leaves open.
         given: a file with the inputs of the example; without one they are drawn.
         seed: of what is drawn.
-        threads: of the machine that it is to run on.
+        threads: that each chain is to have: on Hexagon as its plan says, on this machine at most.
     """
 
     vtcm_bytes: int
@@ -60,13 +61,24 @@ def read_network(path: Path, wanted: Wanted) -> Program:
         Unsupported: a node between chains that there is no operator for, or a chain that no plan serves.
     """
     imported = import_model(path, wanted.shapes)
-    question = Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target, threads=wanted.threads)
-    members = members_of(imported, question)
+    members = members_of(imported, _question(wanted))
     graph = load_model(path, wanted.shapes).graph
     stored = {tensor.name for tensor in graph.initializer}
     inputs = [value.name for value in graph.input if value.name not in stored]
     reading = Reading(imported.graph, members, path.name)
     return reading.read(inputs, [value.name for value in graph.output], TABLE)
+
+
+def _question(wanted: Wanted) -> Question:
+    """What is asked of each chain.
+
+    Raises:
+        InputError: more threads than the architecture of the plan has contexts.
+    """
+    if wanted.target == "hexagon" and wanted.threads > 1:
+        plan = Plan(kernel="hvx", threads=wanted.threads)
+        return Question(wanted.vtcm_bytes, wanted.objective, plan, wanted.target)
+    return Question(wanted.vtcm_bytes, wanted.objective, target=wanted.target, threads=wanted.threads)
 
 
 def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
@@ -82,10 +94,34 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
         Unsupported: what there is no operator for, or can't be lowered, by name.
         ToolMissing: no zig.
     """
-    name = c_name(path.stem[:LONGEST_STEM])
     program = read_network(path, wanted)
-    inputs = _inputs(path, program, wanted)
-    tensors = {**inputs, **answer(program, inputs)}
+    return write_network(path, program, tensors_of(path, program, wanted), folder, wanted)
+
+
+def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
+    """What the example of a network reads, and what it has to give by numpy, by the names of the model.
+
+    Raises:
+        InputError: the inputs that are given don't fit.
+    """
+    forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
+    inputs = drawn_inputs(forms, path.name, wanted.given, wanted.seed)
+    return {**inputs, **answer(program, inputs)}
+
+
+def write_network(
+    path: Path, program: Program, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
+) -> BuiltNetwork:
+    """Compile the steps of a model and write them; all else is as in `build_network`.
+
+    Args:
+        path: of the `.onnx` file.
+        program: its steps, planned.
+        tensors: of the example.
+        folder: where to.
+        wanted: what for.
+    """
+    name = c_name(path.stem[:LONGEST_STEM])
     compiled = Compiled.of(program, name, wanted.target, wanted.isa)
     built = _built(name, path.name, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
@@ -102,12 +138,6 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
             f"{folder}: {error.strerror or 'not writable'}", "name a folder that can be written"
         ) from None
     return built
-
-
-def _inputs(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
-    """What the example runs on."""
-    forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
-    return drawn_inputs(forms, path.name, wanted.given, wanted.seed)
 
 
 def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
@@ -127,4 +157,5 @@ def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNe
         least_arena_bytes=compiled.arena.least_bytes,
         scratch_bytes=compiled.scratch_bytes,
         library_bytes=compiled.library_bytes,
+        threads=max((chain.built.threads for chain in compiled.chains), default=1),
     )

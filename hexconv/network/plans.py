@@ -17,7 +17,7 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
 
     Args:
         imported: the model.
-        question: the limit of VTCM, and where they are to run.
+        question: the limit of VTCM, where they are to run, and on how many threads.
 
     Raises:
         Unsupported: no plan serves a chain, or none fits.
@@ -26,7 +26,7 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
     cases = [
         replace(case, chain=bounded(case.chain, weights)) for case, weights in zip(imported.cases, arrays, strict=True)
     ]
-    network = plan_all(cases, question)
+    network = plan_all(cases, question, kernel=question.plan.kernel)
     if network.refused:
         raise Unsupported(f"{network.refused[0].name}: {network.refused[0].reason}")
     named = {planned.name: planned for planned in network.planned}

@@ -137,7 +137,7 @@ def plan_all(
 
     Args:
         cases: chains; of their plans the kernel and the architecture are kept.
-        question: limit and objective.
+        question: limit and objective, and the threads of Hexagon that a plan is to have.
         known: the manifest of the model that they are of.
         kernel: instead of the cases' own.
     """
@@ -145,14 +145,14 @@ def plan_all(
     planned, refused = [], []
     for case in cases:
         try:
-            plan = _fixed(case.plan, kernel or case.plan.kernel, question.vtcm_bytes)
+            plan = _fixed(case.plan, kernel or case.plan.kernel, question.vtcm_bytes, question.plan.threads)
             planned.append(plan_chain(case, replace(question, plan=plan)))
         except Unsupported as reason:
             refused.append(Refused(case.name, str(reason)))
     return PlannedNetwork(tuple(planned), tuple(refused), known, time.perf_counter() - started)
 
 
-def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int) -> Plan:
+def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> Plan:
     """What a search leaves of a case's plan; caches lie in VTCM, where a kernel has any there.
 
     Where nobody knows how much VTCM an architecture has, it is what was asked about.
@@ -161,4 +161,4 @@ def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int) -> Plan:
         held = {knob: getattr(plan, knob) for knob in FIXED} if plan.kernel == kernel else {}
         return Plan(**{**held, "kernel": kernel})
     stated = plan.vtcm_bytes or (vtcm_bytes if plan.arch in WITHOUT_TAG else None)
-    return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated)
+    return Plan(kernel=kernel, storage="vtcm", arch=plan.arch, vtcm_bytes=stated, threads=threads)

@@ -21,14 +21,13 @@ import hexconv
 from hexconv.build import Built, Loaded, build
 from hexconv.build.chain import LONGEST_NAME, c_name
 from hexconv.build.load import _Platform, posix
+from hexconv.build.simulated import simulated_chain
 from hexconv.compute import reference
 from hexconv.errors import InputError
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.copies import Copies
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from tests.strategies import cases
@@ -138,13 +137,8 @@ def make(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
 def test_a_call_through_c_costs_no_more_than_a_hundredth(tmp_path: Path, name: str, moment: str) -> None:
     case, copies = CASES[name], Copies(moment, 3)  # pyright: ignore[reportArgumentType]
     [chain] = built(tmp_path, case, target="hexagon")
-    flags = (f"-DCHAIN={name}", f'-DHEADER="{tmp_path / name}.h"', f"-I{tmp_path}")
-    elf = join_foreign(tmp_path / f"{name}.o", Path(__file__).with_name("entry.c"), ISA, *flags)
-    kernel = HexagonObject(ISA, elf, (chain.scratch_bytes,), (chain.vtcm_bytes,))
-    weights = np.fromfile(tmp_path / f"{name}.weights.bin", np.uint8)
-    image = random_tensors(case.chain, 5).image
     simulator = Simulator(copies=copies, slots=False)
-    through_c = simulator.run_object(kernel, [image, weights], [(chain.output.shape, chain.output.dtype)])
+    through_c = simulated_chain(tmp_path, chain, random_tensors(case.chain, 5).image, simulator)
     assert through_c.outputs[0].tobytes() == (tmp_path / f"{name}.output.bin").read_bytes()
     run = run_case(case, lower_case(case), simulator, 5)
     assert through_c.counts is not None

@@ -19,13 +19,12 @@ import hexconv
 from hexconv.build.load import aligned_bytes, call, pointer
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError, Unsupported
-from hexconv.lower.hexagon import HexagonObject
 from hexconv.network import BuiltNetwork, Wanted, build_network
 from hexconv.network.arena import arena_of, lives_of
 from hexconv.network.library import read_network
+from hexconv.network.simulated import network_object, simulated_network
 from hexconv.run.copies import Copies
 from hexconv.run.simulator.runner import Simulator
-from hexconv.run.simulator.toolchain import join_foreign
 from tests.model.builder import Builder
 from tests.network.models import OPERATORS, all_operators, saved
 from tests.verify.networks import Network, residual
@@ -94,20 +93,26 @@ def test_the_shipped_network_runs_from_c_on_the_simulator(tmp_path: Path) -> Non
 @pytest.mark.simulator
 def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp_path: Path) -> None:
     built = build_network(small, tmp_path, Wanted(MIB, "hexagon", ISA, objective="latency"))
-    kernel = HexagonObject(ISA, joined(tmp_path, built), (built.scratch_bytes,), (built.vtcm_bytes,))
-    weights = np.fromfile(tmp_path / "network.weights.bin", np.uint8)
+    kernel = network_object(tmp_path, built)
     image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
     for copies in (Copies("late", 0), Copies("random", 1)):
-        run = Simulator(copies=copies, slots=False).run_object(kernel, [image, weights], [(wanted.shape, "float32")])
+        run = simulated_network(tmp_path, built, kernel, image, Simulator(copies=copies, slots=False))
         assert np.array_equal(run.outputs[0], wanted)
         assert run.copies.pieces > 0
 
 
-def joined(folder: Path, built: BuiltNetwork) -> bytes:
-    """The network behind the entry that the harness calls."""
-    sources = [str(folder / name) for name in ("network.c", "hexconv_operators.c")]
-    flags = (f"-DNETWORK={built.name}", f"-I{folder}", *sources, "-Wl,--whole-archive")
-    return join_foreign(folder / "libchains.a", Path(__file__).with_name("entry.c"), ISA, *flags)
+@pytest.mark.simulator
+def test_a_network_on_four_threads_gives_what_one_gives(small: Path, tmp_path: Path) -> None:
+    """Chains whose outputs have fewer rows take fewer threads."""
+    built = build_network(small, tmp_path, Wanted(MIB, "hexagon", ISA, objective="latency", threads=4))
+    kernel = network_object(tmp_path, built)
+    image, wanted = (tensor_of(tmp_path, built, way) for way in ("input", "output"))
+    assert built.threads == kernel.threads == 4
+    for seed in (1, 2, 3):
+        run = simulated_network(tmp_path, built, kernel, image, Simulator(copies=Copies("random", seed), slots=False))
+        assert np.array_equal(run.outputs[0], wanted)
+        assert run.threads is not None
+        assert run.threads.switches > 0
 
 
 @pytest.mark.simulator

@@ -15,7 +15,8 @@ extern "C" {
 
 enum {
     HEXCONV_ALIGNMENT_BYTES = 128, /* of every pointer that goes in or comes out: one HVX vector */
-    HEXCONV_QUEUES = 32            /* queues of copies are numbered below this */
+    HEXCONV_QUEUES = 32,           /* queues of copies that a thread has, numbered from 0 on */
+    HEXCONV_THREADS = 9            /* threads that copy: 0 is the caller's, and task i of a parallel loop has number i + 1 */
 };
 
 enum hexconv_error {
@@ -50,15 +51,16 @@ struct hexconv_platform {
     /* `bytes` of ordinary memory, aligned; NULL where there is not as much. */
     void *(*scratch)(void *user, size_t bytes);
 
-    /* Start to copy rows; the copy belongs to group `group` of a queue. Groups of a queue are numbered from 1 on in each
-     * call of a chain, which waits for all of its copies before it returns. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
-    int (*copy_start)(void *user, int queue, uint32_t group, const struct hexconv_copy *copy);
+    /* Start to copy rows; the copy belongs to group `group` of a queue of a thread, which alone uses it. Groups of a queue
+     * are numbered from 1 on in each call of a chain and in each of its tasks, which wait for all of their copies before they
+     * return. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
+    int (*copy_start)(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy);
 
     /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */
-    int (*copy_wait)(void *user, int queue, uint32_t group);
+    int (*copy_wait)(void *user, int thread, int queue, uint32_t group);
 
     /* Call task(argument, 0) to task(argument, count - 1), at the same time where there are threads, and return when all
-     * have returned. Returns 0, or anything else for a failure. NULL: one after the other. */
+     * have returned. No task waits for another, so that any order will do. Returns 0, or anything else for a failure. NULL: one after the other. */
     int (*in_parallel)(void *user, void (*task)(void *argument, int index), void *argument, int count);
 };
 

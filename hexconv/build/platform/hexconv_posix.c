@@ -14,15 +14,15 @@ static void *aligned(void *user, size_t bytes) {
     return posix_memalign(&memory, HEXCONV_ALIGNMENT_BYTES, bytes) == 0 ? memory : NULL;
 }
 
-static int copy_start(void *user, int queue, uint32_t group, const struct hexconv_copy *copy) {
-    (void)user, (void)queue, (void)group;
+static int copy_start(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy) {
+    (void)user, (void)thread, (void)queue, (void)group;
     for (int row = 0; row < copy->rows; row++)
         memcpy((char *)copy->target + row * copy->target_step, (const char *)copy->source + row * copy->source_step, copy->bytes);
     return 0;
 }
 
-static int copy_wait(void *user, int queue, uint32_t group) {
-    (void)user, (void)queue, (void)group;
+static int copy_wait(void *user, int thread, int queue, uint32_t group) {
+    (void)user, (void)thread, (void)queue, (void)group;
     return 0;
 }
 

@@ -9,9 +9,9 @@
 enum {
     ACQUIRE_MICROSECONDS = 100000,
     MOST_SCRATCHES = 256,
-    MOST_THREADS = 6,
+    MOST_THREADS = HEXCONV_THREADS - 1,
     STACK_BYTES = 64 * 1024,
-    IN_FLIGHT = 64,                /* descriptors of one queue */
+    IN_FLIGHT = 32,                /* descriptors of one queue */
     LONGEST_LINE = (1 << 24) - 1,  /* bytes that a descriptor of one dimension copies */
     LARGEST_FIELD = (1 << 16) - 1, /* of widths, heights and steps in two dimensions */
     TWO_DIMENSIONS = 1 << 24
@@ -50,7 +50,7 @@ struct hexconv_qurt {
     void *scratches[MOST_SCRATCHES];
     int scratch_count;
     struct descriptor *descriptors;
-    struct queue queues[HEXCONV_QUEUES];
+    struct queue queues[HEXCONV_THREADS][HEXCONV_QUEUES];
     qurt_mutex_t lock;
     struct engine engines[MOST_THREADS + 1];
     int engine_count;
@@ -137,9 +137,9 @@ static int line(struct hexconv_qurt *state, struct queue *queue, uint32_t group,
 static int is_field(ptrdiff_t value) { return value >= 0 && value <= LARGEST_FIELD; }
 
 /* Rows by one descriptor where its fields hold them, else by one for each row. */
-static int copy_start(void *user, int number, uint32_t group, const struct hexconv_copy *copy) {
+static int copy_start(void *user, int thread, int number, uint32_t group, const struct hexconv_copy *copy) {
     struct hexconv_qurt *const state = user;
-    struct queue *const queue = &state->queues[number];
+    struct queue *const queue = &state->queues[thread][number];
     const int in_one = copy->rows > 1 && is_field((ptrdiff_t)copy->bytes) && is_field(copy->rows) &&
                        is_field(copy->source_step) && is_field(copy->target_step);
     if (in_one) {
@@ -158,8 +158,8 @@ static int copy_start(void *user, int number, uint32_t group, const struct hexco
 }
 
 /* A chain waits for all of its copies, so a queue is empty when the next call begins to count its groups anew. */
-static int copy_wait(void *user, int number, uint32_t group) {
-    struct queue *const queue = &((struct hexconv_qurt *)user)->queues[number];
+static int copy_wait(void *user, int thread, int number, uint32_t group) {
+    struct queue *const queue = &((struct hexconv_qurt *)user)->queues[thread][number];
     while (queue->first != queue->end && queue->groups[queue->first % IN_FLIGHT] <= group) pop(queue);
     return 0;
 }
@@ -229,13 +229,14 @@ struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, struct hexconv_platfor
     struct hexconv_qurt *const state = calloc(1, sizeof *state);
     if (state == NULL) return NULL;
     qurt_mutex_init(&state->lock);
-    state->descriptors = memalign(sizeof(struct descriptor), sizeof(struct descriptor) * HEXCONV_QUEUES * IN_FLIGHT);
+    state->descriptors = memalign(sizeof(struct descriptor), sizeof(struct descriptor) * HEXCONV_THREADS * HEXCONV_QUEUES * IN_FLIGHT);
     state->stacks = memalign(HEXCONV_ALIGNMENT_BYTES, (size_t)MOST_THREADS * STACK_BYTES);
     if (state->descriptors == NULL || state->stacks == NULL || acquire(state, vtcm_bytes) != 0) {
         hexconv_qurt_close(state);
         return NULL;
     }
-    for (int i = 0; i < HEXCONV_QUEUES; i++) state->queues[i].descriptors = state->descriptors + i * IN_FLIGHT;
+    for (int i = 0; i < HEXCONV_THREADS * HEXCONV_QUEUES; i++)
+        state->queues[i / HEXCONV_QUEUES][i % HEXCONV_QUEUES].descriptors = state->descriptors + i * IN_FLIGHT;
     *platform = (struct hexconv_platform){state, vtcm, scratch, copy_start, copy_wait, in_parallel};
     return state;
 }

@@ -11,9 +11,8 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.analyze import cache_usage, vtcm_fit, work_usage
-from hexconv.build.chain import compiled_chain
 from hexconv.compute import reference
-from hexconv.errors import InputError, RunFailed, Unsupported
+from hexconv.errors import InputError, RunFailed
 from hexconv.kernel import forms_of
 from hexconv.kernel.bands import row_bands
 from hexconv.lower import lower_case, queues
@@ -82,12 +81,6 @@ def test_an_architecture_has_so_many_contexts(arch: str, most: int) -> None:
     assert Plan(kernel="hvx", threads=most, arch=arch).threads == most  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=f"plan.threads: {most + 1} with arch"):
         Plan(kernel="hvx", threads=most + 1, arch=arch)  # pyright: ignore[reportArgumentType]
-
-
-def test_a_library_has_one_thread_of_hvx() -> None:
-    tensors = random_tensors(CHAIN)
-    with pytest.raises(Unsupported, match="build it with threads = 1"):
-        compiled_chain(Case("threads", CHAIN, ROLLING), tensors, "threads", "hexagon", "v68")
 
 
 def run(case: Case, module: tvm.IRModule, copies: Copies) -> Measurement:

@@ -117,9 +117,9 @@ static _Noreturn void begin(void) {
 }
 
 static int launch(parallel_task run, void *given, int asked_tasks) {
-    (void)asked_tasks;
     counters_pause();
-    group = (struct parallel_group){NULL, threads->count ? (int32_t)threads->count : 1};
+    const int32_t most = threads->count ? (int32_t)threads->count : 1;
+    group = (struct parallel_group){NULL, asked_tasks > 0 && asked_tasks < most ? asked_tasks : most};
     task = run, closure = given, started = group.tasks;
     int status = 0;
     for (int number = 1; number <= started; number++) {

@@ -1,6 +1,6 @@
 /* A built chain behind the entry that the simulator's harness calls. CHAIN is the name in C; the tensors are the input,
  * the weights and the output. */
-#include "harness_platform.h"
+#include "simulator_platform.h"
 
 #define JOINED(name, end) name##end
 #define NAMED(name, end) JOINED(name, end)
@@ -11,7 +11,7 @@ int __tvm_ffi_main(void *self, TVMFFIAny *arguments, int32_t count, TVMFFIAny *r
     DLTensor *tensor[3];
     (void)self, (void)count, (void)result;
     for (int i = 0; i < 3; i++) tensor[i] = (DLTensor *)arguments[i].v_ptr;
-    int error = NAMED(CHAIN, _init)(&context, tensor[1]->data, &harness_platform);
+    int error = NAMED(CHAIN, _init)(&context, tensor[1]->data, &simulator_platform);
     if (error == HEXCONV_OK) error = NAMED(CHAIN, _run)(&context, tensor[0]->data, tensor[2]->data);
     give_back(context.vtcm, context.scratch);
     return error;

@@ -1,6 +1,6 @@
 /* A built network behind the entry that the simulator's harness calls. NETWORK is the name in C; the tensors are the input,
  * the weights and the output. */
-#include "../build/harness_platform.h"
+#include "simulator_platform.h"
 #include "network.h"
 
 #define JOINED(name, end) name##end
@@ -12,7 +12,7 @@ static void *kept_vtcm(void *user, size_t bytes) { return given_vtcm = vtcm(user
 
 int __tvm_ffi_main(void *self, TVMFFIAny *arguments, int32_t count, TVMFFIAny *result) {
     const struct hexconv_operators operators = hexconv_plain_operators();
-    struct hexconv_platform platform = harness_platform;
+    struct hexconv_platform platform = simulator_platform;
     struct NAMED(NETWORK, _context) context;
     DLTensor *tensor[3];
     (void)self, (void)count, (void)result;

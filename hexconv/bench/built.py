@@ -1,0 +1,199 @@
+"""`python -m hexconv.bench.built MODEL-FORM.onnx...`: networks built as C, compiled in a clean folder, and run.
+
+A network is built for this machine, and for Hexagon on one thread and on several. The folder is compiled by `zig cc` as
+its README says, and its example compares every element with numpy, which `run` and `verify` are held against. What the
+installed simulator runs, it runs with `make run`, and on the adversarial platform once for each seed: copies at random
+moments, threads in a random order. What it does not run is compiled and linked alone, and says so.
+
+A row is written as soon as it is there.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from hexconv.bench.kept import keep, named
+from hexconv.errors import HexconvError, RunFailed
+from hexconv.lower.hexagon import isas
+from hexconv.lower.vtcm import capacity_of
+from hexconv.network import BuiltNetwork, Wanted
+from hexconv.network.library import read_network, tensors_of, write_network
+from hexconv.network.simulated import network_object, simulated_network
+from hexconv.network.step import Program
+from hexconv.run.copies import Copies
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import Array
+from hexconv.spec import Plan, Target
+
+HOST = "host"
+ISAS = ("v66", "v67", "v68", "v73", "v75", "v79")
+SEEDS = 100
+THREADS = 4
+SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network as a library.
+
+    Attributes:
+        network: the model.
+        form: how it is quantised.
+        target: `llvm` or `hexagon`.
+        isa: the instruction set; `host` on this machine.
+        threads: the most that a chain makes use of.
+        chains: calls of them.
+        operators: calls of these.
+        library_bytes: code of chains, and all weights.
+        vtcm_bytes: the most that a chain takes.
+        scratch_bytes: tensors between steps, and what chains take besides VTCM.
+        elements: of the outputs; 0 where it was linked and not run.
+        differing: from numpy, in the example and in all seeds together.
+        seeds: calls on the adversarial platform.
+        packets: of a call there, operators between chains included.
+    """
+
+    network: str
+    form: str
+    target: str
+    isa: str
+    threads: int
+    chains: int
+    operators: int
+    library_bytes: int
+    vtcm_bytes: int
+    scratch_bytes: int
+    elements: int
+    differing: int
+    seeds: int
+    packets: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing differs."""
+        return self.differing == 0
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model, planned once for a target and a number of threads."""
+
+    path: Path
+    target: Target
+    threads: int
+
+    @cached_property
+    def program(self) -> Program:
+        """Its steps."""
+        return read_network(self.path, self._wanted())
+
+    @cached_property
+    def tensors(self) -> dict[str, Array]:
+        """Of its example."""
+        return tensors_of(self.path, self.program, self._wanted())
+
+    def row(self, isa: str, seeds: int) -> Row:
+        """Build it in a clean folder, compile it there, and run what can be run.
+
+        Raises:
+            RunFailed: it doesn't compile or link, or a run gives no answer.
+        """
+        with TemporaryDirectory(prefix="hexconv-") as place:
+            folder = Path(place)
+            built = write_network(self.path, self.program, self.tensors, folder, self._wanted(isa))
+            runs = self.target == "llvm" or _is_run(isa)
+            differing, elements = _made(folder, built, runs)
+            packets: int | None = None
+            if runs and self.target == "hexagon":
+                found = list(_on_simulator(folder, built, self.tensors, seeds))
+                differing += sum(wrong for wrong, _ in found)
+                packets = found[0][1] if found else None
+            else:
+                seeds = 0
+        between = len(built.steps) - len(built.chains)
+        sizes = (built.library_bytes, built.vtcm_bytes, built.scratch_bytes)
+        known = (*named(self.path), self.target, isa if self.target == "hexagon" else HOST, built.threads)
+        return Row(*known, len(built.chains), between, *sizes, elements, differing, seeds, packets)
+
+    def _wanted(self, isa: str = ISAS[0]) -> Wanted:
+        return Wanted(capacity_of(Plan()), self.target, isa, threads=self.threads)
+
+
+def _is_run(isa: str) -> bool:
+    """Whether the installed simulator runs code for an instruction set."""
+    newest_first = isas()
+    return newest_first.index(isa) >= newest_first.index(find_qemu().isa)
+
+
+def _made(folder: Path, built: BuiltNetwork, runs: bool) -> tuple[int, int]:
+    """Compile the folder as its README says, and run it; elements that differ, of how many."""
+    compiler = f"{sys.executable} -m ziglang cc"
+    if built.target == "hexagon":
+        compiler += f" -target hexagon-linux-musl -mcpu=hexagon{built.isa} -static"
+    command = ["make", "-C", str(folder), "-s", "run" if runs else "network_example", f"CC={compiler}"]
+    if runs and built.target == "hexagon":
+        command.append(f"RUN={find_qemu().path}")
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), check=False)
+    said = [line.split() for line in done.stdout.splitlines() if " elements of " in line]
+    if done.returncode not in ((0, 2) if said else (0,)):
+        raise RunFailed(f"{built.model} for {built.isa}: {done.stderr.strip()[-600:]}")
+    return sum(int(words[1]) for words in said), sum(int(words[3]) for words in said)
+
+
+def _on_simulator(
+    folder: Path, built: BuiltNetwork, tensors: dict[str, Array], seeds: int
+) -> Iterator[tuple[int, int]]:
+    """For each seed, how many elements of the outputs differ, and the packets of the call."""
+    kernel = network_object(folder, built)
+    [image] = [tensors[port.tensor] for port in built.ports if port.way == "input"]
+    wanted = [tensors[port.tensor] for port in built.ports if port.way == "output"]
+    for seed in range(seeds):
+        simulator = Simulator(seconds=SECONDS, copies=Copies("random", seed), slots=False, isa=built.isa)
+        run = simulated_network(folder, built, kernel, image, simulator)
+        assert run.counts
+        pairs = zip(run.outputs, wanted, strict=True)
+        yield sum(int(np.count_nonzero(one != other)) for one, other in pairs), run.counts.packets
+
+
+def _rows(path: Path, isas: Sequence[str], threads: Sequence[int], seeds: int) -> Iterator[Row]:
+    """All libraries of a model."""
+    yield Network(path, "llvm", os.cpu_count() or 1).row(HOST, 0)
+    for count in threads:
+        network = Network(path, "hexagon", count)
+        for isa in isas:
+            yield network.row(isa, seeds)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table; exit 1 if an element differs, or a library could not be made."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.built", description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path, help="NAME-FORM.onnx files")
+    parser.add_argument("--isas", nargs="+", default=ISAS, help="instruction sets")
+    parser.add_argument("--threads", nargs="+", type=int, default=(1, THREADS), help="threads of Hexagon")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="calls on the adversarial platform")
+    parser.add_argument("--csv", type=Path, default=Path("reports/built_networks.csv"), help="the table")
+    options = parser.parse_args(arguments)
+    all_hold = True
+    for path in options.models:
+        try:
+            for row in _rows(path, options.isas, options.threads, options.seeds):
+                print(row, flush=True)
+                keep(options.csv, [row], ("network", "form", "target", "isa", "threads"))
+                all_hold &= row.holds
+        except HexconvError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            all_hold = False
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""A built library on the simulator, called through its own functions.
+
+Its platform is the simulator's harness: memory between guards, copies that are performed at any moment between their
+start and the wait for them, threads that take turns in an order that a seed draws.
+"""
+
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from hexconv.build.chain import Built
+from hexconv.lower.hexagon import HexagonObject
+from hexconv.run.runner import Array, Measurement
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.simulator.toolchain import join_foreign
+
+_PLACE = resources.files("hexconv.build") / "simulator"
+
+
+def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulator) -> Measurement:
+    """Call a chain that was built for Hexagon once: `NAME_init`, then `NAME_run`.
+
+    Args:
+        folder: that it was built into.
+        chain: which one.
+        image: its input, NHWC.
+        simulator: whose instruction set is the chain's.
+
+    Raises:
+        RunFailed: the library doesn't link, it returned an error, or it broke a guard.
+        ToolMissing: no zig, or no simulator for this instruction set.
+    """
+    flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
+    elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
+    kernel = called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
+    weights = np.fromfile(folder / f"{chain.name}.weights.bin", np.uint8)
+    return simulator.run_object(kernel, [image, weights], [(chain.output.shape, chain.output.dtype)])
+
+
+def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> bytes:
+    """One object of a library and the function that the harness calls.
+
+    Args:
+        folder: with the library's headers.
+        library: an object, or an archive.
+        entry: the file with that function, beside the simulator's platform.
+        isa: the instruction set of the library.
+        flags: for the compiler.
+    """
+    with resources.as_file(_PLACE) as place:
+        return join_foreign(library, place / entry, isa, f"-I{folder}", *flags)
+
+
+def called(elf: bytes, isa: str, scratch_bytes: int, vtcm_bytes: int, threads: int) -> HexagonObject:
+    """What the simulator has to know of a library: it asks for each memory once."""
+    several = threads if threads > 1 else 0
+    return HexagonObject(isa, elf, (scratch_bytes,), (vtcm_bytes,) if vtcm_bytes else (), threads=several)

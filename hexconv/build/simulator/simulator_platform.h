@@ -1,0 +1,75 @@
+/* A platform made of the simulator's harness: its memory, its adversarial copy engine, and threads that take turns as it likes. */
+#include <stddef.h>
+#include <tvm/ffi/c_api.h>
+
+#include "hexconv_platform.h"
+
+enum { CPU = 1, HEAP = 0, VTCM = 1, UNSIGNED = 1, BITS = 8 };
+
+struct parallel_group;
+
+extern void *(*__TVMBackendAllocWorkspace)(int type, int id, uint64_t bytes, int code, int bits);
+extern int (*__TVMBackendFreeWorkspace)(int type, int id, void *memory);
+extern int (*__TVMBackendParallelLaunch)(int (*run)(int task, struct parallel_group *group, void *closure), void *closure, int tasks);
+uint32_t threads_count(void);
+int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows, int32_t target_step,
+                          int32_t source_step);
+int32_t hexconv_start_group(int32_t queue);
+int32_t hexconv_wait(int32_t queue, int32_t in_flight);
+
+/* Groups of this call of a chain, or of this task. The engine tells threads apart itself. */
+static uint32_t started[HEXCONV_THREADS][HEXCONV_QUEUES], finished[HEXCONV_THREADS][HEXCONV_QUEUES];
+
+static void *vtcm(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, VTCM, bytes, UNSIGNED, BITS); }
+static void *scratch(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, HEAP, bytes, UNSIGNED, BITS); }
+
+/* Groups are numbered from 1 on in each call: one that has been waited for is another call's. Some groups have no copies. */
+static __attribute__((noinline)) void begin(int thread, int queue, uint32_t group) {
+    uint32_t number = group <= finished[thread][queue] ? 0 : started[thread][queue];
+    if (number == 0) finished[thread][queue] = 0;
+    while (++number < group) hexconv_start_group(queue);
+}
+
+static int copy_start(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy) {
+    const uint32_t last = started[thread][queue];
+    (void)user;
+    if (group != last || group <= finished[thread][queue]) {
+        if (group != last + 1) begin(thread, queue, group);
+        started[thread][queue] = group;
+        hexconv_start_group(queue);
+    }
+    return hexconv_copy_rows(queue, copy->target, copy->source, (int32_t)copy->bytes, copy->rows,
+                             (int32_t)copy->target_step, (int32_t)copy->source_step);
+}
+
+static int copy_wait(void *user, int thread, int queue, uint32_t group) {
+    const uint32_t last = started[thread][queue];
+    (void)user;
+    finished[thread][queue] = group;
+    return hexconv_wait(queue, group < last ? (int32_t)(last - group) : 0);
+}
+
+struct tasks {
+    void (*task)(void *argument, int index);
+    void *argument;
+};
+
+static int one_task(int number, struct parallel_group *group, void *given) {
+    const struct tasks *tasks = given;
+    (void)group;
+    tasks->task(tasks->argument, number);
+    return 0;
+}
+
+static int in_parallel(void *user, void (*task)(void *argument, int index), void *argument, int count) {
+    struct tasks tasks = {task, argument};
+    (void)user;
+    return (uint32_t)count > threads_count() || __TVMBackendParallelLaunch(one_task, &tasks, count) != 0;
+}
+
+static const struct hexconv_platform simulator_platform = {NULL, vtcm, scratch, copy_start, copy_wait, in_parallel};
+
+static void give_back(void *vtcm_memory, void *heap) {
+    if (heap != NULL) __TVMBackendFreeWorkspace(CPU, HEAP, heap);
+    if (vtcm_memory != NULL) __TVMBackendFreeWorkspace(CPU, VTCM, vtcm_memory);
+}

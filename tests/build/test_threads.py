@@ -1,0 +1,104 @@
+"""Libraries whose chains run on several Hexagon threads: byte for byte what one thread gives, in every order."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hexconv.build import Built, build
+from hexconv.build.simulated import simulated_chain
+from hexconv.errors import Unsupported
+from hexconv.lower import lower_case
+from hexconv.lower.callable import MOST_QUEUES, callable_module
+from hexconv.run.copies import Copies
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+
+ISA = "v67"
+BY = Requantize(multiplier=1 << 30, shift=-9)
+CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=1, bias=True, requantize=BY)  # pyright: ignore[reportArgumentType]
+CHAIN = Chain(input=(1, 37, 17, 36), dtype="uint8", zero_point=3, conv=(CONV, CONV))
+ROLLING = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", threads=4)
+PLANS = {
+    "resident": replace(ROLLING, storage="vtcm"),
+    "per_tile": replace(ROLLING, filters="per_tile", threads=3),
+    "single": replace(ROLLING, buffering="single", storage="vtcm"),
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Built]]:
+    """All plans, built."""
+    folder = tmp_path_factory.mktemp("threads")
+    cases = [(Case(name, CHAIN, plan), random_tensors(CHAIN, 5)) for name, plan in PLANS.items()]
+    return folder, {chain.name: chain for chain in build(cases, folder, "hexagon", ISA)}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("name", PLANS)
+def test_a_chain_on_threads_gives_what_run_gives_and_costs_no_more_than_a_hundredth(
+    library: tuple[Path, dict[str, Built]], name: str
+) -> None:
+    folder, chains = library
+    case, image = Case(name, CHAIN, PLANS[name]), random_tensors(CHAIN, 5).image
+    simulator = Simulator(copies=Copies("random", 1), slots=False)
+    through_c = simulated_chain(folder, chains[name], image, simulator)
+    run = run_case(case, lower_case(case), simulator, 5)
+    assert through_c.outputs[0].tobytes() == (folder / f"{name}.output.bin").read_bytes()
+    assert run.check.passed
+    assert chains[name].threads == PLANS[name].threads
+    assert through_c.threads is not None
+    assert run.threads is not None
+    assert min(through_c.threads.packets[: chains[name].threads]) > 0
+    assert through_c.counts is not None
+    assert run.counts is not None
+    assert through_c.counts.packets <= 1.01 * run.counts.packets
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("name", ["resident", "per_tile"])
+def test_it_depends_neither_on_the_order_of_threads_nor_on_the_moments_of_copies(
+    library: tuple[Path, dict[str, Built]], name: str
+) -> None:
+    folder, chains = library
+    image, wanted = random_tensors(CHAIN, 5).image, (folder / f"{name}.output.bin").read_bytes()
+    switches = set()
+    for copies in (Copies("early", 0), Copies("late", 0), *(Copies("random", seed) for seed in range(2, 8))):
+        run = simulated_chain(folder, chains[name], image, Simulator(copies=copies, slots=False))
+        assert run.outputs[0].tobytes() == wanted
+        assert run.copies is not None
+        assert run.copies.pieces > 0
+        assert run.threads is not None
+        switches.add(run.threads.switches)
+    assert len(switches) > 1, "the seeds draw one order only"
+
+
+@pytest.mark.simulator
+def test_threads_of_posix_run_it_in_qemu(library: tuple[Path, dict[str, Built]]) -> None:
+    folder, _ = library
+    compiler = f"{sys.executable} -m ziglang cc -target hexagon-linux-musl -mcpu=hexagon{ISA} -static"
+    command = ["make", "-C", str(folder), "-s", "run", f"CC={compiler}"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "CC": compiler}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split(" of ")[0] for line in done.stdout.splitlines()] == [f"{name}: 0" for name in PLANS]
+
+
+def test_more_queues_than_a_platform_has_are_refused() -> None:
+    small = replace(CONV, out_channels=8, kernel=(1, 1), padding=0)
+    long = Chain(input=(1, 8, 8, 8), dtype="uint8", conv=(small,) * (MOST_QUEUES - 1))
+    case = Case("long", long, Plan(kernel="hvx", buffering="double", order="h_outer", halo="roll"))
+    with pytest.raises(Unsupported, match=f"take {MOST_QUEUES + 1} queues, and platforms have {MOST_QUEUES}"):
+        callable_module(lower_case(case).module, "long")
+
+
+def test_a_plan_of_one_thread_has_no_tasks(tmp_path: Path) -> None:
+    alone = Case("alone", CHAIN, replace(ROLLING, threads=1))
+    [chain] = build([(alone, random_tensors(CHAIN, 5))], tmp_path, "hexagon", ISA)
+    assert chain.threads == 1
+    assert np.prod(chain.output.shape) == chain.output.bytes
