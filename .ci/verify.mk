@@ -8,6 +8,7 @@ verify-families: .venv/installed ## small networks of five families on the simul
 
 verify-networks: .venv/installed ## five networks at full size, per tensor and per channel, against ONNX Runtime: reports/verify_networks.csv
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
+	$(BIN)/python -m hexconv.bench.verified $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
 	$(BIN)/python -m hexconv.bench.verified $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
 build-networks: .venv/installed ## the same networks, one scale a tensor, as libraries in C, run from C: reports/built_networks.csv (takes hours)
