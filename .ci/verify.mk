@@ -1,4 +1,4 @@
-.PHONY: verify-families verify-networks build-networks
+.PHONY: verify-families verify-networks build-networks call-libraries
 FULL := build/full
 VERIFIED := fsrcnn edsr unet resnet18 mobilenet_v2
 
@@ -8,8 +8,12 @@ verify-families: .venv/installed ## small networks of five families on the simul
 
 verify-networks: .venv/installed ## five networks at full size, per tensor and per channel, against ONNX Runtime: reports/verify_networks.csv
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
+	$(BIN)/python -m hexconv.bench.verified $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
 	$(BIN)/python -m hexconv.bench.verified $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
 build-networks: .venv/installed ## the same networks, one scale a tensor, as libraries in C, run from C: reports/built_networks.csv (takes hours)
 	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor
 	$(BIN)/python -m hexconv.bench.built $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx)
+
+call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
+	$(BIN)/python -m hexconv.bench.called $(HVX_CASES)

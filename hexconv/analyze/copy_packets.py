@@ -11,37 +11,58 @@ WORD_BYTES = 4
 
 def on_input(planned: PlannedRows) -> Spent:
     """What the input takes."""
-    tensor, channels = planned.extents[0], planned.chain.input[3]
-    first, end = tensor.valid_columns
-    stored, size = planned.forms.activations[0].physical_shape[-1], channels * planned.source_bytes
-    pairs = stored * planned.source_bytes / PAIR_BYTES
+    tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
+    (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
+    pairs = planes * together * element / PAIR_BYTES
     blank = Parts(blank=tensor.columns * pairs)
     row = Parts(blank=(tensor.columns - (end - first)) * pairs)
-    row["store"] = (end - first) * _stores(size % PAIR_BYTES) if stored != channels else 0
+    row["store"] = (end - first) * _stores(channels * element, planes * together * element)
     if planned.plan.buffering == "single":
-        pixels = end - first
-        row.add(*((_moved(size * pixels), 1) if stored == channels else (_moved(size), pixels)))
+        row.add(_row_moved(channels * element, planes * together * element, planes, end - first))
         return Spent(row, blank)
-    row["start"] = 1
+    row["start"] = planes
     if not planned.ahead_rows:
         return Spent(row, blank, Parts(group=1))
     row["group"] = blank["group"] = 1
     return Spent(row, blank)
 
 
-def _moved(size: int) -> Parts:
-    """A run of the input that the kernel copies."""
-    vectors, rest = divmod(size, VECTOR_BYTES)
-    return Parts(line=1, vector=vectors, unit=rest // gcd(size, PAIR_BYTES))
+def _planes(planned: PlannedRows) -> tuple[int, int]:
+    """Planes of channels that the input's cache has, and the channels of one."""
+    _, _, *between, together = planned.forms.activations[0].physical_shape
+    return (between[0] if len(between) > 1 else 1), together
 
 
-def _stores(first: int) -> int:
-    """Stores of 1, 2 or 4 bytes from a byte of a doubleword to its end.
+def _row_moved(size: int, stored: int, planes: int, pixels: int) -> Parts:
+    """A row of the input that the kernel copies: one run of bytes, or one of each pixel and plane.
 
-    >>> [_stores(first) for first in (1, 2, 3, 4, 7)]
-    [3, 2, 2, 1, 1]
+    Args:
+        size: bytes of a pixel.
+        stored: bytes of a pixel in the cache.
+        planes: that these are dealt to.
+        pixels: of the row.
     """
-    return (PAIR_BYTES - first).bit_count()
+    if planes == 1 and stored == size:
+        return _moved(size * pixels, size)
+    (whole, rest), row = divmod(size, stored // planes), Parts()
+    row.add(_moved(stored // planes, size), whole * pixels)
+    row.add(_moved(rest, size) if rest else {}, pixels)
+    return row
+
+
+def _moved(run: int, step: int) -> Parts:
+    """A run of bytes of the input that the kernel copies, where runs are so many bytes apart."""
+    vectors, rest = divmod(run, VECTOR_BYTES)
+    return Parts(line=1, vector=vectors, unit=rest // gcd(run, step, PAIR_BYTES))
+
+
+def _stores(start: int, end: int) -> int:
+    """Stores from a byte of a pixel to its end, each as long as the address of the first one allows.
+
+    >>> [_stores(start, 8) for start in (1, 2, 3, 4, 6, 8)], [_stores(start, 32) for start in (12, 13)]
+    ([7, 3, 5, 1, 1, 0], [5, 19])
+    """
+    return (end - start) // gcd(start, PAIR_BYTES)
 
 
 def on_filter(planned: PlannedRows, index: int) -> Parts:

@@ -17,6 +17,11 @@ A machine's file prices each part in packets (`hexconv.search.machine`); the mod
     splat         corrections that are spread over a vector
     narrow        vectors of bytes that are made of sums
     row           rows of tiles
+    lane          products of two vectors, of convs whose lanes are channels
+    quad          vectors of 4 pixels of these that are loaded and shuffled
+    half          words of these that are made of two
+    tap           vectors of their taps that are loaded
+    laid          of their taps, each in each place of a word that it has, those that are laid out
     blank_row     rows of the fringe
     fill          vectors of the fringe
     window        vectors that are summed for the filter's zero point
@@ -48,9 +53,11 @@ stripes and halos; what is spent on one, of tiles of channels (`Spent`).
 from math import ceil
 
 from hexconv.analyze.copy_packets import on_filter, on_input, on_output
+from hexconv.analyze.depthwise_packets import on_rows_together, on_taps
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.tile_packets import on_tile
+from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import COLUMN_BLOCK
@@ -63,12 +70,10 @@ def nest_parts(chain: Chain, plan: Plan) -> Parts:
     """How often each part of the module's text occurs in a run."""
     planned, parts = planned_rows(chain, plan), Parts()
     for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
-        rows = planned.logical_rows(tensor)
-        steps = planned.steps[tensor]
-        parts.add(spent.row, rows)
-        parts.add(spent.blank_row, sum(times * len(step.rows) for step, times in steps.items()) - rows)
-        parts.add(spent.step, sum(steps.values()))
-        parts.add(spent.once, planned.bands.count)
+        rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
+        steps, together = sum(planned.steps[tensor].values()), planned.rows_together(tensor)
+        for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
+            parts.add(each, times)
     for index in range(len(chain.conv)):
         parts.add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
@@ -94,8 +99,10 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
     vectors = planned.multiplied_vectors(index)
-    offsets = Parts(offset=vectors) if planned.chain.output_zero_point(index) else Parts()
-    return Spent(row, blank, Parts(step=planned.channel_tiles(index)), offsets)
+    once = Parts(offset=vectors) if planned.chain.output_zero_point(index) else Parts()
+    once.add(on_taps(planned, index) if is_depthwise(planned.chain, index) else {})
+    together = on_rows_together(planned, index)
+    return Spent(row, blank, Parts(step=planned.channel_tiles(index)), once, together)
 
 
 def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:

@@ -26,6 +26,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from hexconv.analyze.depthwise_packets import quads_loaded
 from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, has_accumulator
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.steps import tensor_steps
@@ -36,9 +37,7 @@ from hexconv.kernel.depthwise import (
     TILE_ROWS,
     WORD_PIXELS,
     is_depthwise,
-    quads_read,
     source_rows,
-    tile_uses,
     variants,
 )
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
@@ -163,7 +162,7 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     whole, rest = divmod(end - first, TILE_PIXELS)
     tiles = ((TILE_PIXELS, whole), (rest, 1)) if rest else ((TILE_PIXELS, whole),)
     held = conv.kernel[0] * len(variants(conv))
-    vectors = sum(times * _quads(planned, index, pixels) for pixels, times in tiles)
+    vectors = sum(times * quads_loaded(conv, pixels) for pixels, times in tiles)
     loads = 1 if held <= MOST_HELD else sum(times for _, times in tiles)
     for rows, of_rows in zip(TILE_ROWS, touched.together, strict=True):
         read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
@@ -173,15 +172,6 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
     summed = planned.filter_sums(index)
     touched.once[taps] += (blocks * held + summed) * VECTOR_BYTES
-
-
-def _quads(planned: PlannedRows, index: int, pixels: int) -> int:
-    """Vectors of 4 pixels that some neighbouring outputs load of a row."""
-    conv, found = planned.chain.conv[index], set[int]()
-    for use in (use for uses in tile_uses(conv, pixels) for use in uses):
-        quad, rest = divmod(use.pixel, WORD_PIXELS)
-        found |= {quad, quad + 1} if rest and quad + 1 < quads_read(conv, pixels) else {quad}
-    return len(found)
 
 
 def _target(planned: PlannedRows, index: int, touched: Touched) -> None:

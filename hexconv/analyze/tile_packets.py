@@ -44,7 +44,7 @@ def _depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
     """A tile whose lanes are channels: a product of two vectors is a packet."""
     chain, conv = planned.chain, planned.chain.conv[index]
     passes = 1 if planned.filter_zero(index) in (0, MADE_UNSIGNED) else 2
-    parts = Parts(tile=1, sum=pixels, multiply1=row_products(conv, pixels) * conv.kernel[0] * passes)
+    parts = Parts(tile=1, sum=pixels, lane=row_products(conv, pixels) * conv.kernel[0] * passes)
     parts["initial"] = 1 if conv.bias or chain.output_zero_point(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))
     return parts

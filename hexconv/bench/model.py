@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, count, islice
+from itertools import combinations, count, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +104,20 @@ class Agreement:
         return cls(len(pairs), float(np.quantile(errors, 0.9)), len(two), ordered)
 
 
+def breakdown(found: Sequence[Pair]) -> Iterator[str]:
+    """A line a network, and one of the random chains: how far their pairs are off, and the one that is furthest."""
+    for kind, group in groupby(sorted(found, key=_kind), key=_kind):
+        pairs = list(group)
+        most = max(pairs, key=lambda pair: abs(pair.error))
+        nine_of_ten = Agreement.of(pairs).nine_of_ten
+        furthest = f"most {100 * most.error:+.1f} % ({most.chain}, {most.plan})"
+        yield f"  {kind:<9} {len(pairs):>3} pairs, nine of ten within {100 * nine_of_ten:4.1f} %, {furthest}"
+
+
+def _kind(pair: Pair) -> str:
+    return pair.chain.partition("-")[0]
+
+
 def _are_far_apart(a: Pair, b: Pair) -> bool:
     return max(a.packets, b.packets) > (1 + FAR_APART) * min(a.packets, b.packets)
 
@@ -183,6 +197,7 @@ def main(arguments: Sequence[str]) -> int:
     drawn, share = sum(pair.drawn for pair in found), agreement.ordered / agreement.compared
     print(f"{agreement.pairs} pairs, {drawn} of plans that were drawn from all; {path}")
     print(f"nine of ten within {100 * agreement.nine_of_ten:.1f} %")
+    print(*breakdown(found), sep="\n")
     print(f"of {agreement.compared} that differ by more than 15 %, {100 * share:.1f} % in the right order")
     return 0 if table["passed"].all() and agreement.nine_of_ten <= WITHIN and share >= RIGHTLY else 1
 

@@ -1,18 +1,21 @@
 """The cases that rates are fitted to and held against."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, cycle
 from math import log2, prod
 
 from hexconv.analyze import needed_macs
-from hexconv.bench.networks import chains_of, small
+from hexconv.analyze.fit import vtcm_fit
+from hexconv.bench.networks import LEAST_SIZE, chains_of, conv, small
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
+from hexconv.search import Space
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE, ZERO_POINTS, Dtype
-from hexconv.sweep.draw import Seeded
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.sweep.draw import Draw, Seeded
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import Scope
@@ -22,6 +25,7 @@ IN_THE_NEST = Scope(dtypes=OF_BYTES, kernels=("hvx",), storages=("global", "vtcm
 LARGEST_L1 = 60000  # of filters over int16: an int32 holds all sums
 FEW_MACS = 60_000_000  # of a network's chain, its image cut
 MOST_MACS = 300_000_000  # of a drawn case: some seconds on the simulator
+HVX = Plan(kernel="hvx")
 PLAIN = Plan(kernel="plain")
 LEAST = replace(PLAIN, k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
 PLANS = (PLAIN, replace(PLAIN, order="h_outer"), replace(PLAIN, filters="resident"), LEAST)
@@ -35,6 +39,7 @@ DTYPES: tuple[tuple[Dtype, Dtype], ...] = (
     ("int16", "int8"),
     ("int16", "int16"),
 )
+DTYPES_OF_BYTES = tuple(pair for pair in DTYPES if pair[0] in OF_BYTES)
 
 
 def plain_cases(dtype: Dtype) -> Iterator[Case]:
@@ -69,42 +74,87 @@ def hvx_cases(seed: int) -> Iterator[Case]:
 
 
 def nest_cases(seed: int) -> Iterator[Case]:
-    """Cases of HVX kernels in the planned nest without end: a chain as above, one of the sweep's, one of ResNet-50."""
+    """Cases of HVX kernels in the planned nest without end.
+
+    By turns a chain as above, one of the sweep's, one of ResNet-50, and one like a network's: half of their plans are
+    drawn from all of the chain, the others as the sweep's are.
+    """
     above = (case.chain for case in hvx_cases(seed) if case.chain.dtype in OF_BYTES)
     of_network = cycle(small(chain, FEW_MACS) for chain in chains_of("resnet50").values())
+    by_turns: tuple[Callable[[Draw], Chain], ...] = (
+        lambda _: next(above),
+        lambda draw: drawn_case(draw, IN_THE_NEST, "drawn").chain,
+        lambda _: next(of_network),
+        lambda draw: small(_like_a_network(draw), FEW_MACS),
+    )
     for number in count():
-        draw, turn = Seeded(seed, number), number % 3
-        if turn == 1:
-            case = drawn_case(draw, IN_THE_NEST, "drawn")
-        else:
-            chain = next(of_network if turn else above)
-            case = Case("drawn", chain, drawn_plan(draw, chain, "hvx", IN_THE_NEST))
+        draw = Seeded(seed, number)
+        chain = by_turns[number % len(by_turns)](draw)
+        space, is_any = Space.of(chain, HVX), draw.is_one_in(2)
+        plan = space.plan(draw.number(0, space.size - 1)) if is_any else drawn_plan(draw, chain, "hvx", IN_THE_NEST)
+        case = Case("drawn", chain, plan)
+        if {choice.used for choice in case.kernels} == {"hvx"} and (is_any or vtcm_fit(chain, case.settled).fits):
+            yield case
+
+
+def sweep_cases(seed: int) -> Iterator[Case]:
+    """Chains of the sweep without end, each under any of its plans: few channels, groups, large kernels, padding."""
+    for number in count():
+        draw = Seeded(seed, 1, number)
+        chain = drawn_case(draw, IN_THE_NEST, "drawn").chain
+        space = Space.of(chain, HVX)
+        case = Case("drawn", chain, space.plan(draw.number(0, space.size - 1)))
         if {choice.used for choice in case.kernels} == {"hvx"}:
             yield case
+
+
+def _like_a_network(draw: Draw) -> Chain:
+    """One to three convs over the image that a network begins with, or over a smaller one of more channels."""
+    dtype, filters = draw.one_of(*DTYPES_OF_BYTES)
+    is_first, convs = draw.is_one_in(5), []
+    level = 0 if is_first else draw.number(0, 4)
+    for _ in range(draw.number(1, 3)):
+        kernel = draw.one_of(1, 3, 3, 5 if is_first else 3, 7 if is_first else 1)
+        channels = CHANNEL_BLOCK * draw.number(1, 2 << level) if draw.is_one_in(3) else 64 << level
+        convs.append(conv(min(channels, 512), kernel, draw.one_of(1, 1, 1, 2)))
+    side = draw.number(24, 112) >> (0 if is_first else level)
+    channels = draw.number(1, 4) if is_first else CHANNEL_BLOCK * draw.one_of(1 << level, 2 << level)
+    return Chain(
+        input=(1, max(side, LEAST_SIZE), max(side, LEAST_SIZE), min(channels, 512)),
+        dtype=dtype,
+        filter_dtype=filters,
+        zero_point=draw.one_of(0, 0, 114) if dtype == "uint8" else 0,
+        conv=tuple(convs),
+    )
 
 
 def mixed_cases(seed: int) -> Iterator[Case]:
     """Cases without end of which scalar code serves one conv, some of these depthwise, in the nest of HVX kernels."""
     draw = random.Random(seed)
     while True:
-        chain = _hvx_case(draw).chain
-        index = draw.randrange(len(chain.conv))
-        conv, inputs = chain.conv[index], chain.shapes[index][3]
-        if chain.dtype not in OF_BYTES or not conv.requantize:
-            continue
-        multiplier = draw.choice((1 << 30, 0x5A7B3C1D, 1 << 20))
-        conv = replace(conv, requantize=replace(conv.requantize, multiplier=multiplier, shift=draw.choice((1, 2))))
-        if index and draw.random() < 1 / 4:
-            conv = replace(conv, groups=inputs, out_channels=inputs)
-        convs = (*chain.conv[:index], conv, *chain.conv[index + 1 :])
         try:
-            chain = replace(chain, conv=convs)
+            chain = _mixed(draw, _hvx_case(draw).chain)
             check_supported(chain)
         except HexconvError:
             continue
-        case = Case("drawn", chain, drawn_plan(Seeded(seed, draw.randrange(1 << 30)), chain, "hvx", IN_THE_NEST))
-        if {choice.used for choice in case.kernels} == {"hvx", "plain"} and needed_macs(chain) <= FEW_MACS:
+        plan = drawn_plan(Seeded(seed, draw.randrange(1 << 30)), chain, "hvx", IN_THE_NEST)
+        case = Case("drawn", chain, plan)
+        is_mixed = {choice.used for choice in case.kernels} == {"hvx", "plain"}
+        if is_mixed and needed_macs(chain) <= FEW_MACS and vtcm_fit(chain, case.settled).fits:
             yield case
+
+
+def _mixed(draw: random.Random, chain: Chain) -> Chain:
+    """A chain with one conv whose results are shifted to the left, which HVX doesn't do, if it is of bytes."""
+    index = draw.randrange(len(chain.conv))
+    conv, inputs = chain.conv[index], chain.shapes[index][3]
+    if chain.dtype not in OF_BYTES or not conv.requantize:
+        return chain
+    multiplier = draw.choice((1 << 30, 0x5A7B3C1D, 1 << 20))
+    conv = replace(conv, requantize=replace(conv.requantize, multiplier=multiplier, shift=draw.choice((1, 2))))
+    if index and draw.random() < 1 / 4:
+        conv = replace(conv, groups=inputs, out_channels=inputs)
+    return replace(chain, conv=(*chain.conv[:index], conv, *chain.conv[index + 1 :]))
 
 
 def _hvx_case(draw: random.Random) -> Case:

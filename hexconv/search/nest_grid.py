@@ -98,6 +98,11 @@ class NestGrid:
         stored = self._times(tensor, lambda planned: sum(t * len(s.rows) for s, t in planned.steps[tensor].items()))
         return rows, stored - rows, self._times(tensor, lambda planned: sum(planned.steps[tensor].values()))
 
+    def _together(self, tensor: int) -> list[Integers]:
+        """How often four, two and one rows are made together."""
+        sizes = range(len(TILE_ROWS))
+        return [self._times(tensor, lambda planned, size=size: planned.rows_together(tensor)[size]) for size in sizes]
+
     def _stagings(self, index: int) -> Integers:
         """Of the whole filter of a conv."""
         once = self._rows(lambda planned: planned.filter_stagings(index)).astype(self._kind)
@@ -175,11 +180,7 @@ class NestGrid:
         for index in range(len(self.chain.conv)):
             making = self._times(index + 1, lambda planned, index=index: planned.making_steps(index + 1))
             touched = [touched_by(planned, index) for planned in self._one]
-            together = [
-                self._times(index + 1, lambda planned, index=index, size=size: planned.rows_together(index + 1)[size])
-                for size in range(len(TILE_ROWS))
-            ]
-            counts = (*self._made(index + 1)[:2], making, self._threads, *together)
+            counts = (*self._made(index + 1)[:2], making, self._threads, *self._together(index + 1))
             for times, sizes in zip(counts, zip(*(each.parts for each in touched), strict=True), strict=True):
                 for name in dict.fromkeys(name for size in sizes for name in size):
                     of_tiles = np.array([size[name] for size in sizes], self._kind)
@@ -210,7 +211,7 @@ class NestGrid:
             staged = self._copies(lambda planned, index=index: priced(on_filter(planned, index)))
             total = total + self._stagings(index) * staged
         for tensor, each in enumerate(prices):
-            counts = (*self._made(tensor), self._threads)
+            counts = (*self._made(tensor), self._threads, *self._together(tensor))
             total = total + sum(count * each[..., place] for place, count in enumerate(counts))
         return total.astype(float)
 
@@ -231,8 +232,8 @@ def _alike(words: Plan) -> Plan:
 
 
 def _prices(spent: Spent, priced: Callable[[Parts], float]) -> list[float]:
-    """Of a row with elements, of one without, of a step, and once."""
-    return [priced(parts) for parts in vars(spent).values()]
+    """Of a row with elements, of one without, of a step, once, and of rows that are made together."""
+    return [priced(parts) for parts in spent.parts]
 
 
 def _step(spent: Spent) -> Parts:

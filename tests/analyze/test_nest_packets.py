@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexconv.analyze.nest_packets import nest_parts
+from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import planned_rows
+from hexconv.kernel.depthwise import variants
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Scope
@@ -100,3 +102,37 @@ def test_blocks_that_do_not_lie_side_by_side_are_runs_of_their_own(k_split: int,
     blocks = next(blocks for blocks in (4, 3, 2, 1) if parts[f"multiply{blocks}"])
     trips = parts[f"multiply{blocks}"] / (blocks * (8 if blocks <= 2 else 4))
     assert parts[f"apart{blocks}"] == trips * (runs - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2))
+def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, dilation: int, h_split: int) -> None:
+    """The vectors of pixels and taps are those of the count of what kernels read in their caches."""
+    conv = Conv2d(
+        out_channels=40, groups=40, kernel=(high, wide), stride=(stride, stride), dilation=(dilation, 1), requantize=HOW
+    )
+    chain = Chain(input=(2, 37, 41, 40), dtype="uint8", conv=(conv,))
+    plan = Plan(kernel="hvx", order="h_outer", h_split=h_split)
+    parts, read = nest_parts(chain, plan), rows_touched(chain, plan)
+    laid_out = 2 * conv.kernel[0] * len(variants(conv))
+    assert (parts["quad"] * 128, (parts["tap"] + laid_out) * 128) == (read["input_cache"], read["taps1"])
+    assert parts["laid"] >= 2 * conv.kernel[0] * conv.kernel[1]
+    assert parts["half"] <= parts["quad"] * 2
+    assert parts["lane"] == planned_rows(chain, plan).instructions(0)
+
+
+@pytest.mark.parametrize(("channels", "stores"), [(1, 7), (2, 3), (3, 5), (8, 0), (13, 3), (16, 0)])
+def test_pixels_are_widened_to_doublewords(channels: int, stores: int) -> None:
+    conv = Conv2d(out_channels=32, requantize=HOW)
+    parts = nest_parts(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    assert parts["store"] == 64 * stores
+
+
+def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
+    """Of 70 channels: two planes that are full, and 6 channels of the third, widened by 13 halfwords."""
+    conv = Conv2d(out_channels=70, groups=70, requantize=HOW)
+    chain = Chain(input=(1, 8, 8, 70), dtype="uint8", conv=(conv,))
+    parts = nest_parts(chain, Plan(kernel="hvx"))
+    filters_and_outputs = 2 * 3
+    assert (parts["line"], parts["store"]) == (64 * 3 + filters_and_outputs, 64 * 13)
+    assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"

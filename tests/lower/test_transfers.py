@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from math import prod
 
 import pytest
 from hypothesis import assume, given, settings
@@ -16,6 +17,7 @@ from tests.schedule.integer_chains import hvx_cases
 from tests.schedule.test_nest import HALVE, ROLLING, SLOW, WITHOUT_SHRINKING
 
 LEAST_BYTES = 128
+HALO = Padding(top=1, left=1, bottom=1, right=1)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
@@ -56,3 +58,14 @@ def test_padding_beyond_all_rows_that_a_step_reads_stays_in_its_cache(buffering:
     plan = replace(ROLLING, k_split=1, halo="recompute", buffering=buffering)
     case = Case("far", Chain(input=(1, 5, 3, 40), dtype="uint8", conv=(conv,)), plan)
     assert run_case(case, lower_case(case), Simulator(slots=False)).check.passed
+
+
+@pytest.mark.simulator
+def test_pixels_of_odd_channels_between_padding_are_copied_by_a_packet_a_byte() -> None:
+    """LLVM would keep an address of its own for each of the 29 bytes, and spill: two packets a byte."""
+    conv = Conv2d(out_channels=2, kernel=(2, 2), stride=(4, 4), padding=HALO, requantize=HALVE)
+    case = Case("odd", Chain(input=(1, 69, 57, 29), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    result = run_case(case, lower_case(case), Simulator(slots=False))
+    assert result.check.passed
+    assert result.counts
+    assert result.counts.packets < 1.25 * prod(case.chain.input)

@@ -18,24 +18,28 @@ int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);
 
 /* Groups of this call of a chain, or of this task. The engine tells threads apart itself. */
-static uint32_t started[HEXCONV_THREADS][HEXCONV_QUEUES], finished[HEXCONV_THREADS][HEXCONV_QUEUES];
+struct groups {
+    uint32_t started, finished;
+};
+
+static struct groups groups[HEXCONV_THREADS][HEXCONV_QUEUES];
 
 static void *vtcm(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, VTCM, bytes, UNSIGNED, BITS); }
 static void *scratch(void *user, size_t bytes) { return (void)user, __TVMBackendAllocWorkspace(CPU, HEAP, bytes, UNSIGNED, BITS); }
 
 /* Groups are numbered from 1 on in each call: one that has been waited for is another call's. Some groups have no copies. */
-static __attribute__((noinline)) void begin(int thread, int queue, uint32_t group) {
-    uint32_t number = group <= finished[thread][queue] ? 0 : started[thread][queue];
-    if (number == 0) finished[thread][queue] = 0;
+static __attribute__((noinline)) void begin(struct groups *own, int queue, uint32_t group) {
+    uint32_t number = group <= own->finished ? 0 : own->started;
+    if (number == 0) own->finished = 0;
     while (++number < group) hexconv_start_group(queue);
 }
 
 static int copy_start(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy) {
-    const uint32_t last = started[thread][queue];
+    struct groups *const own = &groups[thread][queue];
     (void)user;
-    if (group != last || group <= finished[thread][queue]) {
-        if (group != last + 1) begin(thread, queue, group);
-        started[thread][queue] = group;
+    if (group != own->started || group <= own->finished) {
+        if (group != own->started + 1) begin(own, queue, group);
+        own->started = group;
         hexconv_start_group(queue);
     }
     return hexconv_copy_rows(queue, copy->target, copy->source, (int32_t)copy->bytes, copy->rows,
@@ -43,9 +47,10 @@ static int copy_start(void *user, int thread, int queue, uint32_t group, const s
 }
 
 static int copy_wait(void *user, int thread, int queue, uint32_t group) {
-    const uint32_t last = started[thread][queue];
+    struct groups *const own = &groups[thread][queue];
+    const uint32_t last = own->started;
     (void)user;
-    finished[thread][queue] = group;
+    own->finished = group;
     return hexconv_wait(queue, group < last ? (int32_t)(last - group) : 0);
 }
 

@@ -8,7 +8,7 @@ from tvm.sym import Analyzer
 
 from hexconv.lower.copies import part_of
 from hexconv.lower.hvx import vector
-from hexconv.lower.transfers.run import Fill, Run, itemsize
+from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
 from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
 from hexconv.schedule import copies as parts
 from hexconv.schedule.block import Block, Number
@@ -82,8 +82,9 @@ def _moved(run: Run) -> tirx.Stmt:
     dtype = f"{target.dtype}x{unit}" if unit > 1 else str(target.dtype)
 
     def row(at: Block, number: tirx.Expr) -> None:
-        first = to + number * run.steps[0]
-        begin = where + number * run.steps[1]
+        first, begin = to + number * run.steps[0], where + number * run.steps[1]
+        if not is_one(run.count):
+            first, begin = (_in_one_register(place, unit) for place in (first, begin))
         vectors, rest = _parts(run.elements, lanes)
 
         def whole(inner: Block, index: tirx.Expr) -> None:
@@ -102,6 +103,11 @@ def _moved(run: Run) -> tirx.Stmt:
 
     block.loop("row", int(run.count) if isinstance(run.count, tirx.IntImm) else run.count, row)
     return block.statement()
+
+
+def _in_one_register(place: tirx.Expr, unit: int) -> tirx.Expr:
+    """Where a row begins, a multiple of a unit; LLVM would keep an address for each of its units, and spill most."""
+    return vector.concealed(Analyzer().simplify(tirx.floordiv(place, unit))) * unit
 
 
 def _unit(run: Run) -> int:

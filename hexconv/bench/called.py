@@ -1,0 +1,102 @@
+"""`python -m hexconv.bench.called CASE...`: what a call through a library's C functions takes beside `hexconv run`.
+
+Both read the caller's tensors and end with the last byte out. `run` calls the kernel itself; the library is entered by
+`NAME_run`, and asks the platform for every copy and for its threads. The adversarial platform of the simulator serves
+both. A row is written as soon as it is there.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hexconv.bench.kept import keep
+from hexconv.build import build
+from hexconv.build.simulated import simulated_chain
+from hexconv.errors import HexconvError
+from hexconv.lower import lower_case
+from hexconv.run.copies import Copies
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.qemu import find_qemu
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import random_tensors
+from hexconv.spec import Case
+
+MOST_PERCENT = 1.0
+HUNDRED = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case, both ways.
+
+    Attributes:
+        case: its name.
+        threads: that it makes use of.
+        copies: that are started.
+        run_packets: of `hexconv run`.
+        call_packets: of `NAME_init` and `NAME_run`.
+        more_percent: of `run_packets`, that the call takes besides.
+        is_right: whether both results are numpy's.
+    """
+
+    case: str
+    threads: int
+    copies: int
+    run_packets: int
+    call_packets: int
+    more_percent: float
+    is_right: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether the call is right and takes hardly more."""
+        return self.is_right and self.more_percent <= MOST_PERCENT
+
+
+def row(case: Case) -> Row:
+    """Build a case, call it once, and run it once.
+
+    Raises:
+        Unsupported: what can't be lowered, or called from C.
+        RunFailed: a run gives no answer.
+    """
+    tensors, isa = random_tensors(case.chain), find_qemu().isa
+    simulator = Simulator(case.settled.arch, case.settled.vtcm_bytes, copies=Copies("random", 1), slots=False)
+    with TemporaryDirectory(prefix="hexconv-") as place:
+        [built] = build([(case, tensors)], Path(place), "hexagon", isa)
+        called = simulated_chain(Path(place), built, tensors.image, simulator)
+        is_right = called.outputs[0].tobytes() == (Path(place) / f"{built.name}.output.bin").read_bytes()
+    run = run_case(case, lower_case(case), simulator)
+    assert called.counts
+    assert called.copies
+    assert run.counts
+    packets = (run.counts.packets, called.counts.packets)
+    more = HUNDRED * (packets[1] / packets[0] - 1)
+    return Row(case.name, built.threads, called.copies.pieces, *packets, round(more, 3), is_right and run.check.passed)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the table; exit 1 if a result is wrong, or a call takes more than a hundredth more."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.called", description=__doc__)
+    parser.add_argument("cases", nargs="+", type=Path, help="case files of integers")
+    parser.add_argument("--csv", type=Path, default=Path("reports/called.csv"), help="the table")
+    options = parser.parse_args(arguments)
+    all_hold = True
+    for path in options.cases:
+        try:
+            found = row(Case.load(path, "hexagon"))
+        except HexconvError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            all_hold = False
+            continue
+        print(found, flush=True)
+        keep(options.csv, [found], ("case",))
+        all_hold &= found.holds
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
