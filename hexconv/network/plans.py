@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hexconv.errors import Unsupported
 from hexconv.model import Imported
-from hexconv.network.program import Member
+from hexconv.network.members import Member
 from hexconv.run.given import Given, bounded
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Planned, Question, plan_all

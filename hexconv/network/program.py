@@ -7,38 +7,23 @@ What only changes the shape, or what codes stand for, is no step: its result is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hexconv.errors import InputError, Unsupported
-from hexconv.model.chains import Run
 from hexconv.model.clamp import Clamp, clamp_of
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
+from hexconv.network.members import Member, makers
 from hexconv.network.operand import BLOCKS, NHWC, Operand, extents_of
 from hexconv.network.step import Call, How, Operation, Port, Program, Step
-from hexconv.run.tensors import Array, Tensors
-from hexconv.spec import Case
+from hexconv.run.tensors import Array
 
-Pieces = Sequence[tuple[Case, Tensors]]
 ANY = Clamp()
 """All real values."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """A chain of the model, and the cases that it runs as, one after the other."""
-
-    run: Run
-    pieces: Pieces
-
-    @property
-    def result(self) -> str:
-        """The tensor that it writes."""
-        return self.run.units[-1].result
 
 
 class Reading:
@@ -72,13 +57,13 @@ class Reading:
         """
         ports = tuple(self._port(name, f"input:{name}") for name in inputs)
         self._held = {port.name: port.operand for port in ports}
-        needed = self._needed(inputs, outputs)
-        makers = set(needed.values())
+        needed = makers(self.graph, self._chains, inputs, outputs)
+        nodes = set(needed.values())
         for node in self.graph.nodes:
             for name in node.outputs:
                 if name in self._chains and name in needed:
                     self._call(self._chains[name])
-            if node in makers and node not in self._folded:
+            if node in nodes and node not in self._folded:
                 self._read(node, table)
         results = tuple(self._given_back(name) for name in outputs)
         return Program(tuple(self.steps), ports, results, self.constants)
@@ -208,22 +193,6 @@ class Reading:
         shape = self.shape(name)
         operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
         return Port(name, shape, operand.reshaped(operand.extents))
-
-    def _needed(self, inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, Node | None]:
-        """All tensors that have to be made, each with the node that does; None where a chain or the caller does."""
-        waiting, found = list(outputs), dict[str, Node | None]()
-        while waiting:
-            name = waiting.pop()
-            if not name or name in found or self.graph.is_constant(name):
-                continue
-            if name in self._chains:
-                found[name] = None
-                waiting.append(self._chains[name].run.units[0].source)
-                continue
-            maker = None if name in inputs else self.graph.maker(name)
-            found[name] = maker
-            waiting += [*maker.inputs, *maker.captured] if maker else []
-        return found
 
     def _read(self, node: Node, table: "Table") -> None:
         """One node, by the table."""
