@@ -172,7 +172,10 @@ def test_memories_convert_types_as_the_library_does(source, target):
         Memory(MemoryDesc.by_tag(given.shape, source, "a"), given).reorder_to(ours)
     theirs = np.zeros(given.shape, NUMPY[target])
     one, other = (library.Desc.by_strides(given.shape, name) for name in (source, target))
-    library.reorder(one, given, other, theirs)
+    try:
+        library.reorder(one, given, other, theirs)
+    except library.RefusedError as refused:  # the library has code for a pair of types on some CPUs alone
+        pytest.skip(f"oneDNN on this CPU, {source} to {target}: {refused}")
     np.testing.assert_array_equal(ours.read(), theirs)
 
 
