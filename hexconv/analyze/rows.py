@@ -13,7 +13,7 @@ once where it is resident, for all threads; the packed output once. Biases are l
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -199,9 +199,18 @@ class PlannedRows(RowSteps):
         return products + self.filter_sums(index) * self.bands.count
 
     def makes_any(self, index: int) -> bool:
-        """Whether conv `index` makes any logical element: what reads it may read nothing but its padding."""
+        """Whether the loops of conv `index` make any logical element: what reads it may read nothing but its padding.
+
+        A thread may make none of its rows and still stages what it would multiply them with: its loops are those of the
+        chain without bands.
+        """
         first, end = self.extents[index + 1].valid_columns
-        return self.logical_rows(index + 1) > 0 and first < end
+        return self.without_bands.logical_rows(index + 1) > 0 and first < end
+
+    @property
+    def without_bands(self) -> "PlannedRows":
+        """The same chain on one thread."""
+        return self if self.bands.count == 1 else planned_rows(self.chain, replace(self.plan, threads=1))
 
     def _depthwise_instructions(self, index: int) -> int:
         """The same where channels are lanes: a zero point of its filter that is no end of int8 doubles them."""

@@ -110,6 +110,15 @@ def test_tiles_of_first_words_alone_or_of_long_sums_do_not_overlap() -> None:
     assert work_of(replace(POINTWISE, out_channels=64))[1] == (64 * 64 * 128 + 64 * 8 * 8) * 64
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_conv_of_which_threads_make_no_row_sums_its_filter_all_the_same(threads: int) -> None:
+    first = Conv2d(out_channels=8, requantize=replace(SHIFT, zero_point=188))
+    unread = Conv2d(out_channels=5, kernel=(2, 1), stride=(2, 2), requantize=SHIFT)
+    last = Conv2d(out_channels=1, stride=(2, 1), padding=Padding(top=1, bottom=1), requantize=SHIFT)
+    chain = Chain(input=(1, 3, 8, 8), dtype="uint8", conv=(first, unread, last))
+    check(Case("unread", chain, Plan(kernel="hvx", threads=threads)))
+
+
 def test_zero_points_sum_what_they_are_about() -> None:
     plain_bytes, plain_macs = work_of(THREE)
     # of the filter: 64 columns of 128 channels, three rows of taps for each of 62 rows
