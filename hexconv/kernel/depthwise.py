@@ -164,12 +164,21 @@ def halved_blocks(conv: Conv2d) -> int:
     return int(conv.requantize is not None and 0 < conv.out_channels % CHANNEL_BLOCK <= CHANNEL_BLOCK // 2)
 
 
+def all_tiles(conv: Conv2d, columns: int) -> tuple[tuple[RowTiles, int], ...]:
+    """The tiles of a row of outputs, all channels: those that are alike, and the blocks that have them."""
+    halved = halved_blocks(conv)
+    whole = -(-conv.out_channels // CHANNEL_BLOCK) - halved
+    kinds = ((row_tiles(columns, False), whole), (row_tiles(columns, True), halved))
+    return tuple((tiles, blocks) for found, blocks in kinds if blocks for tiles in found)
+
+
 def row_products(conv: Conv2d, columns: int) -> int:
     """Products of vectors that a row of outputs takes for one row of taps, all channels."""
-    halved = halved_blocks(conv)
-    blocks = ((False, -(-conv.out_channels // CHANNEL_BLOCK) - halved), (True, halved))
     return sum(
-        times * tiles.count * sum(map(len, tile_uses(conv, tiles.pixels)))
-        for halves, times in blocks
-        for tiles in row_tiles(columns, halves)
+        blocks * tiles.count * products_of_tile(conv, tiles.pixels) for tiles, blocks in all_tiles(conv, columns)
     )
+
+
+def products_of_tile(conv: Conv2d, pixels: int) -> int:
+    """Products of vectors of some neighbouring outputs for one row of taps."""
+    return sum(map(len, tile_uses(conv, pixels)))

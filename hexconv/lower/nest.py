@@ -25,7 +25,7 @@ from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copi
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
-from hexconv.spec import Case, tensor_extents
+from hexconv.spec import Case
 from hexconv.spec.names import cache_of, filter_cache
 
 
@@ -131,7 +131,7 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
 def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     """Let the engine copy, or the kernel itself."""
     if is_depthwise(case.chain, 0):
-        module = without_fringe(module, tensor_extents(case.chain)[0].columns)
+        module = without_fringe(module)
     if case.settled.buffering == "double":
         return start_copies(module, fill_by_vectors)
     return move_by_vectors(module)

@@ -59,7 +59,7 @@ def shuffle_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
 def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
     """A pair of vectors: of each two runs of so many bytes, a power of two, the first ones, then the second ones.
 
-        low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
+    low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
     """
     return instruction("vshuffvdd", high, low, int32(run), result="int32x64")
 

@@ -4,7 +4,7 @@
         words: 128 bytes are 4 pixels of 32 channels; two shuffles make a word of each channel; words from pixel 2 on
                are halves of two
         sums of each output += dot4(words, taps)
-        outputs that have all of their sums are narrowed and stored
+        outputs that have all of their sums are narrowed and stored (`Rows.ends`)
 
 Of a block of 16 channels or less, two tiles of a row share their vectors (`row_tiles`): lanes 0 to 15 are the channels
 of one, lanes 16 to 31 those of the other.
@@ -19,9 +19,10 @@ from tvm import tirx
 from hexconv.kernel.depthwise import MOST_HELD, WORD_PIXELS, RowTiles, quads_read, row_tiles, tile_uses, variants
 from hexconv.lower.hvx import across, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
-from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps
+from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps, twice
 from hexconv.lower.hvx.write import Target, stores
 from hexconv.schedule.block import Block, Number
+from hexconv.spec.narrowing import FixedPoint
 
 PIXEL_BYTES = 32
 
@@ -65,8 +66,14 @@ class Rows:
 
     @property
     def ends(self) -> list[list[int]]:
-        """For each row of the source, the rows of outputs that read none behind it."""
+        """For each row of the source, the rows of outputs that are narrowed behind it.
+
+        A multiplier takes both pipes that multiply, so that outputs go as soon as they can, and free their registers.
+        Shifts go where products leave room, wherever that is.
+        """
         last = {output: place for place, row in enumerate(self.read) for output, _tap in row.uses}
+        if not isinstance(self.conv.narrowing, FixedPoint):
+            last = dict.fromkeys(last, len(self.read) - 1)
         return [[output for output, end in last.items() if end == place] for place in range(len(self.read))]
 
 
@@ -75,22 +82,24 @@ def emit_rows(block: Block, rows: Rows) -> None:
     spec = rows.conv.depthwise
     assert spec
     are_held = spec.kernel[0] * len(variants(spec)) <= MOST_HELD
+    held = loaded_taps(block, rows.conv, rows.memory, rows.block) if are_held else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
-        shared = tiles.apart > 0
-        first = across.twice(block, rows.first) if shared else rows.first
-        held = loaded_taps(block, rows.conv, rows.memory, rows.block, shared) if are_held else None
+        first = across.twice(block, rows.first) if tiles.apart else rows.first
+        taps = twice(block, held) if held and tiles.apart else held
 
         def tile(
-            at: Block, index: tirx.Expr, tiles: RowTiles = tiles, first: tirx.Expr = first, held: Taps | None = held
+            at: Block, index: tirx.Expr, tiles: RowTiles = tiles, first: tirx.Expr = first, taps: Taps | None = taps
         ) -> None:
-            taps = held or loaded_taps(at, rows.conv, rows.memory, rows.block, tiles.apart > 0)
+            if not taps:
+                loaded = loaded_taps(at, rows.conv, rows.memory, rows.block)
+                taps = twice(at, loaded) if tiles.apart else loaded
             _emit_tile(at, rows, tiles, taps, first, index * tiles.pixels + tiles.first)
 
         block.loop("x", tiles.count, tile)
 
 
 def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, x: Number) -> None:
-    """One tile, or two that share their vectors; each row of outputs is stored as soon as it can be."""
+    """One tile, or two that share their vectors; each row of outputs is stored when it ends."""
     conv = rows.conv
     spec = conv.depthwise
     assert spec

@@ -88,7 +88,12 @@ def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer,
         place = tirx.min(first + lane, conv.out_channels - 1)
         at.store(memory, first + lane, tirx.BufferLoad(bias, [place]))
 
-    block.loop("channel", CHANNEL_BLOCK, channel)
+    def whole(at: Block) -> None:
+        at.store(memory, lanes, tirx.BufferLoad(bias, [lanes]))
+
+    end = first + CHANNEL_BLOCK
+    block.when(end <= conv.out_channels, whole)
+    block.when(end > conv.out_channels, lambda at: at.loop("channel", CHANNEL_BLOCK, channel))
     return block.bind("bias", tirx.BufferLoad(memory, [lanes]), vector.VECTOR)
 
 

@@ -107,14 +107,20 @@ def taps_zero(conv: InnerConv) -> int:
     return conv.filter_zero - MADE_UNSIGNED if _is_signed(conv) else 0
 
 
-def loaded_taps(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number, twice: bool) -> Taps:
-    """All taps of 32 channels; or those of 16, twice."""
+def loaded_taps(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> Taps:
+    """All taps of 32 channels."""
     assert conv.depthwise
     named = [(row, variant) for row in range(conv.kernel[0]) for variant in variants(conv.depthwise)]
     base = block.bind("of_block", at * _block_bytes(conv))
-    loads = {name: vector.load(memory, base + place * VECTOR_BYTES) for place, name in enumerate(named)}
-    taps = {name: block.bind("tap", load, vector.VECTOR) for name, load in loads.items()}
-    return {name: across.twice(block, value) for name, value in taps.items()} if twice else taps
+    return {
+        name: block.bind("tap", vector.load(memory, base + place * VECTOR_BYTES), vector.VECTOR)
+        for place, name in enumerate(named)
+    }
+
+
+def twice(block: Block, taps: Taps) -> Taps:
+    """Those of the first 16 channels, in both halves of each vector."""
+    return {name: across.twice(block, value) for name, value in taps.items()}
 
 
 def add_product(

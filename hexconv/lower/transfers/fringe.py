@@ -1,15 +1,12 @@
-"""The fringe of an input that nothing depends on: of a depthwise conv, whose lanes are channels and whose words are wide.
+"""The channels of an input that nothing depends on: lanes of a depthwise conv that have no channel.
 
-before:  if 1 <= w and w < 57 and c < 144: cache[..] = input[..]
-         else: cache[..] = zero point
-after:   if 1 <= w and w < 57: if c < 144: cache[..] = input[..]
-         else: if w < 58: cache[..] = zero point
-
-What lanes without a channel hold, and bytes of words that meet no tap, goes nowhere.
+before:  if 1 <= w and c < 144: cache[..] = input[..]      after:   if 1 <= w: if c < 144: cache[..] = input[..]
+         else: cache[..] = zero point                               else: cache[..] = zero point
 """
 
+from collections.abc import Sequence
+
 import tvm
-import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower.copies import part_of
@@ -18,34 +15,41 @@ from hexconv.lower.transfers.run import uses
 from hexconv.schedule import copies as parts
 from hexconv.schedule.steps import LOOP_NAME
 
-CHANNELS, COLUMNS = "ci", "wo"
+CHANNELS = "ci"
 
 
-def without_fringe(module: tvm.IRModule, columns: int) -> tvm.IRModule:
-    """Fill no channel that a pixel of the input doesn't have, and so many columns of a row (flat buffers, parts named)."""
-
-    def read(loop: tirx.For) -> tirx.For:
-        if part_of(loop) != parts.INPUT_READ:
-            return loop
-        found: dict[str, tirx.Var] = {}
-
-        def note(inner: tirx.For) -> None:
-            found[inner.annotations.get(LOOP_NAME, "")] = inner.loop_var
-
-        tvm_ffi.structural_walk(loop, (tirx.For, note))
-        channel, column = found[CHANNELS], found[COLUMNS]
-        return tvm_ffi.structural_map(loop, (tirx.IfThenElse, lambda guard: _unfilled(guard, channel, column < columns)))
-
+def without_fringe(module: tvm.IRModule) -> tvm.IRModule:
+    """Fill no channel that a pixel of the input doesn't have (flat buffers, parts named)."""
     main = module["main"]
-    return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, read)))})
+    return tvm.IRModule({"main": main.with_body(_changed(main.body, False, ()))})
 
 
-def _unfilled(guard: tirx.IfThenElse, channel: tirx.Var, is_read: tirx.Expr) -> tirx.IfThenElse:
+def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) -> tirx.Stmt:
+    """A statement, in the part that reads the input or not, inside of loops over channels."""
+    if isinstance(statement, tirx.For):
+        is_read = is_read or part_of(statement) == parts.INPUT_READ
+        if is_read and statement.annotations.get(LOOP_NAME) == CHANNELS:
+            channels = (*channels, statement.loop_var)
+        kept = (statement.loop_var, statement.min, statement.extent, statement.kind)
+        body = _changed(statement.body, is_read, channels)
+        return tirx.For(*kept, body, annotations=statement.annotations)
+    if isinstance(statement, tirx.SeqStmt):
+        return tirx.SeqStmt([_changed(step, is_read, channels) for step in statement.seq])
+    if not isinstance(statement, tirx.IfThenElse):
+        return statement
+    if channels:
+        return _unfilled(statement, channels)
+    otherwise = statement.else_case and _changed(statement.else_case, is_read, channels)
+    return tirx.IfThenElse(statement.condition, _changed(statement.then_case, is_read, channels), otherwise)
+
+
+def _unfilled(guard: tirx.IfThenElse, channels: Sequence[tirx.Var]) -> tirx.IfThenElse:
     """A guard whose conditions on channels decide only whether there is anything to copy."""
-    of_channels: list[tirx.Expr] = []
+    own: list[tirx.Expr] = []
     others: list[tirx.Expr] = []
     for condition in conjuncts(guard.condition):
-        (of_channels if uses(condition, channel) else others).append(condition)
-    copied = tirx.IfThenElse(tirx.all(*of_channels), guard.then_case, None) if of_channels else guard.then_case
-    filled = tirx.IfThenElse(is_read, guard.else_case, None)
-    return tirx.IfThenElse(tirx.all(*others), copied, filled) if others else copied
+        (own if any(uses(condition, channel) for channel in channels) else others).append(condition)
+    if not own:
+        return guard
+    copied = tirx.IfThenElse(tirx.all(*own), guard.then_case, None)
+    return tirx.IfThenElse(tirx.all(*others), copied, guard.else_case) if others else copied

@@ -58,7 +58,9 @@ def fill_by_vectors(fill: Fill) -> tirx.Stmt:
     for (lanes, value), name in zip(stored.items(), ("vector", "pair"), strict=True):
         typed = tirx.reinterpret(f"{target.dtype}x{lanes}", value)
 
-        def whole(at: Block, index: tirx.Expr, begin: Number = first, lanes: int = lanes, value: object = typed) -> None:
+        def whole(
+            at: Block, index: tirx.Expr, begin: Number = first, lanes: int = lanes, value: object = typed
+        ) -> None:
             at.store(target, tirx.Ramp(begin + index * lanes, 1, lanes), value)
 
         count, left = divmod(left, lanes)
