@@ -6,8 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec.kernel import Target
-from hexconv.spec.kernels import Kernel
+from hexconv.spec.choices import Kernel, Target
 from hexconv.spec.objective import Objective
 from hexconv.spec.places import Caches
 

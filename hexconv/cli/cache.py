@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hexconv.cli.options import check_file
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def cache(

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.errors import InputError
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def run(
