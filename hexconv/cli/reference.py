@@ -98,7 +98,7 @@ def _columns() -> str:
         named = re.findall(r'^ +"(\w+)",(?: +# (.*))?$', source, re.M)
         assert tuple(name for name, _ in named) == module.COLUMNS
         rows = [f"| `{name}` | {said} |" for name, said in named]
-        parts += [f"## `{command}`", "\n".join(("| column | |", "|---|---|", *rows))]
+        parts += [f"## `{command}`", "\n".join(("| column | what it says |", "|---|---|", *rows))]
     return "\n\n".join(parts) + "\n"
 
 
