@@ -103,9 +103,9 @@ def compare(
     """Show what the tensors of a chain take under all four systems, and write the table.
 
     Args:
-        cases: case files, folders of them, or patterns.
-        chip: the OKKernel chip: bm1684, bm1684x or bm1688.
-        csv: the table to write.
+        cases: name case files (TOML), folders of them, or patterns.
+        chip: take this OKKernel chip: bm1684, bm1684x or bm1688.
+        csv: write the table into this file.
         wide: show all columns of tables.
         json: print JSON instead.
     """
