@@ -90,7 +90,7 @@ def _columns() -> str:
     """The columns of tables, with what the code says beside them."""
     parts = [
         "# Columns of tables",
-        "JSON (`--json`) has the same names, and leaves out what was not counted. What needs no explanation has none.",
+        "JSON (`--json`) has the same names, and leaves out what was not counted. Plain names have no explanation.",
     ]
     for command, name in CSVS:
         module = import_module(f"hexconv.report.{name}")
