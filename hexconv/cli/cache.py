@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from hexconv.cli.options import check_file
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def cache(
     *cases: Path, target: Target = "hexagon", csv: Path | None = None, wide: bool = False, json: bool = False
 ) -> int:
-    """Show how many bytes every cache takes, every tensor moves, and what is computed: predicted, and as TVM has it.
+    """Show what caches take, tensors move and convs compute: as formulas predict it, and as TVM has it.
 
     It exits with 1 if the prediction, TVM or a figure that the case documents differ anywhere, and with 2 if a case
     can't be used; the others are shown all the same.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 PAGE = Path("reports/index.html")

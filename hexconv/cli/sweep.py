@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-from hexconv.apart import Limits
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.errors import InputError
@@ -59,6 +58,7 @@ def sweep(
         raise InputError.because("no grid file given", "name one, or draw cases with --random 100")
     if out is None:
         raise InputError.because("no --out given", "name the table to write: --out sweep.csv")
+    from hexconv.apart import Limits
     from hexconv.cli.sweep_grid import sweep_grid  # and so does pandas
     from hexconv.sweep.survey import Settings
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import check_folder
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def tir(
