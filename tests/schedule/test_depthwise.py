@@ -40,8 +40,8 @@ CHAINS = {
     "sums": of(depthwise(40, how=None)),
     "16 channels of a block": of(depthwise(48, how=EVEN), WIDE, channels=48),
     "21 channels of a block": of(depthwise(53, 5), channels=53),
-    "11 channels, a table": of(
-        depthwise(11, stride=(1, 2), activation="table"), dtype="int8", zero_point=-9, channels=11
+    "43 channels, a table": of(
+        depthwise(43, activation="table", stride=(1, 2)), dtype="int8", zero_point=-9, channels=43
     ),
     "two, one after the other": of(depthwise(40), depthwise(40, 5)),
     "groups of 6": of(Conv2d(out_channels=48, groups=4, kernel=(3, 3), requantize=UP), WIDE, channels=24),
