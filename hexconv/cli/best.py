@@ -59,7 +59,10 @@ def best(
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
-    from hexconv.cli.best_chains import Asked, best_chains
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.best_chains import Asked, best_chains
 
     check_file("--plot", plot, ".svg")
     check_folder("--output", output)

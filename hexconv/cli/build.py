@@ -49,9 +49,13 @@ def build_(
         seed: start the random generator here.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.build_cases import build_cases  # TVM takes seconds that `--help` doesn't have to wait for
-    from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
-    from hexconv.cli.run_cases import Given
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.build_cases import build_cases
+        from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
+        from hexconv.cli.run_cases import Given
 
     check_folder("--output", output)
     given = Given(None, weights, image, random)

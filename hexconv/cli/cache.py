@@ -21,7 +21,11 @@ def cache(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    from hexconv.cli.cache_cases import cache_cases  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.cache_cases import cache_cases
 
     check_file("--csv", csv)
     return cache_cases(cases, target, csv, wide, json)

@@ -5,13 +5,15 @@ from dataclasses import asdict
 from rich.table import Table
 
 from hexconv.cli.cases import print_json
+from hexconv.cli.progress import waiting
 from hexconv.cli.show import show
 from hexconv.run.doctor import Part, complete, examine
 
 
 def show_parts(is_wide: bool, json: bool) -> int:
     """Look at every part and print what is found; returns 0 when everything needed is there, else 1."""
-    parts = examine()
+    with waiting("looking"):
+        parts = examine()
     if json:
         print_json([{**asdict(part), "present": part.present} for part in parts])
     else:

@@ -109,7 +109,11 @@ def compare(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    from hexconv.cli.layout_compare import compare_layouts  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.layout_compare import compare_layouts
 
     if csv != TABLE:
         check_file("--csv", csv)

@@ -50,8 +50,11 @@ def report(
         plot_format: write plots in this format.
         json: print the names of the written files as JSON.
     """
-    # Here, since drawing takes a third of a second to load, which no other command should wait for.
-    from hexconv.cli.report_page import Asked, report_page
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.report_page import Asked, report_page
 
     if output != PAGE:
         check_file("--output", output)

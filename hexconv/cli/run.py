@@ -64,7 +64,10 @@ def run(
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
-    from hexconv.cli.run_cases import Asked, Given, run_cases
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.run_cases import Asked, Given, run_cases
 
     check_file("--save", save, ".npz")
     check_file("--csv", csv)
