@@ -1,4 +1,4 @@
-"""Whether a run's output is right: compared with the reference over the logical region, zero over the fringe."""
+"""Judge a run's output: it must equal the reference over the logical region, and be zero over the fringe."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from hexconv.run.runner import Array
 # |error| <= atol * max(max|reference|, magnitude) + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
 TOLERANCE = {"float32": (1e-4, 2e-5), "float16": (2e-3, 2e-3)}
 ROUNDING_OF_A_SUM = 2.0**-24
-"""Of a partial sum, relative: sums of floats are float32, whatever the dtype of their tensors."""
+"""The relative rounding error of a partial sum: floats are summed in float32, whatever the dtype of their tensors."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Check:
     """The verdict on one output.
 
     Attributes:
-        passed: within the tolerance (equal, for integers) everywhere, and zero over the fringe.
-        max_abs_error: largest absolute difference.
-        max_rel_error: largest difference relative to the largest reference value.
+        passed: whether every element is within the tolerance (integers: equal), and the fringe is zero.
+        max_abs_error: the largest absolute difference.
+        max_rel_error: the largest difference, relative to the largest reference value.
         fringe_is_zero: whether all elements outside of the logical region are zero.
     """
 
@@ -32,10 +32,10 @@ class Check:
 
 
 def tolerance_of(dtype: str, longest_sum: int) -> tuple[float, float]:
-    """The relative and the absolute tolerance of a dtype, (0, 0) for integers.
+    """Return the relative and the absolute tolerance of a dtype; (0, 0) for integers.
 
     A sum of n products is rounded n times, each time in the same direction where all products are equal. From 1678
-    products on this may be more than what else is allowed to float32.
+    products on this rounding may be more than the tolerance that float32 has otherwise.
 
     >>> tolerance_of("float32", 1152), tolerance_of("int8", 70154)
     ((0.0001, 2e-05), (0.0, 0.0))
@@ -52,11 +52,11 @@ def check(output: Array, expected: Array, dtype: str, magnitude: float, longest_
     """Judge a packed output.
 
     Args:
-        output: NHWC8h8w32c, as the run left it.
-        expected: logical NHWC.
-        dtype: of the output.
-        magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
-            where all outputs are small because what they sum cancels. Integers are exact.
+        output: the output as the run left it, NHWC8h8w32c.
+        expected: the reference, logical NHWC.
+        dtype: the dtype of the output.
+        magnitude: the magnitude of the values that were summed (`hexconv.compute.magnitude`). It says how large
+            rounding errors can be where all outputs are small because their terms cancel. Integers are exact.
         longest_sum: the most products that a conv of the chain adds up for one output.
     """
     layout = packed(ACTIVATION_TAG, expected.shape)

@@ -1,4 +1,4 @@
-"""Asynchronous copies of a run: when the engine performs them, and what it found."""
+"""The asynchronous copies of a run: when the copy engine performs them, and which faults it found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ class Copies:
 
     Attributes:
         moment: as early as possible, as late as possible, or at random.
-        seed: of the random moments.
+        seed: the seed of the random moments.
     """
 
     moment: Moment = "random"
     seed: int = 0
 
     def ask(self, copies: Any) -> None:
-        """Fill in what the engine is to do."""
+        """Write these settings into the structure that the engine reads."""
         copies["moment"], copies["seed"] = MOMENTS.index(self.moment), self.seed % 2**32
 
 
@@ -34,14 +34,14 @@ ANY_MOMENT = Copies()
 
 @dataclass(frozen=True)
 class CopyCounts:
-    """What the engine did.
+    """What the copy engine did in one run.
 
     Attributes:
-        moved_bytes: by queue.
-        most_in_flight: groups of copies that were under way, by queue.
+        moved_bytes: the bytes that each queue moved.
+        most_in_flight: the most groups of copies that each queue had under way at a time.
         sizes: how many copies had rows of how many bytes, smallest first; sizes beyond the first 64 are left out.
-        pieces: all copies; one of many rows is one.
-        pieces_2d: those of them that have more than one row.
+        pieces: the number of copies; a copy of many rows counts once.
+        pieces_2d: the number of copies with more than one row.
     """
 
     moved_bytes: tuple[int, ...]
@@ -52,9 +52,9 @@ class CopyCounts:
 
     @property
     def copy_bytes(self) -> tuple[int, int, int] | None:
-        """The least, the median and the most bytes of a copy's rows.
+        """The least, the median and the most bytes in a row of a copy.
 
-        None without copies, or with too many sizes to know.
+        None where nothing was copied, or where there were too many sizes to know.
         """
         if not self.pieces or sum(count for _, count in self.sizes) != self.pieces:
             return None
@@ -67,7 +67,7 @@ class CopyCounts:
 
 
 class Fault(IntEnum):
-    """What a kernel can do wrong with its copies; the order is that of harness/copies.h."""
+    """What a kernel can do wrong with its copies, in the order of harness/copies.h."""
 
     FINE = 0
     NEVER_WAITED_FOR = 1
@@ -78,10 +78,10 @@ class Fault(IntEnum):
 
 
 def counts_of(copies: Any) -> CopyCounts:
-    """What the engine did in a run that broke no promise.
+    """Read what the engine did, from a run whose kernel used its copies correctly.
 
     Raises:
-        RunFailed: which promise the kernel broke, and in which copy.
+        RunFailed: the kernel used a copy wrongly; the text names the fault and the copy.
     """
     queue, group, size = int(copies["queue"]), int(copies["group"]), int(copies["bytes"])
     what = f"copy {group} of queue {queue}"
@@ -105,7 +105,7 @@ def counts_of(copies: Any) -> CopyCounts:
 
 
 def _used(counts: Sequence[int]) -> tuple[int, ...]:
-    """Counts up to the last queue that did something."""
+    """Return the counts of all queues up to the last one that did something."""
     values = [int(count) for count in counts]
     last = max((queue for queue, count in enumerate(values) if count), default=-1)
     return tuple(values[: last + 1])

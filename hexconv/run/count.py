@@ -1,4 +1,4 @@
-"""Bytes moved and MACs done, counted by running the loops and guards of a lowered module on this machine."""
+"""Count the bytes moved and the MACs done: run the loops and guards of a lowered module on this machine."""
 
 import numpy as np
 import tvm
@@ -9,7 +9,8 @@ from hexconv.lower.host import compile_for_host
 from hexconv.run.host import TARGET
 
 QUICKLY_BUILT = tvm.target.Target({**TARGET.export(), "opt-level": 1})
-"""Enough to turn loops that only count into products. More takes twice the time, and gains nothing in a run."""
+"""This machine, with code of optimisation level 1, which turns loops that only count into products. A higher level
+takes twice the time to compile and gains nothing in a run."""
 
 
 def count(lowered: Lowered) -> Counts:

@@ -1,6 +1,6 @@
-"""What this machine can run: every part that hexconv stands on, its version, and how to get what is missing.
+"""Examine this machine: every part that hexconv needs, its version, and how to install the missing ones.
 
-What needs TVM is imported where it is used: a machine without TVM has to be told so.
+Modules that need TVM are imported only where they are used, so that this also works on a machine without TVM.
 """
 
 import importlib.metadata
@@ -22,16 +22,16 @@ FFI_REQUIREMENT = "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the machine.
+    """A program, package or capability that hexconv uses.
 
     Attributes:
-        name: the part.
-        found: its version or size; empty when it is missing.
-        serves: what needs it.
-        install: the command that gets it.
-        needed: whether hexconv is complete without it.
-        problem: why what was found won't do; empty when it does.
-        hint: how to get one that does more; empty where there is none.
+        name: the name of the part.
+        found: its version or size; empty where it is missing.
+        serves: the commands or features that need it.
+        install: the command that installs it.
+        needed: whether hexconv is incomplete without it.
+        problem: why the version that was found is not usable; empty where it is usable.
+        hint: how to get a version that can do more; empty where there is none.
     """
 
     name: str
@@ -44,17 +44,17 @@ class Part:
 
     @property
     def present(self) -> bool:
-        """Whether it is there and will do."""
+        """Whether the part is there and usable."""
         return bool(self.found) and not self.problem
 
 
 def examine() -> list[Part]:
-    """Look at every part; none of them missing makes this fail."""
+    """Look at every part. A missing part is reported, and never makes this fail."""
     return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime()]
 
 
 def complete(parts: list[Part]) -> bool:
-    """Whether everything needed is there."""
+    """Whether all needed parts are there."""
     return all(part.present for part in parts if part.needed)
 
 
@@ -126,9 +126,9 @@ def _onnxruntime() -> Part:
 
 
 def saturation() -> str:
-    """Why sums of uint8 times int8 may be wrong in ONNX Runtime on this CPU; empty where they are right.
+    """Say why ONNX Runtime's sums of uint8 times int8 may be wrong on this CPU; empty where they are right.
 
-    Without VNNI its kernels of x86 add two products of 8 bits in 16 bits, which saturate.
+    Without VNNI, ONNX Runtime's x86 kernels add two 8-bit products in 16 bits, and that sum saturates.
     """
     if platform.machine().lower() not in X86 or not CPUINFO.exists():
         return ""
@@ -146,7 +146,7 @@ def _package(name: str) -> str:
 
 
 def _probed(name: str, find: Callable[[], str], serves: str, install: str) -> Part:
-    """A part that is found by trying; what goes wrong is why it is missing."""
+    """Try to find a part; an error on the way becomes the reason why it is missing."""
     try:
         return Part(name, find(), serves, install)
     except HexconvError as error:

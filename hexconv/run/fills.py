@@ -1,7 +1,7 @@
-"""What fills the tensors of a run: random values, which never come near the ends of a sum, and extremes, which do.
+"""What the tensors of a run are filled with: random values, or extremes, which bring sums to the ends of their range.
 
-Every tensor has a fill of its own. They are named in the order of the kernel's arguments, `input`, `filter1`, ..., then
-the biases that there are; one word stands for all: `most`, or `most,least,random`.
+Every tensor has a fill of its own. Fills are listed in the order of the kernel's arguments: `input`, `filter1`, ...,
+then the biases that there are, as in `most,least,random`. A single word, as in `most`, stands for all tensors.
 """
 
 from typing import Literal, get_args
@@ -15,15 +15,15 @@ from hexconv.spec.names import bias_name, filter_name
 Fill = Literal["random", "least", "most", "alternating", "one_hot"]
 FILLS: tuple[Fill, ...] = get_args(Fill)
 Fills = tuple[Fill, ...]
-"""One a tensor."""
+"""The fills of a run, one for each tensor."""
 AT_RANDOM: Fill = "random"
 
 CORNERS: tuple[tuple[Fill, Fill], ...] = (("most", "most"), ("least", "least"), ("most", "least"), ("least", "most"))
-"""Of input and filters: where products are largest and smallest, whatever the zero points are."""
+"""Fills of the input and the filters that make products largest and smallest, whatever the zero points are."""
 
 
 def tensor_names(chain: Chain) -> tuple[str, ...]:
-    """Names of the tensors that a run fills, in the order of the arguments.
+    """Return the names of the tensors that a run fills, in the order of the kernel's arguments.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=2)
@@ -36,10 +36,10 @@ def tensor_names(chain: Chain) -> tuple[str, ...]:
 
 
 def fills_of(chain: Chain, text: str) -> Fills:
-    """Fills as a user names them.
+    """Read fills as a user writes them, such as `most` or `most,least,random`.
 
     Raises:
-        InputError: an unknown word, or neither one word nor as many as there are tensors.
+        InputError: a word is unknown, or the number of words is neither one nor that of the tensors.
     """
     names, words = tensor_names(chain), text.split(",")
     if len(words) not in (1, len(names)):
@@ -53,7 +53,7 @@ def fills_of(chain: Chain, text: str) -> Fills:
 
 
 def fills_text(fills: Fills) -> str:
-    """Fills as `fills_of` reads them.
+    """Write fills in the form that `fills_of` reads.
 
     >>> fills_text(("most", "most")), fills_text(("most", "least"))
     ('most', 'most,least')
@@ -62,7 +62,9 @@ def fills_text(fills: Fills) -> str:
 
 
 def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
-    """Fills of a case's run `number`: all random in run 0, then the four corners, then any, drawn from `seed`.
+    """Return the fills of run `number` of a case.
+
+    Run 0 is all random. Runs 1 to 4 are the four combinations of extremes. Fills of later runs are drawn from `seed`.
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, bias=True),))
@@ -79,7 +81,7 @@ def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
 
 
 def _corner(chain: Chain, source: Fill, filters: Fill) -> Fills:
-    """Input and filters at one end each; every bias pushes its sums on the way that their products go."""
+    """Fill the input and the filters with one extreme each, and every bias with the extreme of its sums' own sign."""
     biases: list[Fill] = []
     values: Fill = source
     for conv in chain.conv:

@@ -1,9 +1,9 @@
-"""Tensors that a user gives instead of drawn ones: weights and input from `.npz` files, checked against their chain.
+"""Tensors that a user gives instead of random ones: weights and input from `.npz` files, checked against their chain.
 
-A file has arrays by the names of a run: `filter1` (OIHW, the dtype of the chain's filters) and `bias1` ([K], the dtype
-of its sums) for its first conv, `multiplier1` and `shift1` (int32 of [K]) where its requantisation has one a channel,
-and so on; `input` (NHWC, the chain's dtype). `hexconv import --weights` writes such files, and so does
-`hexconv run --save`, whose `output` is not read.
+The arrays of a file have the names of a run's tensors. The first conv has `filter1` (OIHW, the dtype of the chain's
+filters) and `bias1` ([K], the dtype of the chain's sums), and `multiplier1` and `shift1` (int32, [K]) where its
+requantisation has one per channel; the next conv has `filter2`, and so on. `input` is NHWC in the chain's dtype.
+`hexconv import --weights` writes such files, and so does `hexconv run --save`; the `output` that it adds is not read.
 """
 
 from dataclasses import dataclass, replace
@@ -24,18 +24,18 @@ from hexconv.spec.weights import with_limits
 from hexconv.spec.wrong import first_complaint
 
 DRAWN = "random"
-"""Where tensors come from that no file gives."""
+"""The source of a tensor that no file gives."""
 ALSO_IN_A_FILE = ("output",)
-"""What a file may have besides the tensors that go in: a run that was kept has it."""
+"""Names that a file may have besides the inputs of a run: a file of `--save` has them too."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is given for a run of a chain; all else is drawn.
+    """The tensors that a user gives for a run of a chain; all others are drawn at random.
 
     Attributes:
-        weights: filters and biases by name, all that the chain has, or none at all.
-        image: NHWC.
+        weights: the filters and biases by name: all that the chain has, or none.
+        image: the input, NHWC; None where it is drawn.
         weights_from: the file of the weights, or `random`.
         image_from: the file of the input, or `random`.
     """
@@ -46,7 +46,7 @@ class Given:
     image_from: str = DRAWN
 
     def over(self, drawn: Tensors) -> Tensors:
-        """The tensors of a run: these where they are given, else those that were drawn."""
+        """Return the tensors of a run: the given ones, and for the rest the drawn ones."""
         image = drawn.image if self.image is None else self.image
         if self.weights is None:
             return replace(drawn, image=image)
@@ -56,7 +56,7 @@ class Given:
         return Tensors(image, filters, tuple(self.weights.get(bias_name(number)) for number in numbers), vectors)
 
     def fill(self, fills: Fills) -> str:
-        """In words, what fills the tensors that are drawn.
+        """Write in words what the tensors that are not given are filled with.
 
         >>> import numpy as np
         >>> Given(image=np.zeros(1)).fill(("most", "least", "random")), Given().fill(("most", "most"))
@@ -67,16 +67,16 @@ class Given:
 
 
 def given(chain: Chain, weights: Path | None, image: Path | None) -> Given:
-    """Read what is given.
+    """Read the tensors that a user gives for a chain.
 
     Args:
-        chain: that it is for.
+        chain: the chain that the tensors are for.
         weights: a file of weights; without one they are drawn.
         image: a file with the input; without one it is drawn.
 
     Raises:
-        InputError: a file can't be read, has an array of another shape or dtype, lacks one, has one that the chain
-            doesn't, or has values that are no finite numbers.
+        InputError: a file can't be read, lacks an array, has an array that the chain doesn't have, has one of another
+            shape or dtype, or has values that are no finite numbers.
     """
     forms = _forms(chain)
     known = (*forms, *ALSO_IN_A_FILE)
@@ -93,7 +93,7 @@ def given(chain: Chain, weights: Path | None, image: Path | None) -> Given:
 
 
 def _forms(chain: Chain) -> dict[str, Form]:
-    """Shape and dtype of every tensor that a run takes in, by name."""
+    """Return the shape and dtype of every tensor that a run reads, by name."""
     names = tensor_names(chain)
     filters = [(tuple(shape), chain.dtype_of_filters) for shape in chain.filter_shapes]
     biases = [((conv.out_channels,), chain.accumulator_dtype) for conv in chain.conv if conv.bias]
@@ -102,16 +102,16 @@ def _forms(chain: Chain) -> dict[str, Form]:
 
 
 def weights_beside(case: Path) -> Path | None:
-    """The file of weights that lies beside a case file, if one does: `NAME.npz` beside `NAME.toml`."""
+    """Return the weights file beside a case file, `NAME.npz` beside `NAME.toml`; None where there is none."""
     beside = case.with_suffix(".npz")
     return beside if beside.exists() else None
 
 
 def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
-    """The chain with the limits that its weights have: what its sums can reach is then known from these.
+    """Return the chain with the limits that its weights have (`filter_l1`, `bias_limit`), which bound its sums.
 
     Raises:
-        InputError: a filter or a bias goes further than its conv states, or than int32 does.
+        InputError: a filter or a bias exceeds the limit that its conv states, or exceeds int32.
         Unsupported: sums and bias together can leave int32.
     """
     if weights is None or not chain.is_integer:
@@ -120,7 +120,7 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     try:
         limited = with_limits(chain, filters, biases)
-    except ValidationError as error:  # of limits that int32 itself can't hold
+    except ValidationError as error:  # pydantic's complaint about a limit that int32 itself can't hold
         raise first_complaint(error).within("the weights' own limits") from None
     if refusal := sums_refusal(limited, "plain"):
         raise Unsupported(refusal)

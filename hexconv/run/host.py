@@ -35,8 +35,8 @@ class Host:
 
     Attributes:
         copies: when asynchronous copies are performed.
-        calls: of a kernel, at most: the first is checked, and `seconds` are the median of all; a kernel that takes long
-            is called less often.
+        calls: the most calls of a kernel. The first call is checked, and `seconds` is the median of all calls; a slow
+            kernel is called less often.
     """
 
     copies: Copies = ANY_MOMENT
@@ -44,18 +44,18 @@ class Host:
 
     @property
     def target(self) -> str:
-        """The word for this runner on the command line."""
+        """The name of this runner on the command line."""
         return "llvm"
 
     def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
-        """Run `main`: caches and outputs start as poison, outputs lie between guards.
+        """Run `main`. Caches and outputs hold poison at the start, and outputs lie between guards.
 
         Raises:
-            RunFailed: the kernel wrote beside an output, or broke a promise of its asynchronous copies.
-            ToolMissing: it copies asynchronously, and there is no zig to build the copy engine.
+            RunFailed: the kernel wrote beside an output, or used an asynchronous copy wrongly.
+            ToolMissing: the kernel copies asynchronously, and zig, which builds the copy engine, is not installed.
         """
         if needs_engine(module):
-            loaded()  # before the kernel is: it finds the engine by name
+            loaded()  # The engine is loaded before the kernel, which finds it by name.
         kernel = _compiled(module)["main"]
         results = [Guarded.of(shape, dtype) for shape, dtype in outputs]
         arguments = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in inputs]
@@ -67,9 +67,10 @@ class Host:
         return Measurement(tuple(result.array for result in results), seconds, copies=calls[0][1])
 
     def _calls(self, kernel: Any, arguments: Sequence[Any], copies: bool) -> Iterator[tuple[float, CopyCounts | None]]:
-        """Seconds of the call alone, and what the copy engine did, of as many calls as there is time for.
+        """Call the kernel as often as there is time for; return the seconds of each call, and what the copy engine did.
 
-        All have the same arguments: what one leaves unwritten, or makes of what another wrote, is seen in the end.
+        All calls share their arguments: an element that a call does not write, or computes from what an earlier call
+        wrote, shows in the final output.
         """
         until = time.perf_counter() + TIMED_SECONDS
         for _ in range(self.calls):
@@ -84,9 +85,9 @@ class Host:
 
 @lru_cache(maxsize=1)
 def _compiled(module: tvm.IRModule) -> tvm.runtime.Executable:
-    """The kernel of a module; that of the last one is kept for a run with other copies or other tensors.
+    """Return the kernel of a module. The last kernel is kept, for further runs with other copies or other tensors.
 
-    LLVM makes code of a function when it is asked for, not when it is compiled.
+    LLVM generates a function's code when the function is first looked up, not when the module is compiled.
     """
     return compile_for_host(place_in_vtcm(poison_caches(call_engine(module))), TARGET)
 
@@ -101,7 +102,7 @@ class Guarded:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: str) -> "Guarded":
-        """Room for one tensor."""
+        """Allocate a poisoned array for one tensor, with a guard on both sides."""
         size_bytes = prod(shape) * np.dtype(dtype).itemsize
         memory = np.empty(size_bytes + 2 * GUARD_BYTES + ALIGNMENT_BYTES, np.uint8)
         memory = memory[: len(memory) // 2 * 2]
@@ -110,10 +111,10 @@ class Guarded:
         return cls(memory, start, memory[start : start + size_bytes].view(dtype).reshape(shape))
 
     def check(self, name: str) -> None:
-        """Both guards still hold.
+        """Check that nothing wrote to either guard.
 
         Raises:
-            RunFailed: which byte beside the array was written.
+            RunFailed: a byte beside the array was written; the text says which.
         """
         end = self.start + self.array.nbytes
         for first, last in ((0, self.start), (end, len(self.memory))):

@@ -1,4 +1,4 @@
-"""The copy engine on this machine: the harness's own source, built as a library that compiled kernels find by name."""
+"""The copy engine on this machine: the harness's source, built as a library whose functions kernels find by name."""
 
 import ctypes
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ from hexconv.run.simulator.toolchain import engine_library
 
 @lru_cache
 def loaded() -> ctypes.CDLL:
-    """The library, its functions visible to kernels that are compiled from now on.
+    """Load the library, so that kernels compiled from now on find its functions.
 
     Raises:
-        ToolMissing: no zig to build it.
+        ToolMissing: zig, which builds the library, is not installed.
     """
     return ctypes.CDLL(str(engine_library()), ctypes.RTLD_GLOBAL)
 
 
 @contextmanager
 def opened(copies: Copies) -> Iterator[Any]:
-    """An engine for one run; what it found stands in the structure afterwards."""
+    """Open an engine for one run. After the run the structure holds what the engine found."""
     library, found = loaded(), np.zeros(1, COPIES)
     copies.ask(found[0])
     library.copies_open(ctypes.c_void_p(found.ctypes.data))

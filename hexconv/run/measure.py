@@ -1,4 +1,4 @@
-"""One case, run and judged."""
+"""Run one case and judge its output."""
 
 from dataclasses import dataclass
 from math import prod
@@ -29,7 +29,7 @@ from hexconv.spec.kernels import KERNELS
 from hexconv.spec.names import bias_name, filter_name
 
 MOST_MACS = 10**12
-"""A quarter of an hour of numpy; VGG-16 as a whole takes 1.5 * 10^10."""
+"""MACs that numpy computes in a quarter of an hour. All of VGG-16 takes 1.5 * 10^10."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class Run:
     """What a run of one case showed.
 
     Attributes:
-        case: its name.
+        case: the name of the case.
         target: `llvm` or `hexagon`.
         fill: what its tensors were filled with (`hexconv.run.fills`).
         check: the verdict on its output.
-        seconds: wall time of one call of the kernel; on the simulator of the whole process.
-        counts: of the simulator.
-        vtcm_bytes: the most VTCM that was in use, of the simulator.
+        seconds: the wall time of one call of the kernel; on the simulator, of the whole process.
+        counts: what the kernel executed, from the simulator.
+        vtcm_bytes: the most VTCM that was in use at a time, from the simulator.
         weights: the file that filters and biases came from, or `random`.
         input: the file that the input came from, or `random`.
-        kernels: of every conv, asked for and used.
-        slots: what the kernel's packets take to issue, of the simulator, where that was asked for.
-        copies: what the copy engine did, of the simulator.
-        events: what the kernel told as it went, where the simulator was asked for that.
-        threads: what each thread did, of the simulator, of a kernel that has some.
+        kernels: for every conv, the kernel that was asked for and the one that was used.
+        slots: the issue slots of the kernel, from the simulator, where they were asked for.
+        copies: what the copy engine did, on the simulator.
+        events: the events that the kernel reported to the harness, where the simulator was asked for them.
+        threads: what each thread did on the simulator, where the kernel has threads.
     """
 
     case: str
@@ -77,12 +77,12 @@ def runner_of(
     slots: bool = True,
     isa: str | None = None,
 ) -> Runner:
-    """Where a case runs: this machine, or the simulator with the VTCM of the case's architecture.
+    """Return where a case runs: on this machine, or on the simulator with the VTCM of the case's architecture.
 
     Args:
         case: the case.
         target: `llvm` or `hexagon`.
-        seconds: the time that a run on the simulator has.
+        seconds: the time limit of a run on the simulator.
         copies: when asynchronous copies are performed.
         slots: whether the simulator counts issue slots.
         isa: the instruction set of the code on the simulator, by default the newest that it runs.
@@ -94,12 +94,12 @@ def runner_of(
 
 
 def measure(case: Case, lowered: Lowered, target: Target = "llvm", seed: int = 0) -> Run:
-    """Run a lowered case on seeded random tensors where `target` says, and compare it with the reference.
+    """Run a lowered case on `target` with seeded random tensors, and compare its output with the reference.
 
     Raises:
         Unsupported: HVX kernels were asked to run on this machine.
         RunFailed: the run gave no answer.
-        ToolMissing: the simulator isn't there.
+        ToolMissing: the simulator is not installed.
     """
     return run_case(case, lowered, runner_of(case, target), seed)
 
@@ -113,24 +113,24 @@ def run_case(
     fills: Fills | None = None,
     given: Given | None = None,
 ) -> Run:
-    """Run a lowered case on seeded tensors and compare it with the reference.
+    """Run a lowered case with seeded tensors, and compare its output with the reference.
 
     Args:
-        case: what was lowered.
-        lowered: its module.
+        case: the case that was lowered.
+        lowered: its lowered module.
         runner: where to run it.
-        seed: of the tensors.
-        save: a `.npz` file for what went in and came out, all logical: `input`, `filter1`.., `bias1`..,
-            `multiplier1`.., `shift1`.., `output`.
-        fills: of the tensors; left out, all random.
-        given: tensors that are taken instead of filled ones.
+        seed: the seed of the tensors.
+        save: a `.npz` file for the tensors that went in and the output, all logical: `input`, `filter1`..,
+            `bias1`.., `multiplier1`.., `shift1`.., `output`.
+        fills: what the tensors are filled with; random values where this is left out.
+        given: tensors to use instead of filled ones.
 
     Raises:
         Unsupported: a kernel was asked to run on a machine that it isn't for.
         RunFailed: the run gave no answer.
-        Overran: there is not enough memory for it.
-        ToolMissing: what the runner needs isn't there.
-        NotWritten: there is no room for `save`.
+        Overran: there is not enough memory for the run.
+        ToolMissing: a tool that the runner needs is not installed.
+        NotWritten: `save` can't be written.
     """
     _check_target(case, runner.target)
     chain = case.chain
@@ -155,7 +155,7 @@ def run_case(
 
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
-    """Write tensors to a file of exactly this name."""
+    """Write tensors to a file of exactly this name; numpy alone would add `.npz`."""
     try:
         with path.open("wb") as file:
             np.savez(file, allow_pickle=False, **tensors)
@@ -164,7 +164,7 @@ def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
 
 
 def _check_target(case: Case, target: str) -> None:
-    """The plain kernel runs anywhere; the others use what one machine has."""
+    """Refuse a kernel on a target that it isn't for. The plain kernel runs anywhere, the others on one target."""
     for rules in [KERNELS[choice.used] for choice in case.kernels]:
         if rules.home not in (None, target):
             raise Unsupported(
@@ -174,7 +174,7 @@ def _check_target(case: Case, target: str) -> None:
 
 
 def _check_macs(chain: Chain) -> None:
-    """Refuse what nobody could wait for: numpy alone makes about 10^9 multiply-accumulates a second."""
+    """Refuse a case that would run too long: numpy alone makes about 10^9 multiply-accumulates a second."""
     outputs = [prod(shape) for shape in chain.shapes[1:]]
     macs = sum(count * prod(filter[1:]) for count, filter in zip(outputs, chain.filter_shapes, strict=True))
     if macs > MOST_MACS:
@@ -185,7 +185,7 @@ def _check_macs(chain: Chain) -> None:
 
 
 def _check_memory(chain: Chain) -> None:
-    """Refuse what this machine has no memory for, before anything is allocated."""
+    """Refuse a case that this machine has too little memory for, before anything is allocated."""
     available, needed = available_memory_bytes(), run_bytes(chain)
     if available is not None and needed > available:
         raise Overran(
@@ -195,7 +195,7 @@ def _check_memory(chain: Chain) -> None:
 
 
 def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """All tensors of a run by the names of the contract."""
+    """Return all tensors of a run, logical, by the names that the `.npz` file has."""
     filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1)}
     biases = {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
     result = packed(ACTIVATION_TAG, shape).unpack(output)

@@ -1,4 +1,4 @@
-"""Arrays from `.npz` files that anybody may have written: shape and dtype are checked before anything is allocated."""
+"""Read arrays from `.npz` files of unknown origin: shape and dtype are checked before anything is allocated."""
 
 import zipfile
 import zlib
@@ -14,22 +14,22 @@ from hexconv.errors import InputError
 from hexconv.run.runner import Array
 
 Form = tuple[tuple[int, ...], str]
-"""Shape and dtype of an array."""
+"""The shape and dtype of an array."""
 ENDING = ".npy"
 HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
 def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -> dict[str, Array]:
-    """Arrays of a file, by name.
+    """Read arrays of a file, by name.
 
     Args:
-        path: of the file.
-        forms: of the arrays to read.
+        path: the file.
+        forms: the shape and dtype of each array to read, by name.
         known: all names that the file may have.
 
     Raises:
-        InputError: the file can't be read; it lacks an array, has one of another name, shape or dtype, or has values
+        InputError: the file can't be read, lacks an array, has one of another name, shape or dtype, or has values
             that are no finite numbers.
     """
     wanted = f"an .npz file with {', '.join(forms)}, as numpy.savez writes it"
@@ -46,7 +46,7 @@ def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -
 
 
 def _check_names(path: Path, there: Collection[str], wanted: Collection[str], known: Collection[str]) -> None:
-    """All that is wanted is there, and nothing that nobody knows."""
+    """Check that the file has every wanted array, and none of an unknown name."""
     for name in wanted:
         if name not in there:
             raise InputError(str(path), f"no {name}", f"the arrays {', '.join(wanted)}")
@@ -56,7 +56,7 @@ def _check_names(path: Path, there: Collection[str], wanted: Collection[str], kn
 
 
 def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
-    """One array of a file."""
+    """Read one array of a file."""
     shape, dtype = form
     with file.open(entry) as stream:
         stored_shape, stored_dtype = _header(stream)
@@ -74,7 +74,7 @@ def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array in a file."""
+    """Read the shape and dtype of an array in a file."""
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise ValueError(f"an array in version {version} of numpy's format")

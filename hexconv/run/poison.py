@@ -1,4 +1,4 @@
-"""Poison: what memory holds before a kernel writes it, and what surrounds every buffer.
+"""Poison: the value that memory holds before a kernel writes it, and that surrounds every buffer.
 
 The halfword 0xFFCC repeated is NaN as float16, bfloat16, float32 and float64, and -52, -1, -52, ... as bytes:
 a kernel that reads memory it didn't write can't get a right answer by luck, and one that writes beside its
@@ -27,7 +27,7 @@ def poison(memory: Array) -> None:
 
 
 def changed_bytes(memory: Array, start: int, stop: int) -> tuple[int, int] | None:
-    """The first and the last byte of `memory[start:stop]` (uint8) that isn't poison any more, if any.
+    """Return the first and the last byte of `memory[start:stop]` (uint8) that isn't poison any more; None if all are.
 
     >>> a = np.zeros(8, np.uint8)
     >>> poison(a)
@@ -44,7 +44,7 @@ def changed_bytes(memory: Array, start: int, stop: int) -> tuple[int, int] | Non
 
 
 def _where(memory: Array, start: int, stop: int, expected: int) -> tuple[int, int] | None:
-    """The first and last of every second byte from `start` that differs from what is expected."""
+    """Among every second byte from `start` on, return the first and the last that differ from `expected`."""
     different = memory[start:stop:2] != expected
     if not different.any():
         return None

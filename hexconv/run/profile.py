@@ -1,10 +1,11 @@
-"""What one thread did over a run, and what the copy engine did beside it, in issue slots of the thread.
+"""A profile of a run: what one thread did, and what the copy engine did beside it, in issue slots of the thread.
 
     read input | conv 1 | conv 2 | write output | read input | ...     the thread
     ------- input -------->        ------- output -------->            copies, each from its start to its wait
 
-A run with marks says it (`lower/marks.py`). The marks take slots too: the account of the run without them stands
-beside it. Slots are no time: how long a copy takes is not known, only how many slots it has.
+The profile comes from a run with marks (`lower/marks.py`). Marks take slots themselves, so the slots of a run without
+marks stand beside it. Slots are not time: the profile does not know how long a copy takes, only how many slots lie
+between its start and the wait for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,17 +26,17 @@ from hexconv.run.simulator.structures import Arena
 from hexconv.spec import Case
 
 SET_UP = "set up"
-"""What a kernel does before the first part of its nest."""
+"""The name of what a kernel does before the first part of its nest."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """One part of the nest, once.
+    """One execution of one part of the nest.
 
     Attributes:
         what: `set up`, `read input`, `read filter1`, `conv 1`, `write output`.
-        start: issue slots before it.
-        end: issue slots behind it.
+        start: the issue slots of the run before this part begins.
+        end: the issue slots of the run when this part has ended.
     """
 
     what: str
@@ -44,19 +45,19 @@ class Span:
 
     @property
     def slots(self) -> int:
-        """That it took."""
+        """The issue slots that the part took."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Copies of one tensor that one wait ends, started in one part of the nest.
+    """Copies of one tensor that start in one part of the nest, and that one wait ends.
 
     Attributes:
         tensor: `input`, `filter1`, `output`.
-        bytes: moved.
-        start: slots before the first of them starts.
-        end: slots before the wait for them.
+        bytes: the bytes that the copies move.
+        start: the slots of the run before the first copy starts.
+        end: the slots of the run before the wait for the copies.
     """
 
     tensor: str
@@ -66,13 +67,13 @@ class Transfer:
 
     @property
     def bytes_per_slot(self) -> float:
-        """What the engine must move in a slot, so that nothing waits."""
+        """The bytes that the engine must move in a slot, so that the thread never waits."""
         return self.bytes / max(self.end - self.start, 1)
 
 
 @dataclass(frozen=True)
 class Room:
-    """VTCM in use from some slot on."""
+    """The bytes of VTCM in use from some slot on."""
 
     slot: int
     bytes: int
@@ -80,16 +81,16 @@ class Room:
 
 @dataclass(frozen=True)
 class Profile:
-    """A run, taken apart.
+    """A run, split into the parts that the thread and the copy engine did.
 
     Attributes:
-        case: its name.
-        run: the case as it is, without marks.
-        slots: of that.
-        spans: what the thread did, without gaps.
-        transfers: what the engine did, by their starts.
+        case: the name of the case.
+        run: the run of the case without marks.
+        slots: the issue slots of that run.
+        spans: what the thread did, part after part, without gaps.
+        transfers: what the copy engine did, in the order of the starts.
         rooms: how much VTCM was in use.
-        marked_slots: issue slots of the run with marks, at which the last span ends.
+        marked_slots: the issue slots of the run with marks, at which the last span ends.
     """
 
     case: str
@@ -101,20 +102,20 @@ class Profile:
     marked_slots: int
 
     def slots_of(self, beginning: str) -> int:
-        """Of all spans whose names begin with a word."""
+        """Return the issue slots of all spans whose names begin with `beginning`."""
         return sum(span.slots for span in self.spans if span.what.startswith(beginning))
 
 
 def profile(
     case: Case, lowered: Lowered, copies: Copies, seconds: float = DEFAULT_SECONDS, given: Given | None = None
 ) -> Profile:
-    """Run a case twice on the simulator, as it is and with marks.
+    """Run a case twice on the simulator, without marks and with them.
 
     Raises:
-        Unsupported: the host's kernel, several threads, or more events than the harness keeps.
+        Unsupported: the case has the host kernel, several threads, or more events than the harness keeps.
         RunFailed: a run gave no answer.
-        Overran: it needs more time or memory than it may have.
-        ToolMissing: no simulator.
+        Overran: a run needs more time or memory than it may have.
+        ToolMissing: the simulator is not installed.
     """
     plan = case.settled
     if plan.threads > 1:
@@ -143,7 +144,7 @@ def profile(
 
 
 def part_words(part: str) -> str:
-    """A part of the nest as people call it.
+    """Return the name of a part of the nest that a profile shows.
 
     >>> [part_words(part) for part in ("input cache read", "filter #1 cache read", "conv2d #2 init")]
     ['read input', 'read filter1', 'conv 2']
@@ -158,7 +159,7 @@ def part_words(part: str) -> str:
 
 
 def _spans(events: Sequence[Event], names: Sequence[str], convs: int, total: int) -> Iterator[Span]:
-    """What the thread does between events: a part of the nest, or the start of copies."""
+    """Return what the thread does between events: it works on a part of the nest, or starts copies."""
     what, start, begun = SET_UP, 0, set[int]()
     for event in events:
         now, again = what, False
@@ -175,7 +176,7 @@ def _spans(events: Sequence[Event], names: Sequence[str], convs: int, total: int
 
 
 def _transfers(events: Sequence[Event], convs: int, total: int) -> Iterator[Transfer]:
-    """Every group of copies, from its start to the wait behind which it is not under way."""
+    """Return every group of copies, from its start to the wait that ends it."""
     under_way: dict[int, list[Transfer]] = {}
     for event in events:
         groups = under_way.setdefault(event.number, [])
@@ -189,7 +190,7 @@ def _transfers(events: Sequence[Event], convs: int, total: int) -> Iterator[Tran
 
 
 def _together(groups: Iterator[Transfer], events: Sequence[Event]) -> Iterator[Transfer]:
-    """Groups of a tensor that one wait ends as one, unless a part of the nest begins between their starts."""
+    """Join the groups of a tensor that one wait ends, unless a part of the nest begins between their starts."""
     parts = [event.slots for event in events if event.kind == Kind.PART]
     found: dict[tuple[str, int, int], Transfer] = {}
     for group in groups:

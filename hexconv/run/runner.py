@@ -1,8 +1,8 @@
-"""What every way of running a lowered module has in common: what goes in, what comes out.
+"""The interface of every runner of a lowered module: what goes in, and what comes out.
 
-A runner gets a module with one function `main` whose arguments are the inputs, then the outputs. Before the
-kernel it fills outputs and workspaces with poison, around every buffer it puts a guard, and after the run it
-looks at the guards. A run that gives no answer raises `RunFailed`; nothing that one run does reaches another.
+A runner gets a module with one function `main` whose arguments are the inputs, then the outputs. Before the kernel
+runs, it fills outputs and workspaces with poison and puts a guard around every buffer; after the run it checks the
+guards. A run that gives no answer raises `RunFailed`; no run affects another one.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ ShapeAndType = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class Counts:
-    """What the kernel alone executed. A packet holds the 1 to 4 instructions that a thread issues at once."""
+    """What the kernel executed, without the harness. A packet is 1 to 4 instructions that a thread issues at once."""
 
     packets: int
     instructions: int
@@ -35,14 +35,14 @@ class Measurement:
     """What one run showed.
 
     Attributes:
-        outputs: in the order of the kernel's arguments.
-        seconds: wall time.
-        counts: on a simulator.
+        outputs: the output arrays, in the order of the kernel's arguments.
+        seconds: the wall time.
+        counts: what the kernel executed, on a simulator.
         vtcm_bytes: the most VTCM that was in use at a time, in whole granules, where there is VTCM.
         copies: what the copy engine did, where the kernel copies asynchronously.
-        slots: what the kernel's packets take to issue, where that was asked for.
-        events: what the kernel told as it went, where that was asked for.
-        threads: what each thread did, on a simulator, of a kernel that has some.
+        slots: the issue slots of the kernel, where they were asked for.
+        events: the events that the kernel reported to the harness, where they were asked for.
+        threads: what each thread did, on a simulator, where the kernel has threads.
     """
 
     outputs: tuple[Array, ...]
@@ -60,19 +60,19 @@ class Runner(Protocol):
 
     @property
     def target(self) -> str:
-        """The word for this place on the command line: `llvm` or `hexagon`."""
+        """The name of this runner on the command line: `llvm` or `hexagon`."""
         ...
 
     def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
         """Run `main` once.
 
         Args:
-            module: scheduled or lowered, with one function `main`.
+            module: a scheduled or lowered module, with one function `main`.
             inputs: the first arguments, in order, in their packed layouts.
-            outputs: shape and dtype of the other arguments, in order.
+            outputs: the shape and dtype of the other arguments, in order.
 
         Raises:
-            RunFailed: trapped, overran its time or memory, broke a guard, or reported an error.
-            ToolMissing: something this runner needs isn't on this machine.
+            RunFailed: the kernel trapped, overran its time or memory, broke a guard, or reported an error.
+            ToolMissing: something that this runner needs isn't on this machine.
         """
         ...

@@ -1,4 +1,4 @@
-"""What goes into a run: seeded tensors, random or extreme, logical, and the packed arguments made of them."""
+"""The inputs of a run: logical tensors, random or extreme, drawn from a seed, and the packed arguments made of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_bl
 from hexconv.spec.weights import check_weights
 
 RELU6_SPREAD = 8.0
-"""Then a tenth of the sums is above 6."""
+"""How much larger sums are before a relu6: a tenth of them is then above 6."""
 SUM_BYTES = 8
-"""The reference sums in float64 and int64."""
+"""Bytes of a sum in the reference, which sums in float64 and int64."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Tensors:
     """The logical inputs of a chain.
 
     Attributes:
-        image: NHWC.
-        filters: OIHW, one per conv.
-        biases: [K] or None, one per conv.
-        vectors: `multiplier1`, `shift1`, ..., int32 of [K], where requantisations have one a channel.
+        image: the input, NHWC.
+        filters: the filters, OIHW, one per conv.
+        biases: the biases, [K] or None, one per conv.
+        vectors: `multiplier1`, `shift1`, ..., int32, [K], where a requantisation has one per channel.
     """
 
     image: Array
@@ -44,33 +44,34 @@ class Tensors:
 
     @property
     def logical(self) -> tuple[Array, tuple[Array, ...], tuple[Array | None, ...], Mapping[str, Array]]:
-        """As `hexconv.compute.reference` takes them, behind their chain."""
+        """The arguments that `hexconv.compute.reference` takes after the chain."""
         return self.image, self.filters, self.biases, self.vectors
 
 
 def random_tensors(chain: Chain, seed: int = 0) -> Tensors:
-    """Tensors drawn from `seed`, all of them at random (`filled_tensors`)."""
+    """Return tensors that are all random, drawn from `seed` (`filled_tensors`)."""
     return filled_tensors(chain, fills_of_run(chain, 0, seed), seed)
 
 
 def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
-    """Tensors filled as asked; what is drawn is drawn from `seed`.
+    """Return tensors with the given fills; random values are drawn from `seed`.
 
-    Integers. `random` is from the whole range of a tensor, `least` and `most` are its ends, `alternating` goes from one
-    end to the other, `one_hot` is the zero point but for one element of an image, of an output channel's filter, of a
-    bias, which is the end that is farther off. The range is that of the dtype; of a bias, what `bias_limit` says.
+    Integers. `random` draws from the whole range of a tensor, `least` and `most` are the ends of that range, and
+    `alternating` switches between both ends. `one_hot` is the zero point everywhere but in one element of an image, of
+    an output channel's filter, or of a bias; that element is the end farther from the zero point. The range is that of
+    the dtype; for a bias it is what `bias_limit` says.
 
-    Floats. The same, over -1 to 1. Filters are scaled so that every tensor of a chain has values of the order of one;
-    before a relu6, which would else never meet its 6, of the order of that: by the square root of their fan-in where
-    signs are random, by their fan-in where they may all agree.
+    Floats. The same, over -1 to 1. Filters are scaled so that every tensor of a chain has values of the order of one,
+    or of the order of six before a relu6, whose limit would else never act. The scale is the square root of their
+    fan-in where signs are random, and the fan-in where all signs may agree.
 
-    Filters whose sums are limited keep to the limit, and mostly come near it. What requantisations have one a channel
-    is always random (`hexconv.run.vectors`).
+    Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it. The vectors of
+    requantisations are always random (`hexconv.run.vectors`).
 
     Args:
-        chain: whose tensors.
-        fills: one a tensor (`hexconv.run.fills`).
-        seed: of what is random.
+        chain: the chain whose tensors are made.
+        fills: one fill for each tensor (`hexconv.run.fills`).
+        seed: the seed of the random values.
     """
     random, convs = np.random.default_rng(seed), range(len(chain.conv))
     of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
@@ -81,7 +82,7 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
 
 
 def run_bytes(chain: Chain) -> int:
-    """What a run and its reference hold in memory at least, in bytes: tensors logical and packed, sums in 8 bytes.
+    """Return the least bytes of memory that a run and its reference need: tensors logical and packed, sums of 8 bytes.
 
     >>> from hexconv.spec import Conv2d
     >>> run_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)))
@@ -95,12 +96,12 @@ def run_bytes(chain: Chain) -> int:
 
 
 def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None) -> list[Array]:
-    """The inputs of the chain's PrimFunc, in its order; the fringe of a filter holds what no result may depend on.
+    """Return the inputs of the chain's PrimFunc, in order. The fringe of a filter holds values that no result may use.
 
     Args:
-        chain: the convs.
-        tensors: the logical inputs.
-        forms: the layouts of its filters, by default those of the document.
+        chain: the chain.
+        tensors: its logical inputs.
+        forms: the layouts of its filters, by default those of the documents.
 
     Raises:
         InputError: integer weights beyond the limits of the chain.
@@ -119,14 +120,14 @@ def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None)
 
 
 def _vector(values: Array, vector: Vector, forms: Forms) -> Array:
-    """What is one a channel, or a table, as the kernels read it."""
+    """Return a vector of values per channel, or a table, in the form that the kernels read."""
     if not forms.has_rows:
         return values
     return in_whole_blocks(values) if vector.what in OF_CHANNELS else in_lookup_order(values)
 
 
 def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterator[Array]:
-    """Filters of groups as a nest of rows has them: dense, their zero point where a group has no channel."""
+    """Return filters as the nest has them: dense in a nest of rows, where zero points fill the gaps of groups."""
     computed = without_groups(chain) if forms.has_rows else chain
     for conv, shape, filter in zip(chain.conv, computed.filter_shapes, filters, strict=True):
         if filter.shape == shape:
@@ -141,39 +142,39 @@ def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterat
 
 
 def _shifted(filter: Array, forms: Forms) -> Array:
-    """A filter's elements as a kernel wants them."""
+    """Return a filter's elements as its kernel wants them."""
     return filter.astype(np.int32) + forms.filter_shift if forms.filter_shift else filter
 
 
 def _laid_apart(filter: Array, layout: Layout) -> Array:
-    """A filter whose bytes are an axis of their own, the high one first, where its layout wants that."""
+    """Split a filter's elements into bytes along an own axis, the high byte first, where its layout wants that."""
     return np.stack(np.divmod(filter, 256), axis=-1) if has_bytes_apart(layout) else filter
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:
-    """NHWC8h8w32c shape of what leaves the chain."""
+    """Return the NHWC8h8w32c shape of the chain's output."""
     return tensor_extents(chain)[-1].packed_shape
 
 
 def _rest(dtype: str) -> float:
-    """A value that would be seen in any result that it reached."""
+    """Return a value that would show in every result that used it."""
     return INTEGER_RANGE[dtype][1] if dtype in INTEGER_RANGE else float("nan")
 
 
 def _spread(conv: Conv2d) -> float:
-    """Of the order of which a conv's sums should be."""
+    """Return the order of magnitude that a conv's sums should have."""
     return RELU6_SPREAD if conv.activation == "relu6" else 1.0
 
 
 def _image(random: np.random.Generator, chain: Chain, fill: Fill) -> Array:
-    """The chain's input, NHWC."""
+    """Fill the chain's input, NHWC."""
     if not chain.is_integer:
         return _filled(random, fill, chain.input, -1.0, 1.0, 0.0, chain.dtype)
     return _filled(random, fill, chain.input, *INTEGER_RANGE[chain.dtype], chain.zero_point, chain.dtype)
 
 
 def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
-    """A filter, OIHW."""
+    """Fill the filter of conv `index`, OIHW."""
     conv, shape, dtype = chain.conv[index], chain.filter_shapes[index], chain.dtype_of_filters
     fan_in = prod(shape[1:])
     if not chain.is_integer:
@@ -189,14 +190,14 @@ def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -
 
 
 def _kept_to(limit: int, zero_point: int, filter: Array) -> Array:
-    """The filter with as many of the first taps of each output channel as their sum, signs dropped, allows."""
+    """Keep the first taps of each output channel, as many as the limit on their absolute sum allows; clear the rest."""
     flat = filter.reshape(filter.shape[0], -1)
     sums = np.cumsum(np.abs(flat.astype(np.int64) - zero_point), axis=1)
     return np.where(sums <= limit, flat, np.asarray(zero_point, filter.dtype)).reshape(filter.shape)
 
 
 def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
-    """A bias that matters beside the sums."""
+    """Fill the bias of conv `index` with values large enough to matter beside the sums."""
     shape = (1, chain.conv[index].out_channels)  # as a filter: one element of it is hot
     if not chain.is_integer:
         return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.accumulator_dtype)[0]
@@ -207,7 +208,7 @@ def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> 
 
 
 def _of_every_size(random: np.random.Generator, limit: int, channels: int) -> Array:
-    """Biases of either sign up to a limit: some beside which the sums matter, and some beside which they don't."""
+    """Draw biases of either sign up to a limit: some outweigh the sums, and some don't."""
     sizes = np.floor((limit + 1.0) ** random.uniform(0, 1, channels))
     return (random.choice((-1, 1), channels) * np.minimum(sizes, limit)).astype(np.int32)
 
@@ -215,7 +216,7 @@ def _of_every_size(random: np.random.Generator, limit: int, channels: int) -> Ar
 def _filled(
     random: np.random.Generator, fill: Fill, shape: tuple[int, ...], low: float, high: float, zero: float, dtype: str
 ) -> Array:
-    """One tensor with values from low to high; `zero` is what stands for zero."""
+    """Fill one tensor with values from `low` to `high`; `zero` is its zero point."""
     if fill == "random":
         if np.issubdtype(dtype, np.integer):
             return random.integers(int(low), int(high), shape, dtype, endpoint=True)

@@ -1,4 +1,4 @@
-"""What requantisations have one a channel, and tables, drawn from a seed: as networks have them, and the ends."""
+"""Draw the multipliers and shifts per channel, and the tables: values as networks have them, and the ends of ranges."""
 
 from math import log2, prod
 
@@ -12,19 +12,19 @@ from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 from hexconv.spec.vectors import Vector, odd_parts, vector_names
 
 MANTISSA_BITS = 24
-"""Of a float32: multipliers that hold one end in zeros."""
+"""Bits of a float32's significand: a multiplier that holds a float32 ends in zeros."""
 LARGEST_ODD = 2**9
-"""Above it no result of 8 bits lies half way between two."""
+"""Odd parts of a multiplier from which on no 8-bit result lies half way between two codes."""
 SPREAD = 3
-"""Powers of two around the shift that spreads sums over 8 bits."""
+"""How far a drawn shift lies from the one that spreads sums over 8 bits, in powers of two."""
 
 
 def drawn_vectors(chain: Chain, seed: int) -> dict[str, Array]:
-    """All vectors of a chain, by name.
+    """Draw all vectors of a chain; return them by name.
 
-    Multipliers: a third are floats of 24 bits, a third small odd numbers times powers of two, so that sums lie half way
-    between two results, and a third any, the ends among them. Shifts: mostly around what spreads the sums of the conv
-    over 8 bits, one in eight any. Tables: any code for any.
+    A third of the multipliers are floats of 24 bits. A third are small odd numbers times powers of two, which bring
+    sums half way between two results. A third are any number, the ends of the range included. Most shifts lie near the
+    one that spreads the sums of the conv over 8 bits; one in eight is any shift. Tables map any code to any code.
     """
     random = np.random.default_rng([seed, len(chain.conv)])
     return {name: _drawn(random, chain, vector) for name, vector in vector_names(chain).items()}
@@ -41,7 +41,7 @@ def _drawn(random: np.random.Generator, chain: Chain, vector: Vector) -> Array:
 
 
 def _as_odd(multipliers: Array, least: int) -> Array:
-    """The same where their odd parts are no less; others are made odd, or the largest there is."""
+    """Return multipliers whose odd parts are `least` or more: others are made odd, or become the largest multiplier."""
     odd = np.where(odd_parts(multipliers) < least, multipliers | 1, multipliers)
     return np.where(odd_parts(odd) < least, LARGEST_MULTIPLIER, odd)
 

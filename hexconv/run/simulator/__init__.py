@@ -1,1 +1,1 @@
-"""Runs on the Hexagon instruction simulator, QEMU."""
+"""Run Hexagon code on the instruction simulator QEMU."""

@@ -15,7 +15,7 @@ from hexconv.errors import ToolMissing
 
 KEPT_FILES = 1000
 _UNFINISHED = "unfinished-"
-_SETTLED_SECONDS = 3600  # nothing younger is removed: another run may be about to open it
+_SETTLED_SECONDS = 3600  # No younger file is removed: another run may be about to open it.
 
 
 def cache_folder() -> Path:
@@ -25,7 +25,7 @@ def cache_folder() -> Path:
 
 
 def content_key(*parts: bytes | str) -> str:
-    """One name for these parts, in this order.
+    """Hash the parts, in this order, to one name.
 
     >>> content_key("ab", "c") != content_key("a", "bc")
     True
@@ -70,7 +70,7 @@ def _build_beside(place: Path, build: Callable[[Path], None]) -> None:
 
 
 def _remove_surplus(folder: Path) -> None:
-    """Drop what interrupted builds left, and the oldest files beyond what is kept."""
+    """Remove the leftovers of interrupted builds, and the oldest files beyond the number that is kept."""
     settled = time.time() - _SETTLED_SECONDS
     files = sorted((_modified(path), path) for path in folder.iterdir())
     surplus = len(files) - KEPT_FILES
@@ -80,7 +80,7 @@ def _remove_surplus(folder: Path) -> None:
 
 
 def _modified(path: Path) -> float:
-    """When a file was written; now, when another process has just renamed it."""
+    """Return when a file was written; the present time if another process has just renamed it."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

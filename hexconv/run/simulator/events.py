@@ -1,8 +1,8 @@
-"""What a kernel told the harness as it went, each with the packets and the stalls before it.
+"""The events of a run: the calls of the harness by the kernel, each with the packets and the stalls before it.
 
-The harness notes every call that stops its counters: where a part of the nest begins (`lower/marks.py`), and all that
-is asked of the copy engine and of memory. So a run is cut into as many stretches as there are events, and one more
-behind the last.
+The harness records every call that stops its counters: the start of a part of the nest (`lower/marks.py`), and every
+request to the copy engine and for memory. So events divide a run into stretches, one before each event and one more
+after the last.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from hexconv.run.simulator.structures import MAX_EVENTS
 from hexconv.run.simulator.trace import Blocks
 
 BEFORE_EVENTS = 1
-"""Stretches in which the harness counts nothing but itself."""
+"""The number of stretches at the start in which the harness counts nothing but itself."""
 
 
 class Kind(IntEnum):
-    """What an event is; the order is that of harness/events.h."""
+    """The kinds of events, in the order of harness/events.h."""
 
     PART = 0
     START = 1
@@ -32,13 +32,13 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One call of the harness.
+    """One call of the harness by the kernel.
 
     Attributes:
-        kind: what was asked.
-        number: of the part, of the queue, or of the memory.
-        amount: bytes of a copy, the groups that a wait leaves under way, or the bytes in use from here on.
-        slots: issue slots of the kernel before it.
+        kind: what the kernel asked for.
+        number: the number of the part, of the queue, or of the memory.
+        amount: the bytes of a copy, the groups that a wait leaves under way, or the bytes in use from here on.
+        slots: the issue slots of the kernel before this event.
     """
 
     kind: Kind
@@ -48,13 +48,13 @@ class Event:
 
 
 def events_of(found: Any, blocks: Blocks | None, arch: str, slots: Slots) -> tuple[Event, ...]:
-    """The events of a run, in order.
+    """Return the events of a run, in order.
 
     Args:
-        found: the harness's structure.
-        blocks: what ran, by stretch; None of a kernel without vectors, which has no stalls.
-        arch: whose rules of stalls hold.
-        slots: the account of the whole run.
+        found: the structure that the harness filled in.
+        blocks: the blocks that ran, by stretch; None for a kernel without vectors, which has no stalls.
+        arch: the architecture whose rules of stalls hold.
+        slots: the issue slots of the whole run.
 
     Raises:
         Unsupported: more events than the harness keeps.

@@ -31,7 +31,7 @@ WORKSPACE_GUARD_BYTES = 1024
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything lies: a header to start the image with, and the size of the image."""
+    """The layout of an image: the header to start it with, which holds all offsets, and the size of the image."""
 
     header: Any
     size_bytes: int
@@ -46,20 +46,20 @@ class Image:
     memory: Array
 
     def tensor(self, index: int, shape: Sequence[int], dtype: str) -> Array:
-        """Argument `index` as an array over the image's own memory."""
+        """Return argument `index` as an array over the image's own memory."""
         return self.region(self.header["arguments"][index]["data"]).view(np.dtype(dtype)).reshape(shape)
 
     def region(self, region: Any) -> Array:
-        """The bytes of one region."""
+        """Return the bytes of one region."""
         return self.memory[int(region["offset"]) : int(region["offset"] + region["bytes"])]
 
 
 def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capacity_bytes: int) -> Layout:
-    """Where everything lies in an image for this kernel.
+    """Lay out an image for this kernel.
 
     Args:
-        kernel: says which workspaces the code will ask for; there is room for all of them at once.
-        tensors: shape and dtype of every argument, inputs first.
+        kernel: the kernel, which says which workspaces its code asks for; there is room for all of them at once.
+        tensors: the shape and dtype of every argument, inputs first.
         vtcm_capacity_bytes: how much VTCM may be in use at a time.
 
     Raises:
@@ -85,7 +85,7 @@ def laid_out(kernel: HexagonObject, tensors: Sequence[ShapeAndType], vtcm_capaci
 
 @contextmanager
 def opened(layout: Layout) -> Iterator[Image]:
-    """A nameless file of the layout's size, mapped and poisoned, with the header at its start."""
+    """Open a nameless file of the layout's size, map and poison it, and write the header at its start."""
     file = os.memfd_create("hexconv-image")
     try:
         os.ftruncate(file, layout.size_bytes)
@@ -100,7 +100,7 @@ def opened(layout: Layout) -> Iterator[Image]:
 
 
 def _describe(argument: Any, shape: Sequence[int], dtype: str) -> int:
-    """Fill in a tensor's shape and type; its size in bytes."""
+    """Fill in a tensor's shape and type; return its size in bytes."""
     if len(shape) > MAX_DIMENSIONS:
         raise Unsupported(f"a tensor of {len(shape)} dimensions: the simulator's harness takes {MAX_DIMENSIONS}")
     element = tvm_ffi.dtype(dtype)
@@ -115,14 +115,14 @@ def _describe(argument: Any, shape: Sequence[int], dtype: str) -> int:
 
 
 def _plan_arena(arena: Any, end: int, workspaces: Sequence[int], granule_bytes: int, guard_bytes: int) -> int:
-    """Room for all workspaces of a kernel at once, each behind a guard."""
+    """Make room for all workspaces of a kernel at once, each behind a guard."""
     room = sum(_round_up(max(size, 1), granule_bytes) + guard_bytes for size in workspaces) + guard_bytes
     arena["granule_bytes"], arena["guard_bytes"] = granule_bytes, guard_bytes
     return _place(arena["region"], end, room)
 
 
 def _place(region: Any, end: int, size_bytes: int) -> int:
-    """Put a region behind a guard, on a page; the offset behind it. Sizes end at 4 GiB: no run gets that."""
+    """Place a region behind a guard, at the start of a page; return the offset of its end. No run gets 4 GiB."""
     offset = _round_up(end + GUARD_BYTES, GUARD_BYTES)
     region["offset"], region["bytes"] = min(offset, 2**32 - 1), min(size_bytes, 2**32 - 1)
     return offset + size_bytes

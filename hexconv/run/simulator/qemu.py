@@ -1,4 +1,4 @@
-"""The simulator itself: which `qemu-hexagon` is here, what it can run, and running it within a time."""
+"""The simulator: find `qemu-hexagon`, probe what it can run, and run it within a time limit."""
 
 import contextlib
 import os
@@ -26,8 +26,8 @@ class Qemu:
 
     Attributes:
         path: the program.
-        version: as it says itself, `7.2.22`.
-        isa: the newest instruction set that it runs and LLVM emits, `v67`.
+        version: the version that it prints, `7.2.22`.
+        isa: the newest instruction set that it runs and that LLVM emits, `v67`.
     """
 
     path: Path
@@ -35,11 +35,11 @@ class Qemu:
     isa: str
 
     def isa_for(self, asked: str | None) -> str:
-        """The instruction set that was asked for, or else the newest.
+        """Return the instruction set that was asked for, or else the newest that runs here.
 
         Raises:
-            InputError: no such instruction set with HVX.
-            ToolMissing: it is newer than all that run here.
+            InputError: there is no such instruction set with HVX.
+            ToolMissing: the instruction set is newer than all that run here.
         """
         if asked is None:
             return self.isa
@@ -62,10 +62,10 @@ class Ending:
 
 
 def find_qemu() -> Qemu:
-    """The simulator on PATH, probed.
+    """Find the simulator on PATH, and probe what it can run.
 
     Raises:
-        ToolMissing: there is none, or it runs no instruction set with HVX.
+        ToolMissing: there is no simulator, or it runs no instruction set with HVX.
     """
     found = shutil.which(QEMU)
     if found is None:
@@ -94,7 +94,7 @@ def _version(path: Path) -> str:
 
 
 def relabelled(elf: bytes, isa: str) -> bytes:
-    """A program or an object file that says it is of this instruction set; its code stays what it is."""
+    """Return a program or object file with its ELF header changed to this instruction set; its code stays the same."""
     content = bytearray(elf)
     content[_ELF_FLAGS_OFFSET] = int(isa.removeprefix("v"), 16)
     return bytes(content)
@@ -113,17 +113,17 @@ def runs(path: Path, isa: str) -> bool:
 
 
 def run(command: list[str], seconds: float, stdin: int, keep: tuple[int, ...] = ()) -> Ending:
-    """Run a program to its end, or to the end of its time; it is gone when this returns, whatever happens.
+    """Run a program to its end, or to the end of its time. No process is left when this returns, even by an exception.
 
     Args:
         command: the program and its arguments.
-        seconds: the time it has.
-        stdin: file descriptor (or `subprocess.DEVNULL`) that it gets as standard input.
+        seconds: its time limit.
+        stdin: the file descriptor (or `subprocess.DEVNULL`) that it gets as standard input.
         keep: other file descriptors that it gets.
 
     Raises:
-        Overran: it took longer.
-        ToolMissing: it can't be started.
+        Overran: the program took longer.
+        ToolMissing: the program can't be started.
     """
     try:
         process = subprocess.Popen(

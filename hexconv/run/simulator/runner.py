@@ -1,4 +1,4 @@
-"""Runs of Hexagon code in QEMU: compile, link, lay out, run, check, read."""
+"""Run Hexagon code in QEMU: compile, link, lay out the image, run, check the guards, read the results."""
 
 import os
 import time
@@ -40,9 +40,9 @@ class Simulator:
     """The `hexagon` target: `qemu-hexagon` with the harness of this package.
 
     Attributes:
-        arch: whose VTCM capacity holds, `v68`.
-        vtcm_bytes: the capacity, where it isn't what TVM's target tag of the architecture says.
-        seconds: the time a run has.
+        arch: the architecture whose VTCM capacity holds, `v68`.
+        vtcm_bytes: the VTCM capacity, where it isn't what TVM's target tag of the architecture says.
+        seconds: the time limit of a run.
         memory_bytes: the memory a run may have.
         tick_microseconds: how often the 32-bit counters are sampled; they must not move by 2^31 meanwhile.
         counter_start: what the counters hold before the kernel.
@@ -50,7 +50,7 @@ class Simulator:
         slots: whether issue slots are counted, from QEMU's trace of the run.
         isa: the instruction set of the code, by default the newest that the installed simulator runs. Issue slots are
             counted by the rules of the one that is asked for, else by those of `arch`.
-        events: whether to keep what the kernel tells the harness as it goes; it takes issue slots too.
+        events: whether to keep the kernel's calls of the harness as events; the calls take issue slots too.
     """
 
     arch: str = vtcm.DEFAULT_ARCH
@@ -66,7 +66,7 @@ class Simulator:
 
     @property
     def target(self) -> str:
-        """The word for this runner on the command line."""
+        """The name of this runner on the command line."""
         return "hexagon"
 
     def run(self, module: tvm.IRModule, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]) -> Measurement:
@@ -75,8 +75,8 @@ class Simulator:
         Raises:
             RunFailed: the kernel or the simulator failed, or broke a guard.
             Overran: it needs more time or memory than it may have.
-            ToolMissing: no simulator, none that runs this instruction set, no zig.
-            Unsupported: workspaces of unknown size, too many arguments.
+            ToolMissing: there is no simulator, none that runs this instruction set, or no zig.
+            Unsupported: the size of a workspace is unknown, or there are too many arguments.
         """
         return self.run_object(_compiled(module, find_qemu().isa_for(self.isa)), inputs, outputs)
 
@@ -99,7 +99,7 @@ class Simulator:
     def _vtcm_scalar_loads(
         self, kernel: HexagonObject, inputs: Sequence[Array], results: Sequence[Array], layout: Layout
     ) -> int | None:
-        """A second run, of the same code that says where it loads from; None where that can't be followed."""
+        """Count scalar loads from VTCM in a second run, of code that reports its addresses; None if that fails."""
         noted = noting(kernel) if kernel.has_vectors else None
         if noted is None:
             return None
@@ -160,7 +160,7 @@ class Simulator:
         )
 
     def _ended(self, executable: Path, image: Image, trace: bool) -> tuple[Ending, Blocks | None]:
-        """Run a program to its end, with a trace of what ran where that is asked for."""
+        """Run a program to its end, and trace it where a trace was asked for."""
         qemu = str(find_qemu().path)
         if not trace:
             return run([qemu, str(executable)], self.seconds, image.file), None
@@ -175,17 +175,17 @@ class Simulator:
 
 @lru_cache(maxsize=1)
 def _compiled(module: tvm.IRModule, isa: str) -> HexagonObject:
-    """The kernel of a module; that of the last one is kept for a run with other copies or other tensors."""
+    """Return the kernel of a module. The last kernel is kept, for further runs with other copies or other tensors."""
     return compile_for_hexagon(module, isa)
 
 
 def _numbered(name: str, tensors: Sequence[object]) -> list[str]:
-    """Names of arguments, for messages."""
+    """Return names of arguments for messages: `name 0`, `name 1`, ..."""
     return [f"{name} {index}" for index in range(len(tensors))]
 
 
 def _check_unchanged(inputs: Sequence[Array], arguments: Sequence[Array]) -> None:
-    """An input is the caller's: not a byte of it may change."""
+    """Check that the kernel changed no byte of an input."""
     for index, (before, after) in enumerate(zip(inputs, arguments, strict=True)):
         if not np.array_equal(np.ascontiguousarray(before).view(np.uint8), after.view(np.uint8)):
             raise RunFailed(f"the kernel wrote to input {index}, which it may only read")

@@ -1,7 +1,7 @@
-"""The account of a run: packets plus the stalls that public rules say, what the kernel loaded, and where it was.
+"""The issue slots of a run (packets plus the stalls that public rules say), its loads, and its hottest blocks.
 
-A stall is between two packets, the first right in front of the second, so that the blocks that ran and the pairs of
-blocks that followed each other decide all of it.
+A stall lies between two packets that run one right after the other. So the blocks that ran, and the pairs of blocks
+that followed each other, determine all stalls.
 """
 
 from collections import Counter
@@ -18,13 +18,14 @@ from hexconv.run.simulator.trace import Blocks
 
 @dataclass(frozen=True)
 class Hot:
-    """Packets that ran one behind the other more often than others: the body of an inner loop, as a rule.
+    """A block of packets that took many issue slots: as a rule the body of an inner loop.
 
     Attributes:
-        times: how often they ran.
-        packets: as text, an instruction each.
-        stalls: in front of each packet, why it stalls; the first one behind the last, where the block repeats itself.
-        slots: of all of these runs.
+        times: how often the block ran.
+        packets: its packets, each as the text of its instructions.
+        stalls: the stalls in front of each packet, with the cause; those in front of the first packet follow the last
+            one, where the block repeats itself.
+        slots: the issue slots of all runs of the block.
     """
 
     times: int
@@ -34,20 +35,20 @@ class Hot:
 
 
 HOTTEST = 3
-"""How many of these are kept."""
+"""How many of the hottest blocks are kept."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """What the kernel's packets take to issue. No cycles: caches, banks and scalar registers aren't in the rules.
+    """The issue slots of a kernel. These are not cycles: the rules cover no cache, no bank and no scalar register.
 
     Attributes:
-        packets: what is issued, one in each slot.
-        stalls: slots that are lost, by cause: "load to multiply".
-        vector_loads: executed loads of vector registers.
-        scalar_loads: executed loads of scalar registers, wherever from; None without a trace.
-        vtcm_scalar_loads: those of them that read VTCM; None where they weren't counted.
-        hottest: the packets that took most slots, the most first.
+        packets: the packets that were issued, one in each slot.
+        stalls: the slots that were lost, by cause, such as "load to multiply".
+        vector_loads: the loads of vector registers that were executed.
+        scalar_loads: the loads of scalar registers that were executed, from any memory; None without a trace.
+        vtcm_scalar_loads: the scalar loads that read VTCM; None where they weren't counted.
+        hottest: the blocks that took most slots, the most first.
     """
 
     packets: int
@@ -59,35 +60,35 @@ class Slots:
 
     @property
     def stall_slots(self) -> int:
-        """All slots that are lost."""
+        """All slots that were lost to stalls."""
         return sum(self.stalls.values())
 
     @property
     def issue_slots(self) -> int:
-        """Packets and stalls."""
+        """The sum of packets and stalls."""
         return self.packets + self.stall_slots
 
     @property
     def stall_share(self) -> float:
-        """Stalls over packets."""
+        """The ratio of stalls to packets."""
         return self.stall_slots / self.packets
 
 
 def without_vectors(packets: int) -> Slots:
-    """The account of a kernel without vector instructions: the rules are about nothing else."""
+    """Return the slots of a kernel without vector instructions: it has no stalls, since the rules are about vectors."""
     return Slots(packets, {}, 0, None)
 
 
 def slots_of(blocks: Blocks, arch: str, counted_packets: int) -> Slots:
-    """The account of what ran.
+    """Count the issue slots of a run from its trace.
 
     Args:
-        blocks: what ran, with the packets of each block.
-        arch: whose rules hold, `v68`.
-        counted_packets: what the simulator's counter says.
+        blocks: the blocks that ran, with the packets of each.
+        arch: the architecture whose rules hold, `v68`.
+        counted_packets: the packets that the simulator's counter says.
 
     Raises:
-        RunFailed: the trace has another number of packets than the counter.
+        RunFailed: the trace and the counter have different numbers of packets.
     """
     packets, runs = blocks.packets(), blocks.runs()
     traced = sum(times * len(packets[block]) for block, times in runs.items())
@@ -112,7 +113,7 @@ def slots_of(blocks: Blocks, arch: str, counted_packets: int) -> Slots:
 
 
 def stalls_by_stretch(blocks: Blocks, arch: str) -> list[int]:
-    """The stalls of each stretch that was traced apart, in order."""
+    """Return the number of stalls in each traced stretch, in order."""
     packets = blocks.packets()
     inside = {block: _inside(each, arch).total() for block, each in packets.items()}
     seams: dict[tuple[bytes, bytes], int] = {}
@@ -129,7 +130,7 @@ def stalls_by_stretch(blocks: Blocks, arch: str) -> list[int]:
 
 
 def _hottest(blocks: Blocks, packets: Mapping[int, tuple[Packet, ...]], arch: str) -> Iterator[Hot]:
-    """The blocks that took most slots."""
+    """Return the blocks that took most slots."""
     repeats = {block for before, block, times in blocks.pairs() if before == block and times}
     slots = {
         block: times * (len(packets[block]) + _inside(packets[block], arch).total())
@@ -144,7 +145,7 @@ def _hottest(blocks: Blocks, packets: Mapping[int, tuple[Packet, ...]], arch: st
 
 
 def _inside(packets: tuple[Packet, ...], arch: str) -> Counter[str]:
-    """Stalls between the packets of one block."""
+    """Return the stalls between the packets of one block."""
     found = (stall(before, packet, arch) for before, packet in pairwise(packets))
     return Counter(each.cause for each in found if each)
 

@@ -1,7 +1,7 @@
 """The structures that host and harness share, as NumPy sees them.
 
-In C they are in image.h, copies.h, threads.h and events.h of the harness, which refuses an image whose header has
-another size than its own.
+In C they are declared in image.h, copies.h, threads.h and events.h of the harness. The harness refuses an image whose
+header differs in size from its own.
 """
 
 from enum import IntEnum
@@ -30,7 +30,7 @@ class State(IntEnum):
 
 
 class Arena(IntEnum):
-    """The memories that workspaces come from; their order is that of `image.arenas`."""
+    """The memories that workspaces come from, in the order of `image.arenas`."""
 
     HEAP = 0
     VTCM = 1
@@ -47,7 +47,7 @@ class Finding(IntEnum):
 
 
 def _structure(*fields: tuple[str, object] | tuple[str, object, tuple[int, ...]]) -> np.dtype[np.void]:
-    """A C structure: fields on their natural alignment."""
+    """Make the type of a C structure, whose fields have their natural alignment."""
     return np.dtype(list(fields), align=True)
 
 

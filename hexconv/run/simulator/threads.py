@@ -1,4 +1,4 @@
-"""What each thread of a run did: bands of rows that the simulator runs by turns."""
+"""What each thread of a run did. A thread computes one band of rows, and the simulator runs the threads by turns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +9,13 @@ from hexconv.run.simulator.trace import Blocks
 
 @dataclass(frozen=True)
 class Threads:
-    """What the threads of a kernel did. A split of packets: it says nothing of the time that they would take.
+    """What the threads of a kernel did: how its packets divide among them, not how long they would take.
 
     Attributes:
-        packets: of each thread.
-        slots: packets and stalls of each; nothing where these weren't asked for.
-        waits: how often each waited for copies. How long is not in the simulator.
-        switches: how often the simulator let another thread go on.
+        packets: the packets of each thread.
+        slots: the issue slots of each thread; empty where they weren't asked for.
+        waits: how often each thread waited for copies. The simulator doesn't know how long.
+        switches: how often the simulator switched to another thread.
     """
 
     packets: tuple[int, ...]
@@ -25,15 +25,15 @@ class Threads:
 
 
 def threads_of(found: Any, blocks: Blocks | None, arch: str) -> Threads | None:
-    """The threads of a run; None of a kernel that has none.
+    """Return what the threads of a run did; None where the kernel has no threads.
 
     Args:
-        found: the harness's structure.
-        blocks: what ran; None where that wasn't traced.
-        arch: whose rules of stalls hold.
+        found: the structure that the harness filled in.
+        blocks: the blocks that ran; None where the run wasn't traced.
+        arch: the architecture whose rules of stalls hold.
 
     Raises:
-        RunFailed: the trace of a thread has another number of packets than the counter.
+        RunFailed: the trace and the counter have different numbers of packets for a thread.
     """
     count = int(found["count"])
     if not count:

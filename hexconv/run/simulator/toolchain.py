@@ -1,4 +1,4 @@
-"""From a kernel's object file to a program for the simulator, with what the package `ziglang` brings.
+"""Link a kernel's object file to a program for the simulator, with the compiler and linker of the package `ziglang`.
 
 Two libraries supply what LLVM calls instead of emitting: compiler-rt (integer division, of which Hexagon has
 none, float16, float64, memcpy) and zig's libc (rint and the like). They and the harness are built once per
@@ -32,10 +32,10 @@ _LIBRARIES = ("compiler_rt.zig", "c.zig")
 
 
 def zig_folder() -> Path:
-    """Where the package `ziglang` is installed.
+    """Return the folder where the package `ziglang` is installed.
 
     Raises:
-        ToolMissing: it isn't.
+        ToolMissing: the package isn't installed.
     """
     found = importlib.util.find_spec("ziglang")
     if found is None or found.origin is None:
@@ -44,16 +44,16 @@ def zig_folder() -> Path:
 
 
 def zig_version() -> str:
-    """The version of the package `ziglang`."""
+    """Return the version of the package `ziglang`."""
     zig_folder()
     return importlib.metadata.version("ziglang")
 
 
 def program(kernel: HexagonObject) -> Path:
-    """A static program that runs this kernel in the harness, from the cache or linked now.
+    """Return a static program that runs this kernel in the harness, from the cache or linked now.
 
     Raises:
-        ToolMissing: no zig, or a cache folder that can't be written.
+        ToolMissing: zig is not installed, or the cache folder can't be written.
         RunFailed: the kernel doesn't link; the text names the symbols it asks for.
     """
     parts = [_harness(kernel.isa), *(_library(source, kernel.isa) for source in _LIBRARIES)]
@@ -62,7 +62,7 @@ def program(kernel: HexagonObject) -> Path:
 
 
 def probe_program() -> Path:
-    """A program of the oldest instruction set that uses HVX once and leaves with status 0."""
+    """Return a program of the oldest instruction set that uses HVX once and exits with status 0."""
     source = resources.files("hexconv.run.simulator") / "harness" / "probe.s"
     key = content_key(source.read_bytes(), zig_version())
     flags = ["-mcpu=hexagonv60", "-mhvx", "-nostdlib", "-static"]
@@ -75,10 +75,10 @@ def probe_program() -> Path:
 
 
 def engine_library() -> Path:
-    """The harness's copy engine as a shared library for this machine.
+    """Return the harness's copy engine as a shared library for this machine.
 
     Raises:
-        ToolMissing: no zig, or a cache folder that can't be written.
+        ToolMissing: zig is not installed, or the cache folder can't be written.
     """
     folder = resources.files("hexconv.run.simulator") / "harness"
     names = ("copies.c", "copies.h", "counters.h", "events.h", "threads.h", "host/counters.c")
@@ -95,10 +95,10 @@ def engine_library() -> Path:
 
 
 def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
-    """One object of a kernel that another compiler made and a C file with the entry that the harness calls.
+    """Join a kernel that another compiler made and a C file, with the entry that the harness calls, to one object.
 
     Raises:
-        ToolMissing: no zig.
+        ToolMissing: zig is not installed.
         RunFailed: the entry doesn't compile.
     """
     headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
@@ -134,7 +134,7 @@ def _harness(isa: str) -> Path:
 
 
 def _library(source: str, isa: str) -> Path:
-    """One of zig's own libraries, by the name of its root file."""
+    """Build one of zig's own libraries from its root file."""
     key = content_key(source, isa, zig_version(), *_LIBRARY_FLAGS)
 
     def build(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The part of a program that nothing counts: what the harness does for long while the kernel's counters stand still.
+"""Keep long functions of the harness out of the trace: they run only while the kernel's counters are paused.
 
-The harness puts it into a section of its own (`UNCOUNTED` in `counters.h`). To move a copy byte by byte, or to look at
-poison, takes many times the blocks of the kernel itself, so QEMU isn't to say of each of them that it ran.
+The harness puts them into a section of their own (`UNCOUNTED` in `counters.h`). They move copies byte by byte and check
+poison, which runs many times more blocks than the kernel itself, so QEMU is told to leave this section out.
 """
 
 import struct
@@ -11,11 +11,11 @@ from pathlib import Path
 SECTION = b"hexconv_uncounted\0"
 LAST_ADDRESS = 0xFFFFFFFF
 _HEADERS, _SIZES = 0x20, 0x2E
-"""Places in a 32-bit ELF file of the section headers' offset, and of their size, their number and the names' header."""
+"""Where a 32-bit ELF header holds the section headers' offset, their size, their number, and the header of names."""
 
 
 def traced_addresses(program: Path) -> str:
-    """All addresses but those of the section, as QEMU's `-dfilter` takes them: `0x0..0x20fff,0x21400..0xffffffff`."""
+    """Return all addresses outside of the section, for QEMU's `-dfilter`: `0x0..0x20fff,0x21400..0xffffffff`."""
     first = 0
     ranges: list[str] = []
     for start, size in sorted(_uncounted(program.read_bytes())):
@@ -25,7 +25,7 @@ def traced_addresses(program: Path) -> str:
 
 
 def _uncounted(elf: bytes) -> Iterator[tuple[int, int]]:
-    """Address and bytes of the section, if the program has it."""
+    """Return the address and the bytes of the section; None where the program doesn't have it."""
     (headers,) = struct.unpack_from("<I", elf, _HEADERS)
     size, count, of_names = struct.unpack_from("<HHH", elf, _SIZES)
     sections = [struct.unpack_from("<6I", elf, headers + number * size) for number in range(count)]

@@ -1,4 +1,4 @@
-"""What a finished run says: its state, its guards, its arguments; what is wrong becomes one line."""
+"""Judge a finished run by its state, its guards and its arguments; turn a fault into an error of one line."""
 
 import signal
 from itertools import pairwise
@@ -14,15 +14,15 @@ _MEMORY = {Arena.HEAP: "heap", Arena.VTCM: "VTCM"}
 
 
 def check(image: Image, ending: Ending, names: list[str]) -> None:
-    """Raise what is wrong with a run; nothing when it returned and every guard is whole.
+    """Check that a run returned and that every guard is whole.
 
     Args:
-        image: after the run.
-        ending: of the simulator's process.
-        names: of the arguments, for messages.
+        image: the image after the run.
+        ending: how the simulator's process ended.
+        names: the names of the arguments, for messages.
 
     Raises:
-        RunFailed: with the cause, most telling first.
+        RunFailed: the run failed; the text names the most telling cause.
     """
     _check_findings(image.header)
     _check_state(image, ending, names)
@@ -73,7 +73,7 @@ def _how(ending: Ending) -> str:
 
 
 def _place_of(image: Image, names: list[str]) -> str:
-    """A fault's address, from the nearest argument."""
+    """Describe a fault's address by the argument that it lies in or near."""
     header = image.header
     address = int(header["fault_address"])
     offset = address - int(header["base_address"])
@@ -85,7 +85,7 @@ def _place_of(image: Image, names: list[str]) -> str:
 
 
 def _check_guards(image: Image, names: list[str]) -> None:
-    """Everything but the header, the stack and the arguments has to be poison again."""
+    """Check that everything but the header, the stack and the arguments is poison again."""
     header = image.header
     arguments = [(name, argument["data"]) for name, argument in zip(names, header["arguments"], strict=False)]
     arenas = [(f"the {_MEMORY[arena]}", plan["region"]) for arena, plan in zip(Arena, header["arenas"], strict=True)]
@@ -100,7 +100,7 @@ def _check_guards(image: Image, names: list[str]) -> None:
 
 
 def _check_gap(image: Image, name: str, end: int, next_name: str, start: int) -> None:
-    """The guard between two buffers; a broken one is blamed on the nearer of them."""
+    """Check the guard between two buffers; a broken guard is blamed on the nearer buffer."""
     changed = changed_bytes(image.memory, end, start)
     if changed is None:
         return

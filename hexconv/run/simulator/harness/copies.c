@@ -22,7 +22,7 @@ enum { MAX_PIECES = 1 << 17 };
 enum { MAX_PIECES = 1 << 22 }; /* a host has memory for more, and takes none until they are used */
 #endif
 enum { NONE = -1 };
-enum { CHANCES = 4 }; /* at random: one in four at each opportunity */
+enum { CHANCES = 4 }; /* a random moment: at each call of the engine a copy has one chance in four */
 
 struct piece {
     uint8_t *target;
@@ -36,15 +36,15 @@ struct piece {
 
 struct queue {
     int32_t first, last;        /* pieces under way, the oldest first */
-    uint32_t started, finished; /* groups */
+    uint32_t started, finished; /* numbers of groups */
     bool open;
 };
 
 static struct copies *copies;
 static struct piece pieces[MAX_PIECES];
-static struct queue queues[MAX_THREADS + 1][MAX_QUEUES]; /* a thread's are its own */
-static int32_t unused;   /* pieces that were in use and are free again */
-static int32_t untouched; /* pieces from here on never were in use */
+static struct queue queues[MAX_THREADS + 1][MAX_QUEUES]; /* each thread has queues of its own */
+static int32_t unused;   /* the list of pieces that were in use and are free again */
+static int32_t untouched; /* the pieces from this number on were never in use */
 static uint64_t random_state;
 
 static void complain(enum copy_fault fault, int32_t queue, uint32_t group, uint32_t bytes) {
@@ -105,7 +105,7 @@ UNCOUNTED static void perform_some(void) {
 
 static struct queue *own(int32_t number) { return &queues[threads_current()][number]; }
 
-/* The oldest piece of a queue, waited for. */
+/* Wait for the oldest piece of a queue: perform it if it has not been, and check it. */
 UNCOUNTED static void finish(int32_t number) {
     struct queue *queue = own(number);
     const int32_t index = queue->first;
@@ -177,7 +177,7 @@ int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t by
     return hexconv_copy_rows(queue, target, source, bytes, 1, 0, 0);
 }
 
-/* Equal rows at equal distances: one descriptor of two dimensions. */
+/* Copy rows of equal size at equal distances, by one descriptor of two dimensions. */
 int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows,
                           int32_t target_step, int32_t source_step) {
     counters_pause();

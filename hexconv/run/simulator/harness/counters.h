@@ -9,22 +9,22 @@ struct counts {
     uint64_t packets, instructions, hvx_instructions;
 };
 
-/* Starts at `start`, samples every `tick_microseconds`; false when the simulator's counters can't be kept exact. */
+/* Start the counters at `start` and sample them every `tick_microseconds`; false if they can't be kept exact. */
 bool counters_open(uint32_t start, uint32_t tick_microseconds);
 
 /* Everything between a resume and the next pause counts. */
 void counters_resume(void);
 void counters_pause(void);
 
-/* What counts from here on is a thread's; ALONE: no thread's. */
+/* Count for a thread from here on; for ALONE, count for no thread. */
 void counters_of(int thread);
 
 struct counts counters_total(void);
 
-/* Of one thread alone. */
+/* What one thread executed. */
 uint64_t counters_packets_of(int thread);
 
-/* A function that runs between a pause and a resume alone, and long: no trace has to follow it. */
+/* Marks a long function that runs only between a pause and a resume: the trace leaves it out. */
 #define UNCOUNTED __attribute__((noinline, section("hexconv_uncounted")))
 
 #endif

@@ -38,7 +38,7 @@ struct region {
 
 struct arena_plan {
     struct region region;
-    uint32_t capacity_bytes, granule_bytes; /* what may be given out at once, and in which steps */
+    uint32_t capacity_bytes, granule_bytes; /* the most bytes in use at a time; the unit that sizes round up to */
     uint32_t guard_bytes;                   /* poison in front of every workspace, and behind the last: whole granules */
 };
 
@@ -66,11 +66,11 @@ struct image {
     uint32_t argument_count;
     struct argument arguments[MAX_ARGUMENTS];
 
-    /* Written by the run. */
+    /* The run writes these. */
     uint32_t state;
     int32_t status;
     uint64_t packets, instructions, hvx_instructions;
-    uint64_t vtcm_scalar_loads; /* of a kernel that says where it loads from */
+    uint64_t vtcm_scalar_loads; /* counted for a kernel that reports where it loads from */
     uint32_t peak_bytes[ARENAS];
     uint32_t signal, fault_address, base_address;
     struct complaint complaint;

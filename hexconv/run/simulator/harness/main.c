@@ -1,4 +1,4 @@
-/* A run: map the image, describe its arguments to TVM's code, call it once, leave the result in the image. */
+/* Run a kernel: map the image, describe its arguments to TVM's code, call it once, leave the result in the image. */
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
@@ -12,13 +12,13 @@
 #include "threads.h"
 
 enum { IMAGE_FILE = 0, PROT_READ_WRITE = 3, MAP_SHARED = 1, PR_SET_PDEATHSIG = 1 };
-enum { HARNESS_REFUSES = 70 }; /* exit status: no image to speak through */
+enum { HARNESS_REFUSES = 70 }; /* exit status where there is no image to report through */
 
 struct image *image;
 
 int __tvm_ffi_main(void *self, TVMFFIAny *arguments, int32_t count, TVMFFIAny *result);
 
-/* The host's end is ours too: a simulator that nobody waits for must not go on. */
+/* End when the host process ends: a simulator that nobody waits for must not go on. */
 static void end_with_parent(void) {
     system_call4(SYS_PRCTL, PR_SET_PDEATHSIG, SIG_KILL, 0, 0);
     if (system_call4(SYS_GETPPID, 0, 0, 0, 0) != (int32_t)image->parent) leave(HARNESS_REFUSES);
@@ -33,7 +33,7 @@ static struct image *map_image(void) {
     return (struct image *)(uintptr_t)address;
 }
 
-/* A fault ends the run; the host says where the address lies. Needs a stack of its own: the kernel's may be the cause. */
+/* A fault ends the run; the host says where its address lies. Needs a stack of its own: the kernel's may be the cause. */
 static void on_fault(int number, const struct signal_information *information, const uint32_t *context) {
     (void)context;
     image->state = STATE_TRAPPED;
@@ -82,7 +82,7 @@ static int call_kernel(void) {
     return status;
 }
 
-/* On the image's stack, which is poison below us. */
+/* Runs on the image's stack, which is poison below this frame. */
 _Noreturn void harness_run(void) {
     end_with_parent();
     catch_faults();

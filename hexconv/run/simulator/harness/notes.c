@@ -1,6 +1,6 @@
-/* Scalar loads that read VTCM, of a kernel whose assembly says where each of them reads (lower/packets/noted.py).
+/* Count the scalar loads that read VTCM. The kernel's assembly reports the address of each (lower/packets/noted.py).
  *
- * The kernel calls with the address in r0, and has kept r0, r1 and r31; all else stays as it is.
+ * The kernel calls with the address in r0, and has saved r0, r1 and r31; this function changes no other register.
  */
 #include "notes.h"
 

@@ -1,4 +1,4 @@
-// What the simulator must be able to do: run a program of this instruction set, with HVX, and leave.
+// Probes the simulator: it must be able to run a program of this instruction set, with HVX, and exit.
 // The instruction set is a number in the ELF header, which the host replaces to ask for others.
     .text
     .globl _start

@@ -4,7 +4,7 @@
 #include "counters.h"
 
 enum { CALLEE_SAVED_DOUBLES = 8 }; /* r17:16 to r27:26, r31:30, and r29 */
-enum { CHANCES = 2 };              /* one in two at each opportunity */
+enum { CHANCES = 2 };              /* at each call of the harness another thread goes on with one chance in two */
 
 struct parallel_group {
     void *sync_handle;
@@ -29,7 +29,7 @@ static parallel_task task;
 static void *closure;
 static uint64_t random_state;
 
-/* QEMU's trace names the functions that it runs: which of these ran last says whose packets come. */
+/* QEMU's trace names the functions that it runs: the last of these that ran says whose packets follow. */
 __asm__(".irp number,0,1,2,3,4,5,6,7,8\n"
         ".globl thread_\\number\n"
         ".type thread_\\number,@function\n"
@@ -41,7 +41,7 @@ void thread_5(void), thread_6(void), thread_7(void), thread_8(void);
 static void (*const names[])(void) = {thread_0, thread_1, thread_2, thread_3, thread_4,
                                       thread_5, thread_6, thread_7, thread_8};
 
-/* What a call keeps: store it for one thread, load it for another; it returns as the other. */
+/* Save the registers that a call preserves for one thread, load those of another; the call returns as that one. */
 void threads_exchange(uint64_t *from, const uint64_t *to);
 __asm__(".globl threads_exchange\n"
         ".type threads_exchange,@function\n"
@@ -56,7 +56,7 @@ __asm__(".globl threads_exchange\n"
         "{ r31:30 = memd(r1+#48)\n r29 = memw(r1+#56) }\n"
         "{ jumpr r31 }\n");
 
-/* xorshift64*, as the copy engine has it. */
+/* xorshift64*, as in the copy engine. */
 static uint32_t drawn(uint32_t below) {
     random_state ^= random_state >> 12;
     random_state ^= random_state << 25;
@@ -74,7 +74,7 @@ static void go_on_as(int number) {
     threads_exchange(thread[before].saved, thread[number].saved);
 }
 
-/* Any thread that has not ended, else the one behind all of them. */
+/* Choose any thread that has not ended; if all have, the caller that started them. */
 static int another(void) {
     int live[MAX_THREADS], count = 0;
     for (int number = 1; number <= started; number++)
@@ -134,7 +134,7 @@ static int launch(parallel_task run, void *given, int asked_tasks) {
     return status;
 }
 
-/* Tasks of one loop share nothing that they would have to wait for. */
+/* Tasks of one loop share nothing, so that no barrier is needed. */
 static int barrier(int number, struct parallel_group *of) {
     (void)number, (void)of;
     return 0;

@@ -10,7 +10,7 @@ void events_note(enum event_kind kind, uint32_t number, uint64_t amount) {
     (void)kind, (void)number, (void)amount;
 }
 
-/* Nor are there threads that copy: those of this machine run kernels without copies. */
+/* No thread copies either: kernels with several threads on this machine have no asynchronous copies. */
 int threads_current(void) { return ALONE; }
 uint32_t threads_count(void) { return 0; }
 void threads_yield(void) {}
