@@ -1,6 +1,6 @@
-"""What is asked: a chain of convs, a plan to schedule it, and the case file that holds both. No TVM.
+"""The input of hexconv: a chain of convs, a plan to schedule it, and the case file that holds both. It needs no TVM.
 
-A name is imported when it is first used: what the names of a command line are doesn't wait for the rules of cases.
+A name is imported when it is first used, so that the command line's help does not wait for the rules of cases.
 """
 
 from importlib import import_module
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, out of the module that has it; it is looked up once."""
+    """Import a public name from its module; a name is looked up once."""
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'hexconv.spec' has no attribute {name!r}")
@@ -56,5 +56,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """List the public names."""
     return list(__all__)

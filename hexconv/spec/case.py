@@ -19,7 +19,7 @@ from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint, in_one_line
 
 MOST_STEPS = 2**19
-"""A million rows, three each of which meet a slab, make about as many."""
+"""The most steps over rows that a case may have: about those of a million rows, of which three meet a slab."""
 
 MOST_ELEMENTS = 2**40
 Elements = Annotated[int, Field(ge=1, le=MOST_ELEMENTS)]
@@ -27,7 +27,7 @@ Elements = Annotated[int, Field(ge=1, le=MOST_ELEMENTS)]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CaseFile:
-    """The tables of a case file. No plan, and an empty one, state nothing: everything is then chosen."""
+    """The tables of a case file. Where the plan is missing or empty, hexconv chooses everything."""
 
     chain: Chain
     plan: Plan = Plan()
@@ -40,14 +40,14 @@ class Case:
     """A chain with a plan, under the name of its file.
 
     Attributes:
-        name: of the case.
+        name: the name of the case.
         chain: what is computed.
         plan: how, as far as it is stated.
         states_plan: whether any knob is. A plan in a case file that is empty, or has a kernel alone, states none; one
             of all defaults does.
-        documented: names of caches, each with the elements that some document gives to the allocation that it lies in.
-        target: where it is to run, as in `choose_kernels`.
-        threads: hardware threads of the machine that it is to run on, as in `settled`.
+        documented: names of caches, each with the elements that a document gives for the allocation that holds it.
+        target: where the case is to run, as in `choose_kernels`.
+        threads: the hardware threads of the machine that the case is to run on, as in `settled`.
 
     Raises:
         InputError: a split larger than the number of blocks that any conv of the chain has, or more steps than can be
@@ -63,7 +63,7 @@ class Case:
     states_plan: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse splits that can't be."""
+        """Refuse splits larger than any conv of the chain has blocks, and cases of too many steps."""
         if self.plan.stated:
             object.__setattr__(self, "states_plan", True)
         outputs = tensor_extents(self.chain)[1:]
@@ -79,7 +79,7 @@ class Case:
 
     @cached_property
     def kernels(self) -> tuple[KernelChoice, ...]:
-        """The kernel of every conv: asked for, used, and why."""
+        """The choice of a kernel for every conv: the one asked for, the one used, and why."""
         return choose_kernels(self.chain, self._asked, self.target)
 
     @cached_property
@@ -90,7 +90,7 @@ class Case:
 
     @property
     def _asked(self) -> Plan | None:
-        """The plan, if it says anything."""
+        """The plan if it states any knob or a kernel; else None."""
         return self.plan if self.states_plan or self.plan.kernel else None
 
     @classmethod
@@ -98,9 +98,9 @@ class Case:
         """Read one case file.
 
         Args:
-            path: of the file.
-            target: where it is to run; without one, a case whose plan names no kernel gets what it gets on hexagon.
-            threads: hardware threads of the machine that it is to run on.
+            path: the case file.
+            target: where the case is to run; without one, a plan that names no kernel gets the choice for hexagon.
+            threads: the hardware threads of the machine that the case is to run on.
 
         Raises:
             InputError: the file is missing, is not TOML, or a field can't be used; the text has the field's path.

@@ -16,16 +16,16 @@ from hexconv.spec.wrong import in_one_line
 Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
-"""Of an integer dtype; int16 is symmetric, as TFLite has it."""
+"""The range of zero points, by integer dtype. Those of int16 are 0, as in TFLite."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int8": ("int8", "uint8"),
     "uint8": ("int8", "uint8"),
     "int16": ("int16", "int8"),
 }
-"""By the dtype of a chain, those that its filters may have; floats have filters of their own dtype."""
+"""The dtypes that filters may have, by the dtype of the chain. Filters of float chains have the chain's dtype."""
 MOST_CONVS = 64
 MOST_TAPS = 2**24
-"""Of a kernel times outputs, along one axis: sixteen taps for each of a million rows."""
+"""The largest product of kernel size and outputs along one axis: sixteen taps for each of a million rows."""
 
 
 @in_one_line("chain")
@@ -52,10 +52,10 @@ class Chain:
     conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
 
     def __post_init__(self) -> None:
-        """Refuse what no field can refuse alone."""
+        """Refuse fields that are valid alone but do not go together."""
         _check_filter_dtype(self)
         if self.filter_dtype == self.dtype:
-            object.__setattr__(self, "filter_dtype", None)  # what is said twice is the same chain
+            object.__setattr__(self, "filter_dtype", None)  # the chain's own dtype is no other
         for index, conv in enumerate(self.conv):
             _check_groups(index, conv, self.shapes[index][3])
             _check_kernel_fits(index, conv, self.shapes[index])
@@ -77,7 +77,7 @@ class Chain:
 
     @cached_property
     def filter_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
-        """Logical OIHW of every filter; I is what one output channel sums over, the channels of its group.
+        """Logical OIHW of every filter; I is the input channels of a group, which one output channel sums over.
 
         >>> Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=32, kernel=(3, 1), groups=2),)).filter_shapes
         ((32, 32, 3, 1),)
@@ -100,12 +100,12 @@ class Chain:
 
     @property
     def dtype_of_filters(self) -> Dtype:
-        """What was stated for the filters, or else the chain's dtype."""
+        """The dtype of the filters: the stated one, or else the chain's."""
         return self.filter_dtype or self.dtype
 
     @property
     def dtypes(self) -> str:
-        """Of activations and filters, in a word.
+        """The dtypes of activations and filters, in a word: one name, or two joined by an x.
 
         >>> conv = Conv2d(out_channels=2)
         >>> [Chain(input=(1, 8, 8, 4), dtype="uint8", filter_dtype=of, conv=(conv,)).dtypes for of in (None, "int8")]
@@ -115,15 +115,15 @@ class Chain:
 
     @property
     def accumulator_dtype(self) -> str:
-        """float32 for floats, int32 for integers."""
+        """The dtype of the sums: float32 for floats, int32 for integers."""
         return "int32" if self.is_integer else "float32"
 
     def output_dtype(self, index: int) -> str:
-        """Dtype of what conv `index` writes: the chain's, or int32 where a last conv is not requantised."""
+        """The dtype of the output of conv `index`: the chain's, or int32 where the last conv is not requantised."""
         return "int32" if self.is_integer and self.conv[index].requantize is None else self.dtype
 
     def output_zero_point(self, index: int) -> int:
-        """What stands for zero in tensor `index`: 0 is the input, i the output of the i-th conv."""
+        """The zero point of tensor `index`: tensor 0 is the input, tensor i the output of the i-th conv."""
         if index == 0:
             return self.zero_point
         conv = self.conv[index - 1]
@@ -151,7 +151,7 @@ def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, 
 
 
 def _check_filter_dtype(chain: Chain) -> None:
-    """Filters of another dtype are for integers."""
+    """Refuse a filter dtype that the chain's dtype doesn't go with."""
     allowed = FILTER_DTYPES.get(chain.dtype, (chain.dtype,))
     if chain.dtype_of_filters not in allowed:
         raise InputError(
@@ -160,7 +160,7 @@ def _check_filter_dtype(chain: Chain) -> None:
 
 
 def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
-    """Groups part the channels of input and output evenly."""
+    """Refuse a number of groups that doesn't divide the channels of input and output."""
     for what, count in (("input", channels), ("output", conv.out_channels)):
         if count % conv.groups:
             given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
@@ -168,7 +168,7 @@ def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
 
 
 def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int]) -> None:
-    """A kernel larger than its padded input has no output."""
+    """Refuse a kernel larger than its padded input, which would have no output."""
     padded = (shape[1] + conv.padding.top + conv.padding.bottom, shape[2] + conv.padding.left + conv.padding.right)
     for axis, p, reach in zip(("rows", "columns"), padded, conv.reach, strict=True):
         if reach > p:
@@ -180,7 +180,7 @@ def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int
 
 
 def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> None:
-    """A kernel as large as a large image is a slip, and nothing of it could be counted in any time."""
+    """Refuse a kernel as large as a large image: it is a slip, and its rows are too many to count."""
     for axis, taps, outputs in zip(("rows", "columns"), conv.kernel, output[1:3], strict=True):
         if taps * outputs > MOST_TAPS:
             raise InputError(
@@ -191,7 +191,7 @@ def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> 
 
 
 def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
-    """Requantisation, tables and zero points belong to integers, other activations to floats."""
+    """Refuse requantisation, tables and zero points in float chains, and other activations in integer chains."""
     where = f"chain.conv[{index}]"
     if not chain.is_integer:
         if conv.requantize or conv.filter_zero_point:
@@ -218,7 +218,7 @@ def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
 
 
 def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
-    """An integer chain has no activation but a table, which is of 8 bits, and of what requantisation gives."""
+    """Refuse an integer chain's activation unless it is a table of 8-bit codes that follows a requantisation."""
     if conv.activation not in ("none", TABLE):
         allowed = "none or table in an integer chain; say a relu's codes in requantize.clamp"
         raise InputError(f"{where}.activation", conv.activation, allowed)
@@ -234,7 +234,7 @@ def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
 
 
 def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
-    """A zero point is a value of its dtype."""
+    """Refuse a zero point outside of the range of its dtype."""
     low, high = ZERO_POINTS.get(dtype, (0, 0))
     if not low <= zero_point <= high:
         raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")

@@ -1,8 +1,8 @@
-"""The names that plans and commands choose from, apart from all rules: `--help` needs no more than these."""
+"""The names that plans and commands choose from. They stand apart from all rules, so that `--help` imports no more."""
 
 from typing import Literal
 
 Kernel = Literal["plain", "hvx", "host"]
 Target = Literal["llvm", "hexagon"]
 Nest = Literal["blocks", "rows", "bands"]
-"""Of slabs of 8 rows, as the documents have it; of rows; of bands of rows, one a thread."""
+"""The loops of a chain: over slabs of 8 rows, as in the documents; over rows; over bands of rows, one per thread."""

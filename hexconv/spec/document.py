@@ -21,16 +21,16 @@ KINDS = (
 )
 LARGEST_FILE_BYTES = 1 << 20
 MOST_DOTS = 1000
-"""The time that a dotted key takes grows with the square of its length."""
+"""The most dots in a line: the time to parse a dotted key grows with the square of its length."""
 DEEPEST_NESTING = 16
-"""No file of hexconv nests tables and lists deeper than 5; a library that recurses over them needs some end."""
+"""The deepest nesting of tables and lists, since libraries recurse over them. No file of hexconv needs more than 5."""
 
 
 def read_text(path: Path) -> str:
-    """A file's text; errors say what the path is instead.
+    """Read a file's text.
 
     Raises:
-        InputError: it is missing, no regular file, too large, unreadable or not UTF-8.
+        InputError: the file is missing, no regular file, too large, unreadable or not UTF-8.
     """
     try:
         check_regular(path)
@@ -48,10 +48,10 @@ def read_text(path: Path) -> str:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is there and is no file: a pipe, of which nobody knows when it will say something, or a device.
+    """Refuse a path that exists and is no regular file: reading a pipe or a device might never end.
 
     Raises:
-        InputError: it is none.
+        InputError: the path is no regular file.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
@@ -60,22 +60,22 @@ def check_regular(path: Path) -> None:
 
 
 def _beside(path: Path) -> str:
-    """The TOML file of the same folder whose name is nearest, as a question."""
+    """Name the TOML file of the same folder with the nearest name, as a question; empty where there is none."""
     beside = (str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else ()
     return did_you_mean(str(path), beside)
 
 
 def parse_table(text: str, where: str) -> dict[str, Any]:
-    """TOML text as a table; `where` names its source in errors.
+    """Parse TOML text to a table; `where` names its source in errors.
 
     Raises:
-        InputError: it is no TOML, or its keys are too long, or nested deeper than `DEEPEST_NESTING`.
+        InputError: the text is no TOML, or its keys are too long or nested deeper than `DEEPEST_NESTING`.
     """
     if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
         raise InputError(where, f"a line of more than {MOST_DOTS} dots", "the keys of a case file")
     try:
         table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError also: a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # A number of thousands of digits raises a plain ValueError.
         raise InputError(where, f"text that is not TOML ({error})", "a TOML case file") from None
     if _is_deeper(table, DEEPEST_NESTING):
         raise InputError(where, f"tables more than {DEEPEST_NESTING} deep", "the tables of a case file")

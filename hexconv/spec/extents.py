@@ -29,11 +29,11 @@ ROW_BLOCK = 8
 COLUMN_BLOCK = 8
 CHANNEL_BLOCK = 32
 REMEMBERED = 1024
-"""Chains whose extents are kept: every closed form asks for them, many times over."""
+"""The number of chains whose extents are kept: every closed form asks for them many times."""
 
 
 def blocks(size: int, block: int) -> int:
-    """How many blocks hold `size` elements.
+    """Return how many blocks hold `size` elements.
 
     >>> blocks(62, 8)
     8
@@ -46,14 +46,14 @@ class Extents:
     """The stored part of one tensor of a chain.
 
     Attributes:
-        batch: N.
-        rows: stored rows, in elements: the padding that later convs read included.
-        columns: stored columns, likewise.
-        channels: logical channels.
+        batch: N, the number of images.
+        rows: the stored rows, with the padding that later convs read.
+        columns: the stored columns, with the padding that later convs read.
+        channels: the logical channels.
         top: the stored row at which logical row 0 stands.
         left: the stored column at which logical column 0 stands.
-        logical_rows: rows of the logical tensor.
-        logical_columns: columns of the logical tensor.
+        logical_rows: the rows of the logical tensor.
+        logical_columns: the columns of the logical tensor.
     """
 
     batch: int
@@ -67,17 +67,17 @@ class Extents:
 
     @property
     def row_blocks(self) -> int:
-        """Blocks of 8 rows."""
+        """The number of blocks of 8 stored rows."""
         return blocks(self.rows, ROW_BLOCK)
 
     @property
     def column_blocks(self) -> int:
-        """Blocks of 8 columns."""
+        """The number of blocks of 8 stored columns."""
         return blocks(self.columns, COLUMN_BLOCK)
 
     @property
     def channel_blocks(self) -> int:
-        """Blocks of 32 channels."""
+        """The number of blocks of 32 channels."""
         return blocks(self.channels, CHANNEL_BLOCK)
 
     @property
@@ -99,7 +99,7 @@ class Extents:
 
 @lru_cache(REMEMBERED)
 def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
-    """Stored extents of the input and of every conv's output, in order.
+    """Return the stored extents of the input and of every conv's output, in order.
 
     >>> from hexconv.spec import Conv2d
     >>> same = Conv2d(out_channels=8, kernel=(3, 3), padding=1)
@@ -114,7 +114,7 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
 
 
 def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
-    """What a conv reads of its input (logical `shape`) to fill the stored rows and columns of its output."""
+    """Return the extents that a conv reads of its input (logical `shape`) to fill the stored part of its output."""
     (sh, sw), (reach_rows, reach_columns) = conv.stride, conv.reach
     rows, top = _with_logical((output.rows - 1) * sh + reach_rows, conv.padding.top + sh * output.top, ROW_BLOCK)
     columns, left = _with_logical(
@@ -133,7 +133,7 @@ def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) ->
 
 
 def _with_logical(read: int, first: int, block: int) -> tuple[int, int]:
-    """Stored size of an axis of which `0 .. read - 1` is read, and where its first logical element stands.
+    """Return the stored size of an axis of which `0 .. read - 1` is read, and where its first logical element stands.
 
     >>> _with_logical(10, 2, 8), _with_logical(3, 5, 8), _with_logical(8, 9, 8)
     ((10, 2), (4, 3), (8, 9))

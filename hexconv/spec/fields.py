@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-"""Unknown keys are errors, and a number is never read out of a string or a boolean."""
+"""Pydantic's settings: unknown keys are errors, and a string or a boolean is never read as a number."""
 
 LARGEST_SIZE = 2**20
 """No axis of a conv is longer than this; larger numbers in a case file are slips."""
@@ -15,7 +15,7 @@ Rows = Annotated[int, Field(ge=0, le=LARGEST_SIZE)]
 
 
 def _pair(value: object) -> object:
-    """One number for both axes, or a list [h, w] as it stands."""
+    """Widen one number to both axes; a list [h, w] stays as it is."""
     if isinstance(value, int) and not isinstance(value, bool):
         return (value, value)
     return tuple(value) if isinstance(value, list) else value

@@ -23,12 +23,12 @@ from hexconv.spec.plan import Plan
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """What one conv gets.
+    """The kernel of one conv, and why it was chosen.
 
     Attributes:
-        asked: the kernel that its plan names; None where it names none.
-        used: the kernel that it gets.
-        why: `as asked`, or what kept the faster kernels and the one that was asked for from serving it.
+        asked: the kernel that the plan names; None where it names none.
+        used: the kernel that the conv gets.
+        why: `as asked`, or why the kernel asked for and the faster kernels can't serve the conv.
     """
 
     asked: Kernel | None
@@ -42,13 +42,13 @@ class KernelChoice:
 
 
 def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None) -> tuple[KernelChoice, ...]:
-    """The choice for every conv of a chain.
+    """Choose a kernel for every conv of a chain.
 
     Args:
         chain: what is computed.
         plan: as it is stated; None where none is.
-        target: where it is to run. Where that isn't said, the kernel that a plan names is taken wherever it runs, and a
-            plan that names none gets what it gets on hexagon.
+        target: where the chain is to run. Without one, a kernel that the plan names is taken wherever it runs, and a
+            plan that names none gets the choice for hexagon.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
@@ -63,7 +63,7 @@ def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None
 
 
 def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) -> KernelChoice:
-    """That for conv `index`."""
+    """Choose the kernel of conv `index`."""
     asked = plan.kernel if plan else None
     passed_over: list[str] = []
     for kernel in _candidates(asked, target):
@@ -75,7 +75,7 @@ def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) 
 
 
 def _candidates(asked: Kernel | None, target: Target | None) -> Iterator[Kernel]:
-    """Kernels, the best first: the one that is asked for, then by speed."""
+    """Return the kernels to try, in order: the one that is asked for, then the others by speed."""
     if asked:
         yield asked
     for kernel in fastest_first(target or "hexagon"):
@@ -84,7 +84,7 @@ def _candidates(asked: Kernel | None, target: Target | None) -> Iterator[Kernel]
 
 
 def _why_not(chain: Chain, index: int, plan: Plan | None, kernel: Kernel, target: Target | None) -> str:
-    """Why a kernel can't serve conv `index` there, under the plan; empty if it can."""
+    """Say why a kernel can't serve conv `index` on the target under the plan; empty if it can."""
     home = KERNELS[kernel].home
     if target and home and home != target:
         return f"{kernel} runs on --target {home} alone, this is {target}"
@@ -94,7 +94,7 @@ def _why_not(chain: Chain, index: int, plan: Plan | None, kernel: Kernel, target
 
 
 def _disobeys(plan: Plan, kernel: Kernel) -> str:
-    """Why a kernel that isn't asked for doesn't obey a plan; empty if it does."""
+    """Say why a kernel that isn't asked for doesn't obey a plan; empty if it does."""
     if not KERNELS[kernel].obeys_plans:
         return f"{kernel} serves cases that state no plan, unless they ask for it"
     meant = (knob for knob in plan.stated if not plan.kernel or acts(knob, "plain"))
@@ -108,7 +108,7 @@ def _why(asked: Kernel | None, kernel: Kernel, passed_over: list[str], target: T
 
 
 def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
-    """The choices of a case as columns of a table: a word where all convs have the same, else one word each.
+    """Return the choices of a case as columns of a table: one word where all convs agree, else one for each conv.
 
     >>> choice = KernelChoice("hvx", "plain", "hvx serves integers")
     >>> kernel_columns((choice, choice))
@@ -121,7 +121,7 @@ def kernel_columns(kernels: Sequence[KernelChoice]) -> dict[str, str]:
 
 
 def kernel_words(kernels: Sequence[KernelChoice]) -> str:
-    """The choices of a case in a line.
+    """Write the choices of a case in a line.
 
     >>> kernel_words((KernelChoice("hvx", "plain", "hvx serves integers"),))
     'plain, hvx asked: hvx serves integers'
@@ -145,14 +145,14 @@ def _choice_words(choice: KernelChoice) -> str:
 
 
 def _together(values: Sequence[str]) -> str:
-    """One word if all are alike, else one for each conv."""
+    """Return one word if all are alike, else one for each conv."""
     if len(set(values)) == 1:
         return values[0]
     return ", ".join(f"conv{number} {value}" for number, value in enumerate(values, 1))
 
 
 def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> Kernel:
-    """The kernel in whose nest a chain is computed: hvx where any conv gets it; `target` is as in `choose_kernels`.
+    """Return the kernel in whose nest a chain is computed: hvx if any conv gets it. `target`: as in `choose_kernels`.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
@@ -164,7 +164,7 @@ def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> 
 
 
 def nest_of(chain: Chain, plan: Plan | None) -> Nest:
-    """The loops that a chain is computed in: those of the kernel of `kernel_of`.
+    """Return the name of the nest that a chain is computed in: the nest of the kernel that `kernel_of` returns.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> nest_of(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=(Conv2d(out_channels=2),)), Plan())
@@ -174,25 +174,25 @@ def nest_of(chain: Chain, plan: Plan | None) -> Nest:
 
 
 def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threads: int = 1) -> Plan:
-    """The plan with the kernel in whose nest the chain is computed, and the knobs that act on it.
+    """Settle a plan: name the kernel in whose nest the chain is computed, and keep the knobs that act on that kernel.
 
     Args:
         chain: what is computed.
         plan: as it is stated; None where none is.
         target: as in `choose_kernels`.
-        threads: hardware threads of the machine, which a host kernel has to itself where no plan was stated.
+        threads: the hardware threads of the machine; a host kernel uses all of them where no plan was stated.
     """
     kernel = kernel_of(chain, plan, target)
     if plan is None:
         return unstated(chain, kernel, threads)
     kept = {knob: value for knob, value in plan.stated.items() if acts(knob, kernel)}
     if plan.kernel != kernel:
-        kept.pop("threads", None)  # they are of the machine that the wished kernel runs on
+        kept.pop("threads", None)  # These knobs belong to the machine that the wished kernel runs on.
     return Plan(kernel=kernel, **kept)  # pyright: ignore[reportArgumentType]
 
 
 def unstated(chain: Chain, kernel: Kernel, threads: int = 1) -> Plan:
-    """The plan of a kernel where no knob is stated, on a machine of so many threads.
+    """Return the plan that a kernel gets where no knob is stated, on a machine of so many threads.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> unstated(Chain(input=(1, 8, 8, 4), dtype="uint8", conv=(Conv2d(out_channels=70),)), "hvx").slug
@@ -203,7 +203,7 @@ def unstated(chain: Chain, kernel: Kernel, threads: int = 1) -> Plan:
 
 @lru_cache(REMEMBERED)
 def refusals(chain: Chain, kernel: Kernel) -> tuple[str, ...]:
-    """Why a kernel doesn't serve each conv of a chain, wherever it runs; empty where it does. Plain serves all.
+    """Say for each conv of a chain why a kernel can't serve it on any target; empty where it can. Plain serves all.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> from hexconv.spec.requantize import Requantize

@@ -23,7 +23,7 @@ Threads = Annotated[int, Field(ge=1, le=MOST_THREADS)]
 Simd = Literal["auto", "avx512", "avx2"]
 Activations = Literal["words", "splats"]
 Arch = Literal["v65", "v66", "v67", "v68", "v69", "v71", "v73", "v75", "v79", "v81"]
-"""Those that the compiler knows. TVM's target tags say how much VTCM one has, but not of all of them."""
+"""The architectures that the compiler knows. TVM's target tags say how much VTCM some of them have, not all."""
 MOST_VTCM_BYTES = 1 << 30
 VtcmBytes = Annotated[int, Field(ge=1, le=MOST_VTCM_BYTES)]
 
@@ -32,16 +32,16 @@ Value = int | str
 
 @dataclass(frozen=True)
 class Knob:
-    """What is told of a knob beside its field.
+    """What the program knows of a knob beside its field in `Plan`.
 
     Attributes:
         turned: values other than the default, as examples: the page of knobs shows what they do.
-        beside: what else a plan says in these examples, so that the knob acts, and acts alike on every machine.
-        has_loops: whether the page shows what it does to a nest.
-        searched: the words among which a search looks for the best; empty where it holds the knob.
-        drawn: the values that random plans have, each as often, the simplest first; empty where what may be drawn
-            depends on the chain, or on other knobs (`hexconv.sweep.plans`).
-        named: how a plan's name tells a value.
+        beside: the other knobs of these examples, so that the knob acts, and acts alike on every machine.
+        has_loops: whether the page shows what the knob does to a nest.
+        searched: the values among which a search looks for the best; empty where a search holds the knob.
+        drawn: the values that random plans draw, all equally often, the simplest first; empty where the choice
+            depends on the chain or on other knobs (`hexconv.sweep.plans`).
+        named: how a plan's name writes a value.
     """
 
     turned: tuple[Value, ...]
@@ -61,7 +61,7 @@ KNOBS: Mapping[str, Knob] = {
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
     "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),
     "buffering": Knob(turned=("double",), searched=get_args(Buffering), drawn=get_args(Buffering)),
-    "storage": Knob(turned=("vtcm", "filters+output")),  # of sixteen
+    "storage": Knob(turned=("vtcm", "filters+output")),  # two of the sixteen ways to place caches
     "arch": Knob(turned=("v69",), has_loops=False),
     "vtcm_bytes": Knob(turned=(1 << 20,), has_loops=False),
     "kernel": Knob(turned=("hvx", "host")),
@@ -69,17 +69,17 @@ KNOBS: Mapping[str, Knob] = {
     "simd": Knob(turned=("avx512",), beside=_AVX2, drawn=("avx2", "avx512", "auto")),  # tiles for any run on any
     "activations": Knob(turned=("splats",), beside={"kernel": "hvx"}, drawn=get_args(Activations)),
 }
-"""By name, in the order in which a plan's own name tells them."""
+"""The knobs by name, in the order in which a plan's name has them."""
 
 SPLITS = ("k_split", "h_split")
-"""The knobs that are told even at their defaults, since no plan is without them."""
+"""The knobs that a plan's name has even at their defaults."""
 
 WHOSE_VTCM = ("arch", "vtcm_bytes")
-"""The knobs that say nothing where no cache lies in VTCM."""
+"""The knobs that have no effect where no cache lies in VTCM."""
 
 
 def acts(knob: str, kernel: Kernel) -> bool:
-    """Whether a knob of a plan has an effect on a kernel.
+    """Return whether a knob of a plan has an effect on a kernel.
 
     >>> acts("h_split", "host"), acts("k_split", "hvx"), acts("k_split", "host"), acts("threads", "plain")
     (True, True, False, False)
@@ -88,7 +88,7 @@ def acts(knob: str, kernel: Kernel) -> bool:
 
 
 def why_without_effect(knob: str, kernel: Kernel) -> str:
-    """Why a knob does nothing on a kernel, and which ones obey it.
+    """Say why a knob does nothing on a kernel, and which kernels obey it.
 
     >>> why_without_effect("halo", "host")
     'host does not obey halo: it rolls stripes, stages whole filters and has no VTCM; plain and hvx obey it'

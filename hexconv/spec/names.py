@@ -1,4 +1,4 @@
-"""The names of a chain's arguments, of its caches, and of what kernels hold beside these: made and read here.
+"""Make and read the names of a chain's arguments, of its caches, and of the further buffers of kernels.
 
     argument    cache
     input       input_cache
@@ -6,7 +6,7 @@
                 intermediate1     what conv 1 makes and conv 2 reads
     output      output_cache
 
-Beside them a conv has what its kernel needs: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1.
+A conv's kernel may need more buffers: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1.
 """
 
 import re
@@ -23,11 +23,11 @@ SCOPE_MARK = "_global"
 
 @dataclass(frozen=True)
 class Name:
-    """What a name says.
+    """A name, read.
 
     Attributes:
-        role: `input`, `filter`, `intermediate`, `output`, or what a kernel calls it: `accumulator`, `taps`, `bias`, ..
-        number: of the conv, from 1; 0 where there is none.
+        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ..
+        number: the number of the conv, from 1; 0 where the name has none.
     """
 
     role: str
@@ -35,12 +35,12 @@ class Name:
 
     @property
     def reader(self) -> int:
-        """The number of the conv that reads it."""
+        """The number of the conv that reads the tensor."""
         return self.number + 1 if self.role in ("input", "intermediate") else self.number
 
 
 def read_name(name: str) -> Name:
-    """The role and the number in a name, of an argument or of a cache.
+    """Read the role and the number in the name of an argument or of a cache.
 
     >>> read_name("filter12_cache"), read_name("intermediate3").reader, read_name("input_cache").reader
     (Name(role='filter', number=12), 4, 1)
@@ -50,42 +50,42 @@ def read_name(name: str) -> Name:
 
 
 def conv_name(number: int) -> str:
-    """What counts of a conv's work are called by."""
+    """Return the name of a conv in counts of its work."""
     return f"conv{number}"
 
 
 def filter_name(number: int) -> str:
-    """The argument."""
+    """Return the name of the argument with a conv's filter."""
     return f"filter{number}"
 
 
 def bias_name(number: int) -> str:
-    """The argument."""
+    """Return the name of the argument with a conv's bias."""
     return f"bias{number}"
 
 
 def numbered(what: str, number: int) -> str:
-    """Anything else that a conv has."""
+    """Return the name of any other buffer of a conv."""
     return f"{what}{number}"
 
 
 def filter_cache(number: int) -> str:
-    """What a filter is staged in."""
+    """Return the name of the cache that a conv's filter is staged in."""
     return f"filter{number}_cache"
 
 
 def intermediate(number: int) -> str:
-    """What a conv makes that another one reads."""
+    """Return the name of the intermediate that a conv writes and the next one reads."""
     return f"intermediate{number}"
 
 
 def accumulator(number: int) -> str:
-    """The sums of a conv that are not yet what it makes."""
+    """Return the name of the buffer of a conv's sums, before the epilogue."""
     return f"accumulator{number}"
 
 
 def source_cache(number: int) -> str:
-    """What a conv reads.
+    """Return the name of the cache that a conv reads.
 
     >>> source_cache(1), source_cache(2)
     ('input_cache', 'intermediate1')
@@ -94,7 +94,7 @@ def source_cache(number: int) -> str:
 
 
 def target_cache(number: int, convs: int) -> str:
-    """What a conv makes, of a chain of so many.
+    """Return the name of the cache that conv `number` of `convs` writes.
 
     >>> target_cache(1, 2), target_cache(2, 2)
     ('intermediate1', 'output_cache')
@@ -103,7 +103,7 @@ def target_cache(number: int, convs: int) -> str:
 
 
 def copied_arguments(convs: int) -> list[str]:
-    """The arguments that are copied to caches, or from them.
+    """Return the names of the arguments that are copied to caches or from them.
 
     >>> copied_arguments(2)
     ['input', 'filter1', 'filter2', 'output']
@@ -112,14 +112,14 @@ def copied_arguments(convs: int) -> list[str]:
 
 
 def convs_of(arguments: Iterable[str]) -> int:
-    """How many convs a chain with these arguments has: each has one filter."""
+    """Count the convs of a chain with these arguments: each conv has one filter."""
     return sum(read_name(name).role == "filter" for name in arguments)
 
 
 def cache_of(buffer: str) -> str:
-    """The cache that a buffer of TVM's holds.
+    """Return the name of the cache that a buffer of TVM holds.
 
-    `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
+    TVM's `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
 
     >>> [cache_of(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
     ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']

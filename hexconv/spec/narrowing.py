@@ -1,4 +1,4 @@
-"""How int32 sums become bytes with HVX's instructions: `Requantize`, as constants of a few instruction sequences.
+"""Turn `Requantize` into the constants of a few HVX instruction sequences that narrow int32 sums to bytes or halfwords.
 
 All arithmetic of 8 bits is on uint8: int8 activations and int8 filters are uint8 whose bytes and zero points are 128
 larger. (The forms of vrmpy that take signed bytes want them in the scalar, where the activations are, or issue once a
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
-MOST_NARROWING_SHIFT = 15  # narrowing shifts take 4 bits of their operand
+MOST_NARROWING_SHIFT = 15  # Narrowing shifts use the low 4 bits of their operand.
 MOST_SECOND_SHIFT = 7  # a halfword that saturated, 32767, is still 255 after it
 SUM_BITS = 32
 BYTE_BITS, HALFWORD_BITS = 8, 16
@@ -22,11 +22,11 @@ BYTE_BITS, HALFWORD_BITS = 8, 16
 
 @dataclass(frozen=True)
 class Halves:
-    """Sums that lie half way above an even result: `sum & mask == half`. One is taken from each.
+    """The sums half way above an even result: `sum & mask == half`. The kernel subtracts one from each of these sums.
 
     Attributes:
-        mask: the low bits; 32 at most.
-        half: of these.
+        mask: a mask of the low bits, 32 at most.
+        half: the value of the masked bits in such a sum.
     """
 
     mask: int
@@ -38,10 +38,10 @@ class Shifts:
     """y = saturate_uint8(round((sum >> first) >> second)): for multipliers that are powers of two.
 
     Attributes:
-        first: from words to saturated halfwords.
+        first: the shift from words to saturated halfwords.
         rounds: whether the first shift rounds too.
-        second: from halfwords to saturated bytes, always rounded; 0 where halfwords stay what they are.
-        halves: what goes to even, offset included; None where halves go up.
+        second: the shift from halfwords to saturated bytes, which always rounds; 0 where the result is halfwords.
+        halves: the sums that round to even, offset included; None where ties go up.
     """
 
     first: int
@@ -55,13 +55,13 @@ class FixedPoint:
     """y = saturate_uint8(round(((sum * multiplier + 2**30) >> 31) >> shift) + zero_point).
 
     Attributes:
-        multiplier: Q0.31; None where it is one a channel.
-        shift: to the right; None where it is one a channel.
-        zero_point: of the uint8 output.
-        ties_away: whether negative ties go down, as TFLite has it; matters only above a zero point.
+        multiplier: Q0.31; None where each channel has its own.
+        shift: the shift to the right; None where each channel has its own.
+        zero_point: the zero point of the uint8 output.
+        ties_away: whether negative ties go down, as in TFLite; this matters only above a zero point.
         rounds_once: whether the high half is not rounded, so that the shift alone rounds.
-        halves: what goes to even, or None; with `halves_per_channel` each channel has its own.
-        halves_per_channel: whether it does.
+        halves: the sums that round to even, or None.
+        halves_per_channel: whether each channel has halves of its own.
     """
 
     multiplier: int | None
@@ -74,18 +74,18 @@ class FixedPoint:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """What is one a channel, by name, in the order in which it is kept."""
+        """The names of the values that each channel has for itself, in the order in which they are stored."""
         known = {"multiplier": self.multiplier is None, "shift": self.shift is None}
         named = [name for name, is_vector in known.items() if is_vector]
         return (*named, *(("mask", "half") if self.halves_per_channel else ()))
 
 
 def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int]:
-    """The sequence for one requantisation, and what has to be added to every sum before it.
+    """Return the sequence for one requantisation, and the number to add to every sum before it.
 
     Args:
-        how: as the user states it; its shift is 0 or less (`hexconv.spec.refusal`).
-        zero_point: of the uint8 output.
+        how: the requantisation as the user states it; its shift is 0 or less (`hexconv.spec.kernels.hvx`).
+        zero_point: the zero point of the uint8 output.
 
     A rounding shift by `first` and another by `second` are floors of floors, so they are one floor:
 
@@ -120,7 +120,7 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
 
 
 def _per_channel(how: Requantize, zero_point: int, bits: int) -> FixedPoint:
-    """Multipliers, and perhaps shifts, that are known when the kernel runs; to results of so many bits."""
+    """Return the sequence for multipliers, and perhaps shifts, per channel, which are read when the kernel runs."""
     shift = -how.shift if isinstance(how.shift, int) else None
     is_even = how.rounding == "even"
     ties_away = how.rounding == "away" and shift != 0 and zero_point > 0
@@ -129,7 +129,7 @@ def _per_channel(how: Requantize, zero_point: int, bits: int) -> FixedPoint:
 
 
 def _halves(how: Requantize, bits: int, added: int = 0) -> Halves | None:
-    """The sums from which half to even takes one; `added` results are in the sums already. None where none shows."""
+    """Return the sums from which half to even subtracts one, if any; `added` results are in the sums already."""
     assert isinstance(how.multiplier, int)
     assert isinstance(how.shift, int)
     powers = (how.multiplier & -how.multiplier).bit_length() - 1
@@ -141,7 +141,7 @@ def _halves(how: Requantize, bits: int, added: int = 0) -> Halves | None:
 
 
 def narrowing_to_halfwords(how: Requantize) -> tuple[Shifts | FixedPoint, int]:
-    """The same for int16, whose zero point is 0: one narrowing shift, or a multiplier before it.
+    """Return the sequence for int16, whose zero point is 0, and the number to add to every sum before it.
 
     Negative results are not cut here, so where their ties go always matters.
 

@@ -1,4 +1,4 @@
-"""What the best plan has least of."""
+"""The objectives of a search: what the best plan has least of."""
 
 from typing import Literal
 

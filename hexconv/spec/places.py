@@ -1,11 +1,11 @@
-"""Where caches lie: in VTCM or outside of it, said role by role.
+"""The places of caches, in VTCM or outside of it, stated role by role.
 
     storage = "global"              all outside
     storage = "vtcm"                all in VTCM
     storage = "filters+output"      these roles in VTCM, the others outside
 
-What a kernel has beside its caches lies where what it is made of does: what is made of filters with them, an input
-that is taken apart with the input, sums that are kept for a while with the intermediates.
+A kernel's further buffers lie with the role that they are made from: buffers made of filters lie with the filters, an
+input split into parts with the input, and sums that are kept for a while with the intermediates.
 """
 
 from functools import cache
@@ -36,12 +36,12 @@ STORAGES: tuple[Storage, ...] = get_args(Storage)
 """Every way to place caches."""
 
 MIXED: tuple[Storage, ...] = STORAGES[2:]
-"""Those with some roles in VTCM, and others outside."""
+"""The ways with some roles in VTCM and others outside."""
 
 
 @cache
 def roles_in_vtcm(storage: Storage) -> frozenset[Role]:
-    """The roles whose caches lie in VTCM.
+    """Return the roles whose caches lie in VTCM.
 
     >>> sorted(roles_in_vtcm("filters+output")), len(roles_in_vtcm("vtcm")), len(roles_in_vtcm("global"))
     (['filters', 'output'], 4, 0)
@@ -52,11 +52,11 @@ def roles_in_vtcm(storage: Storage) -> frozenset[Role]:
 
 
 Caches = Literal["all-in-vtcm", "anywhere", "no-vtcm-scalar-loads"]
-"""What a search may do with caches: put all into VTCM, some outside, or outside all that scalar loads read."""
+"""How a search places caches: all in VTCM, any of them outside, or outside all those that scalar loads read."""
 
 SEARCHED: dict[Caches, tuple[Storage, ...]] = {
     "all-in-vtcm": ("vtcm",),
     "anywhere": ("vtcm", *MIXED),
     "no-vtcm-scalar-loads": tuple(each for each in MIXED if not roles_in_vtcm(each) & {"input", "intermediates"}),
 }
-"""The ways to place caches among which a search looks, where it looks among several."""
+"""The ways to place caches that a search tries, where it tries several."""

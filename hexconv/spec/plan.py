@@ -1,4 +1,4 @@
-"""How a chain is scheduled: the knobs, with no word about what is computed."""
+"""A plan: the knobs that say how a chain is scheduled. What is computed is the chain's matter."""
 
 from dataclasses import fields
 
@@ -93,7 +93,7 @@ class Plan:
     vtcm_bytes: VtcmBytes | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no knob can refuse alone."""
+        """Refuse knobs that are valid alone but do not go together."""
         if self.halo == "roll" and self.order != "h_outer":
             allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
             raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
@@ -104,7 +104,7 @@ class Plan:
             raise InputError.because(what, "give the bytes, such as 8388608")
 
     def _check_effects(self) -> None:
-        """Refuse knobs that would do nothing. Without a kernel, plain is always there to obey."""
+        """Refuse knobs that would do nothing on the wished kernel. Without a kernel, plain can always obey."""
         for knob, value in self.stated.items():
             if not acts(knob, self.kernel or "plain"):
                 given = f"{value!r} with " + (f'kernel = "{self.kernel}"' if self.kernel else "no kernel")
@@ -112,14 +112,14 @@ class Plan:
                 raise InputError.because(what, "leave it out, or take another kernel")
 
     def _check_threads(self) -> None:
-        """Refuse more threads of HVX than can run at the same time."""
+        """Refuse more threads than the architecture has HVX contexts."""
         if self.kernel == "hvx" and self.threads > (most := most_threads(self.arch)):
             what = f'plan.threads: {self.threads} with arch = "{self.arch}"; {why_fewer_threads(self.arch)}'
             raise InputError.because(what, f"take {most} at most, or another arch")
 
     @property
     def stated(self) -> dict[str, int | str]:
-        """The knobs that are not at their defaults, the kernel aside. Where there are none, no plan is stated.
+        """The knobs that are not at their defaults, without the kernel. If this is empty, no plan is stated.
 
         >>> Plan(kernel="hvx", h_split=2, k_split=1).stated
         {'h_split': 2}

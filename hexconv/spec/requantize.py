@@ -1,4 +1,4 @@
-"""From a 32-bit accumulator back to 8 or 16 bits: the integer step between two convs of a quantised chain."""
+"""Requantisation: narrow 32-bit sums to 8 or 16 bits, the integer step between two convs of a quantised chain."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
 LARGEST_MULTIPLIER = 2**31 - 1
 SMALLEST_SHIFT = -31
 FRACTION_BITS = 31
-"""Of a multiplier: 2**31 would be one."""
+"""The largest multiplier of a Q0.31 number: 2**31 would be one."""
 
 
 @in_one_line("chain.conv.requantize")
@@ -62,7 +62,7 @@ class Requantize:
     least_odd: Multiplier | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what no field can refuse alone."""
+        """Refuse fields that are valid alone but do not go together."""
         if self.shift == PER_CHANNEL and self.multiplier != PER_CHANNEL:
             raise InputError("chain.conv.requantize.shift", PER_CHANNEL, 'a number, or multiplier = "per_channel" too')
         if self.clamp and self.clamp[0] >= self.clamp[1]:
@@ -73,7 +73,7 @@ class Requantize:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """What is one a channel: `multiplier`, `shift`.
+        """The names of the fields that have one value per channel, of `multiplier` and `shift`.
 
         >>> Requantize(multiplier="per_channel", shift=-5).vectors
         ('multiplier',)
@@ -81,7 +81,7 @@ class Requantize:
         return tuple(name for name in ("multiplier", "shift") if getattr(self, name) == PER_CHANNEL)
 
     def codes(self, low: int, high: int) -> tuple[int, int]:
-        """The least and the most that the output can be, of what its dtype holds.
+        """Return the least and the most that the output can be; `low` and `high` are the range of its dtype.
 
         >>> Requantize(multiplier=1, clamp=(0, 90)).codes(-128, 127)
         (0, 90)
@@ -89,7 +89,7 @@ class Requantize:
         return (max(low, self.clamp[0]), min(high, self.clamp[1])) if self.clamp else (low, high)
 
     def has_halves(self, bits: int) -> bool:
-        """Whether a result of so many bits that isn't cut can lie half way between two, one a channel.
+        """Return whether multipliers per channel can put an unsaturated result of `bits` bits half way between codes.
 
         >>> Requantize(multiplier="per_channel", least_odd=512).has_halves(8)
         False
@@ -98,7 +98,7 @@ class Requantize:
 
     @property
     def shifts_left(self) -> bool:
-        """Whether sums are shifted left, the same for all channels."""
+        """Whether sums are shifted left, by one shift for all channels."""
         return isinstance(self.shift, int) and self.shift > 0
 
     @property

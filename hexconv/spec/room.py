@@ -1,7 +1,7 @@
-"""Whether int32 holds what requantisation adds up, kernel by kernel, and how much that leaves to a bias.
+"""Check for each kernel that int32 holds the sums of a chain, and say how large a bias may be.
 
-Nothing here has room to spare: a chain is refused for a kernel where some tensors of its dtypes, within the limits that
-its convs state, make an intermediate of `hexconv.spec.sums` leave its integer.
+The check is exact: a kernel is refused where some tensors of the chain's dtypes, within the limits that its convs
+state, make an intermediate of `hexconv.spec.sums` overflow its integer.
 """
 
 from bisect import bisect_left
@@ -15,16 +15,16 @@ from hexconv.spec.sums import Arithmetic, requantisation_steps, window_products
 
 LARGEST_INT32 = 2**31 - 1
 LEAST_BIAS_LIMIT = 2**12
-"""A kernel that leaves less to the bias of a conv that states no limit doesn't serve it."""
+"""The least bias limit: a kernel must leave room for such a bias, or it doesn't serve a conv that states no limit."""
 REMEMBERED = 1024
-"""Chains whose refusals are kept: every plan of a chain is asked about."""
+"""The number of chains whose refusals are kept: every plan of a chain asks for them."""
 
 
 def bias_limit(chain: Chain, index: int) -> int:
-    """The largest value, signs dropped, that the bias of a conv may have: what it states, or else what int32 leaves.
+    """Return the largest absolute value that the bias of a conv may have: the stated limit, or else what int32 leaves.
 
-    Where nothing is stated, that is what is left beside sums and constants, with each kernel that leaves at least
-    `LEAST_BIAS_LIMIT`. 0 where there is no bias, or no room for one.
+    If the conv states no limit, it is the room that is left beside sums and constants by every kernel that leaves at
+    least `LEAST_BIAS_LIMIT`. It is 0 where there is no bias, or no room for one.
     """
     conv = chain.conv[index]
     if not conv.bias:
@@ -37,9 +37,9 @@ def bias_limit(chain: Chain, index: int) -> int:
 
 @lru_cache(REMEMBERED)
 def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
-    """Of each conv: that its sums could leave int32 with a kernel, by how much, and what to state instead; or nothing.
+    """Say for each conv by how much its sums can leave int32 with a kernel, and what to state; empty if they can't.
 
-    Shifts to the left are no matter of hvx: what it doesn't serve for another reason is left out.
+    For hvx, convs with a shift to the left are left out, since hvx refuses them for another reason.
     """
     return tuple(
         _refusal(chain, index, kernel) if kernel in _kernels(conv) else "" for index, conv in enumerate(chain.conv)
@@ -47,7 +47,7 @@ def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
 
 
 def sums_refusal(chain: Chain, kernel: Arithmetic) -> str:
-    """The first of these; empty if there is none."""
+    """Return the first refusal of a chain's convs; empty if there is none."""
     return next(filter(None, sums_refusals(chain, kernel)), "")
 
 
@@ -67,7 +67,7 @@ def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
 
 
 def _remedy(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> str:
-    """The limit that would do; of the filter, where no bias would."""
+    """Say which limit would make the sums fit: one of the bias, or of the filter where no limit of the bias would."""
     if (left := _largest(lambda limit: _fits(chain, index, kernel, limit))) >= 0 and bias:
         return f"a bias_limit of up to {left}"
 
@@ -83,12 +83,12 @@ def _remedy(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> str:
 
 
 def _largest(fits: Callable[[int], bool], least: int = 0) -> int:
-    """The largest number up to that of int32 that fits, or one less than `least`."""
+    """Return the largest number of int32 for which `fits` holds; one less than `least` if none does."""
     return bisect_left(range(least, LARGEST_INT32 + 1), True, key=lambda number: not fits(number)) + least - 1
 
 
 def _kernels(conv: Conv2d) -> tuple[Arithmetic, ...]:
-    """Those whose arithmetic has this requantisation."""
+    """Return the kernels whose arithmetic has this requantisation."""
     return ("plain",) if conv.requantize and conv.requantize.shifts_left else ("plain", "hvx")
 
 

@@ -1,4 +1,4 @@
-"""Sums of integer convs: between which values every step of requantisation lies, for each kernel.
+"""The range of values of every step of requantisation in an integer conv, for each kernel.
 
 Let a be the activations and w the filter of a conv, za and zw their zero points. Both may be any value of their dtype,
 the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too. Then
@@ -37,7 +37,7 @@ from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, nar
 from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 
 Arithmetic = Literal["plain", "hvx"]
-"""Kernels that have one for integers."""
+"""Kernels that have arithmetic for integers."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Step:
     Attributes:
         name: as in the table above.
         least: the smallest value that it can have.
-        most: the largest.
-        bits: of the integer that holds it.
+        most: the largest value that it can have.
+        bits: the bits of the integer that holds it.
     """
 
     name: str
@@ -58,23 +58,23 @@ class Step:
 
     @property
     def excess(self) -> int:
-        """By how much it can leave its integer; 0 where it can't."""
+        """By how much the value can leave its integer; 0 where it can't."""
         largest = 2 ** (self.bits - 1) - 1
         return max(self.most - largest, -self.least - largest - 1, 0)
 
     def then(self, name: str, to: Callable[[int], int], bits: int | None = None) -> "Step":
-        """What a function that never falls makes of it."""
+        """Return the next step: the range of a monotonic function `to` over this one."""
         return Step(name, to(self.least), to(self.most), bits or self.bits)
 
 
 def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> tuple[Step, ...]:
-    """Every intermediate of conv `index` of an integer chain, in order.
+    """Return every intermediate of conv `index` of an integer chain, in order.
 
     Args:
-        chain: of integers.
-        index: of the conv; for hvx its shift is 0 or less.
-        kernel: whose arithmetic.
-        bias: the largest value of the conv's bias, its sign dropped; 0 where there is none.
+        chain: an integer chain.
+        index: the conv, from 0; for hvx its shift is 0 or less.
+        kernel: the kernel whose arithmetic is used.
+        bias: the largest absolute value of the conv's bias; 0 where there is none.
 
     >>> from hexconv.spec.conv import Conv2d
     >>> requantize = Requantize(multiplier=1 << 16, shift=-7, zero_point=200, rounding="up")
@@ -97,7 +97,7 @@ def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int
 
 
 def window_products(chain: Chain, index: int) -> int:
-    """The most elements of the image that one window can have."""
+    """Return the most elements of the image that one window can have."""
     conv, (_, *size, _) = chain.conv[index], chain.shapes[index]
     rows, columns = (
         min(taps, ceil(there / apart)) for taps, there, apart in zip(conv.kernel, size, conv.dilation, strict=True)
@@ -106,7 +106,7 @@ def window_products(chain: Chain, index: int) -> int:
 
 
 def _sum(chain: Chain, index: int) -> Step:
-    """What the dtypes allow, or `filter_l1`, whichever is less."""
+    """Return the range of a window's sum, by what the dtypes allow or by `filter_l1`, whichever is less."""
     conv, zero_point = chain.conv[index], chain.output_zero_point(index)
     low, high = (end - zero_point for end in INTEGER_RANGE[chain.dtype])
     smallest, largest = (end - conv.filter_zero_point for end in INTEGER_RANGE[chain.dtype_of_filters])
@@ -115,13 +115,13 @@ def _sum(chain: Chain, index: int) -> Step:
     most = products * max(low * smallest, high * largest)
     if conv.filter_l1 is None:
         return Step("sum", least, most)
-    up, down = (high if largest else 0), (-low if smallest else 0)  # by a unit of the filter, of either sign
+    up, down = (high if largest else 0), (-low if smallest else 0)  # what a unit of the filter, of either sign, can add
     back, forth = (-low if largest else 0), (high if smallest else 0)
     return Step("sum", max(least, -conv.filter_l1 * max(back, forth)), min(most, conv.filter_l1 * max(up, down)))
 
 
 def _plain(total: Step, how: Requantize) -> list[Step]:
-    """`hexconv.compute.epilogue.requantized`."""
+    """Return the steps of `hexconv.compute.epilogue.requantized`."""
     shift = how.shift if isinstance(how.shift, int) else SMALLEST_SHIFT
     if how.rounding == "even":
         product = total.then("product", lambda value: value * how.most_multiplier, 64)
@@ -136,7 +136,7 @@ def _plain(total: Step, how: Requantize) -> list[Step]:
 
 
 def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
-    """`hexconv.spec.narrowing`."""
+    """Return the steps of the sequences of `hexconv.spec.narrowing`."""
     made_unsigned = 128 if dtype == "int8" else 0
     sequence, offset = (
         narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
@@ -166,7 +166,7 @@ def _fixed_point(total: Step, how: FixedPoint) -> list[Step]:
 
 
 def _shifted_by_channel(total: Step, how: FixedPoint, multiplier: int, half: int) -> list[Step]:
-    """The largest multiplier and no shift at all are the worst of all channels."""
+    """Return the steps for shifts per channel: the worst channel has the largest multiplier and no shift."""
     if how.rounds_once:
         doubled = total.then("doubled", lambda value: 2 * value)
         steps = [doubled, doubled.then("high half", lambda value: value * multiplier >> 31)]

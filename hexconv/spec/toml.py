@@ -1,4 +1,4 @@
-"""A case as TOML text: the fields that differ from their defaults, in the order of the dataclasses."""
+"""Write a case as TOML text: the fields that differ from their defaults, in the order of the dataclasses."""
 
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
@@ -14,14 +14,14 @@ from hexconv.spec.plan import Plan
 def to_toml(
     chain: Chain, plan: Plan | None, documented: Iterable[tuple[str, int]] = (), states_knobs: bool = True
 ) -> str:
-    """The text of a case file.
+    """Return the text of a case file.
 
     Args:
         chain: what is computed.
-        plan: how; None where no plan is stated.
-        documented: names of caches with their elements.
-        states_knobs: whether the plan states knobs: one of all defaults then states a split, since one without any, or
-            with a kernel alone, states none.
+        plan: how it is scheduled; None where no plan is stated.
+        documented: names of caches, each with its documented elements.
+        states_knobs: whether the plan states knobs. If so, a plan of all defaults is written with a split, since a
+            plan that is empty, or has a kernel alone, states none.
 
     >>> print(to_toml(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),)), Plan(h_split=2)))
     [chain]
@@ -44,19 +44,19 @@ def to_toml(
 
 
 def _lines(table: Chain | Conv2d | Plan) -> list[str]:
-    """`key = value` for every field that is not at its default; sub-tables of a chain are written apart."""
+    """Return `key = value` for every field that is not at its default; sub-tables of a chain are written elsewhere."""
     stated = ((field, getattr(table, field.name)) for field in fields(table) if field.name != "conv")
     return [f"{field.name} = {_value(value)}" for field, value in stated if not _is_default(field, value)]
 
 
 def _is_default(field: Any, value: object) -> bool:
-    """Whether leaving the field out says the same."""
+    """Return whether a file without the field says the same."""
     default = field.default
     return default is not MISSING and getattr(default, "default", default) == value
 
 
 def _value(value: object) -> str:
-    """One TOML value."""
+    """Return a value in TOML's notation."""
     if isinstance(value, Padding):
         return _value([value.top, value.left, value.bottom, value.right])
     if isinstance(value, (list, tuple)):

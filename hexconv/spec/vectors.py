@@ -1,4 +1,4 @@
-"""What a chain has beside its filters and biases: multipliers and shifts one a channel, and tables of codes."""
+"""The vectors of a chain, beside its filters and biases: multipliers and shifts per channel, and tables of codes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 
 Array = NDArray[Any]
 Vectors = Mapping[str, Array]
-"""By name: `multiplier1`, `shift1`, ..., int32, [K]; `table1`, ..., [256], the code for each code, the least first."""
+"""Vectors by name: `multiplier1`, `shift1`, ..., int32, [K]; `table1`, ..., [256], indexed from the least code."""
 DTYPE = "int32"
 RANGES = {"multiplier": (1, LARGEST_MULTIPLIER), "shift": (SMALLEST_SHIFT, 0)}
 NAMES = tuple(RANGES)
 OF_CHANNELS = ("bias", *NAMES)
-"""How the names begin of arguments that have one value a channel."""
+"""How the names of arguments with one value per channel begin."""
 UNCACHED = (*OF_CHANNELS, TABLE)
-"""How the names begin of arguments that go through no cache of the chain's own."""
+"""How the names of arguments that no cache of the chain stages begin."""
 CODES = 256
-"""Of 8 bits: so many entries has a table."""
+"""The number of codes of 8 bits, and of the entries of a table."""
 
 
 @dataclass(frozen=True)
 class Vector:
-    """What one of them is.
+    """The kind and size of one vector.
 
     Attributes:
         what: its name without the conv's number.
-        number: of its conv, from 1.
-        elements: how many.
-        dtype: of these.
+        number: the number of its conv, from 1.
+        elements: how many elements it has.
+        dtype: the dtype of its elements.
     """
 
     what: str
@@ -46,7 +46,7 @@ class Vector:
 
 
 def vector_names(chain: Chain) -> dict[str, Vector]:
-    """A chain's vectors by name, in the order of its arguments.
+    """Return a chain's vectors by name, in the order of its arguments.
 
     >>> from hexconv.spec import Conv2d, Requantize
     >>> conv = Conv2d(out_channels=2, activation="table", requantize=Requantize(multiplier="per_channel"))
@@ -58,7 +58,7 @@ def vector_names(chain: Chain) -> dict[str, Vector]:
 
 
 def _vectors(chain: Chain, index: int) -> Iterator[Vector]:
-    """Those of one conv."""
+    """Return the vectors of conv `index`."""
     conv = chain.conv[index]
     for name in conv.requantize.vectors if conv.requantize else ():
         yield Vector(name, index + 1, conv.out_channels, DTYPE)
@@ -67,10 +67,10 @@ def _vectors(chain: Chain, index: int) -> Iterator[Vector]:
 
 
 def check_vectors(chain: Chain, vectors: Vectors) -> None:
-    """Refuse what isn't there, or lies outside of its range.
+    """Refuse vectors that are missing, of another shape or dtype, or outside of their range.
 
     Raises:
-        InputError: by name, with the value that is farthest off.
+        InputError: a vector is not valid; the text has its name and the value that is farthest off.
     """
     for name, vector in vector_names(chain).items():
         if name not in vectors:
@@ -89,7 +89,7 @@ def check_vectors(chain: Chain, vectors: Vectors) -> None:
 
 
 def odd_parts(multipliers: Array) -> Array:
-    """What is left of positive integers that are divided by 2 as often as they can be.
+    """Return the odd parts of positive integers: what is left when all factors of 2 are removed.
 
     >>> odd_parts(np.array([12, 7, 1 << 30]))
     array([3, 7, 1])
@@ -98,7 +98,7 @@ def odd_parts(multipliers: Array) -> Array:
 
 
 def looked_up(codes: Array, table: Array) -> Array:
-    """For every code of 8 bits that of the table, whose first one is for the least.
+    """Look every 8-bit code up in a table, whose first entry is for the least code.
 
     >>> looked_up(np.int8([-128, 0, 127]), np.arange(256, dtype="uint8"))
     array([  0, 128, 255], dtype=uint8)
@@ -107,7 +107,7 @@ def looked_up(codes: Array, table: Array) -> Array:
 
 
 def in_whole_blocks(vector: Array) -> Array:
-    """A vector as kernels that read 32 channels at a time want it: ones behind its last channel.
+    """Extend a vector to whole blocks of 32 channels, with ones after its last channel.
 
     >>> in_whole_blocks(np.array([7, 8])).shape
     (32,)
@@ -116,5 +116,5 @@ def in_whole_blocks(vector: Array) -> Array:
 
 
 def whole_channels(channels: int) -> int:
-    """Channels in whole blocks of 32."""
+    """Return a number of channels, rounded up to whole blocks of 32."""
     return ceil(channels / CHANNEL_BLOCK) * CHANNEL_BLOCK

@@ -1,4 +1,4 @@
-"""What is known of a chain once its weights are: how far sums and biases can go, and whether that was stated."""
+"""Limits that follow from a chain's weights: how large sums and biases can be, and whether the chain states less."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,26 +17,26 @@ Array = NDArray[Any]
 
 
 def largest_l1(conv: Conv2d, filter: Array) -> int:
-    """The most that one output channel of an integer filter (OIHW) sums to, zero point subtracted, signs dropped."""
+    """Return the largest absolute sum of an output channel of an integer filter (OIHW), the zero point subtracted."""
     apart = np.abs(filter.astype(np.int32) - conv.filter_zero_point)
     return int(apart.sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0))
 
 
 def largest_bias(bias: Array) -> int:
-    """The largest value of an integer bias, signs dropped."""
+    """Return the largest absolute value of an integer bias."""
     return int(np.abs(bias.astype(np.int64)).max(initial=0))
 
 
 def with_limits(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> Chain:
-    """An integer chain that states `filter_l1` and `bias_limit` as its weights have them; a float chain as it is.
+    """Return an integer chain with the `filter_l1` and `bias_limit` of its weights; return a float chain as it is.
 
     Args:
-        chain: the convs.
-        filters: OIHW, one a conv.
-        biases: [K], or None, one a conv.
+        chain: the chain.
+        filters: OIHW, one per conv.
+        biases: [K] or None, one per conv.
 
     Raises:
-        InputError: a filter or a bias goes further than its conv states.
+        InputError: a filter or a bias exceeds the limit that its conv states.
     """
     if not chain.is_integer:
         return chain

@@ -1,4 +1,4 @@
-"""A validation error as one line: the field's path in the file, what was given, what is expected."""
+"""Write a validation error in one line: the field's path in the file, what was given, what is expected."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,15 +14,15 @@ from hexconv.errors import InputError, did_you_mean
 LONGEST_SHOWN = 60
 Checked = TypeVar("Checked", bound=type)
 KNOWN_KEYS: dict[str, tuple[str, ...]] = {"": ("chain", "plan", "documented")}
-"""By table of a case file; the dataclass of each adds its fields (`in_one_line`)."""
+"""The known keys of each table of a case file; each dataclass adds its fields (`in_one_line`)."""
 
 
 def first_complaint(error: ValidationError, table: str = "") -> InputError:
-    """The first thing wrong with a file: its path, what was given, what may stand there; misspelt keys come first.
+    """Return the first fault of a file: its path, what was given, and what is allowed. Misspelt keys come first.
 
     Args:
-        error: what pydantic says.
-        table: the table that was validated, where it is only one of a file.
+        error: pydantic's error.
+        table: the name of the validated table, where it is only a part of the file.
     """
     details = error.errors()
     detail = next((detail for detail in details if detail["type"] == "unexpected_keyword_argument"), details[0])
@@ -37,7 +37,7 @@ def first_complaint(error: ValidationError, table: str = "") -> InputError:
 
 
 def in_one_line(table: str) -> Callable[[Checked], Checked]:
-    """Let a validated dataclass that is made in Python complain as a case file does: one `InputError`, one line.
+    """Decorate a dataclass: a fault in Python then raises the same `InputError` of one line as a fault in a file.
 
     Args:
         table: where its fields stand in a case file, `chain`.
@@ -65,11 +65,11 @@ def check_keys(table: Mapping[str, object], path: str, known: Sequence[str]) -> 
 
     Args:
         table: as the file has it.
-        path: of the table, empty for the file's own keys.
-        known: the keys that it may have.
+        path: the path of the table, empty for the file's own keys.
+        known: the keys that the table may have.
 
     Raises:
-        InputError: the first one that is not known, and the nearest that is.
+        InputError: a key is not known; the text has the first one, and the nearest known key.
     """
     for key in table:
         if key not in known:
@@ -77,7 +77,7 @@ def check_keys(table: Mapping[str, object], path: str, known: Sequence[str]) -> 
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """`chain.conv[0].kernel`, from pydantic's location."""
+    """Turn pydantic's location into a path, such as `chain.conv[0].kernel`."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}"
@@ -85,12 +85,12 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _unknown_key(path: str, key: object, known: Sequence[str]) -> InputError:
-    """The keys of that table, the nearest first."""
+    """Describe an unknown key, with the keys of its table, the nearest first."""
     return InputError.no_such(path, "an unknown key", known, str(key))
 
 
 def _shown(value: object) -> str:
-    """What was given, short enough for a line."""
+    """Write the given value, short enough for a line."""
     return _short(f"{value!r}")
 
 
@@ -99,7 +99,7 @@ def _short(text: str) -> str:
 
 
 def _allowed(detail: ErrorDetails) -> str:
-    """Pydantic's own words for what is expected, as a phrase."""
+    """Turn pydantic's description of the expected value into a phrase."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     # What pydantic expected of a word: "'float32', 'float16' or 'int8'".
     words = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))

@@ -1,4 +1,4 @@
-"""The kernels: one object each. A kernel is added to the registry here."""
+"""The registry of kernels, with one object for each. A new kernel is added here."""
 
 from hexconv.spec.choices import Kernel, Nest, Target
 from hexconv.spec.kernels.host import HOST, MOST_THREADS
@@ -10,7 +10,7 @@ KERNELS: dict[Kernel, KernelRules] = {rules.name: rules for rules in (PLAIN, HVX
 
 
 def fastest_first(target: Target) -> tuple[Kernel, ...]:
-    """The kernels that run there: those at home, then those that run everywhere.
+    """Return the kernels that run on a target: first those made for it, then those that run everywhere.
 
     >>> fastest_first("hexagon"), fastest_first("llvm")
     (('hvx', 'plain'), ('host', 'plain'))

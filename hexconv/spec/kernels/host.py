@@ -1,4 +1,4 @@
-"""AVX instructions, for float32; a nest of its own."""
+"""The rules of the host kernel: AVX instructions for float32 chains, in a nest of its own."""
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.kernels.rules import KernelRules
@@ -7,7 +7,7 @@ MOST_THREADS = 256
 
 
 def _refusals(chain: Chain) -> tuple[str, ...]:
-    """Of all convs or of none."""
+    """Say why the kernel can't serve each conv: it serves all convs of a chain or none."""
     grouped = next((index for index, conv in enumerate(chain.conv) if conv.groups != 1), None)
     why = "" if chain.dtype == "float32" else f"host serves float32 chains, this one is {chain.dtype}"
     if grouped is not None:

@@ -1,4 +1,4 @@
-"""HVX instructions, for integers."""
+"""The rules of the HVX kernel: HVX instructions for integer chains."""
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
@@ -7,11 +7,11 @@ from hexconv.spec.kernels.rules import IN_A_NEST, KernelRules, Knobs
 from hexconv.spec.room import sums_refusals
 
 CONTEXTS = {"v68": 4, "v69": 4, "v71": 4, "v73": 4, "v75": 4, "v79": 6, "v81": 8}
-"""How many threads of an architecture can run vector code at the same time; nothing public says it of the others."""
+"""How many threads can run vector code at the same time, by architecture. For others nothing public says it."""
 
 
 def most_threads(arch: str) -> int:
-    """How many threads may run vector code on an architecture.
+    """Return how many threads may run vector code on an architecture.
 
     >>> most_threads("v81"), most_threads("v65")
     (8, 1)
@@ -20,7 +20,7 @@ def most_threads(arch: str) -> int:
 
 
 def why_fewer_threads(arch: str) -> str:
-    """Why an architecture has no more threads.
+    """Say why an architecture can't run more threads.
 
     >>> why_fewer_threads("v79")
     'v79 has 6 HVX contexts'
@@ -38,7 +38,7 @@ def _refusals(chain: Chain) -> tuple[str, ...]:
 
 
 def _shift_refusal(conv: Conv2d, index: int) -> str:
-    """Sums would have to saturate while they are shifted left, which HVX has no instruction for."""
+    """Refuse a shift to the left: sums would have to saturate meanwhile, and HVX has no instruction for that."""
     if not (conv.requantize and conv.requantize.shifts_left):
         return ""
     shift = conv.requantize.shift
@@ -46,7 +46,7 @@ def _shift_refusal(conv: Conv2d, index: int) -> str:
 
 
 def _unstated(chain: Chain, _threads: int) -> Knobs:
-    """Every row made once, all channels of a stripe in one step, filters staged once, copies under way meanwhile."""
+    """Return the default plan: no row recomputed, all channels in one step, filters resident, DMA overlapped."""
     most = max(tensor.channel_blocks for tensor in tensor_extents(chain)[1:])
     return {"k_split": most, "order": "h_outer", "halo": "roll", "filters": "resident", "buffering": "double"}
 

@@ -1,11 +1,11 @@
-"""TVM's loops, as the documents have them; in a nest of HVX kernels, scalar code."""
+"""The rules of the plain kernel: TVM's loops, as in the documents; beside HVX kernels, scalar code in their nest."""
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.kernels.rules import IN_A_NEST, KernelRules
 
 
 def _none(chain: Chain) -> tuple[str, ...]:
-    """It serves all."""
+    """Refuse no conv: the plain kernel serves all."""
     return ("",) * len(chain.conv)
 
 
@@ -16,6 +16,6 @@ PLAIN = KernelRules(
     knobs=IN_A_NEST,
     instead="it has one thread and no vectors",
     refusals=_none,
-    unstated=lambda _chain, _threads: {},  # the documents' baseline
+    unstated=lambda _chain, _threads: {},  # The documents' baseline schedule is the default plan.
     most_plans=1 << 24,
 )

@@ -1,4 +1,4 @@
-"""What is to be known of a kernel before anything is planned: where it runs, what it obeys, which convs it serves."""
+"""The rules of a kernel, which hold before anything is planned: where it runs, what it obeys, which convs it serves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ Knobs = dict[str, int | str]
 
 @dataclass(frozen=True)
 class KernelRules:
-    """One kernel.
+    """The rules of one kernel.
 
     Attributes:
-        name: in plans.
-        home: where it runs; None where it runs everywhere, as what the others leave does.
-        nest: the loops that it stands in, with the layouts, caches and closed forms of these.
-        knobs: of a plan that act on it.
-        instead: what it does instead of obeying the others, in words.
-        refusals: why it doesn't serve each conv of a chain, wherever it runs; empty where it does.
+        name: its name in plans.
+        home: the target that it runs on; None where it runs on every target.
+        nest: the loops that it stands in; layouts, caches and closed forms belong to the nest.
+        knobs: the knobs of a plan that act on it.
+        instead: in words, what it does instead of obeying the other knobs.
+        refusals: why it can't serve each conv of a chain on any target; empty where it can.
         unstated: the knobs that it has where a plan states none, by the hardware threads of the machine.
-        most_plans: that a search looks at, a minute's worth at most. Networks have fewer than 10^5.
-        obeys_plans: whether it is chosen for plans that don't ask for it.
+        most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.
+        obeys_plans: whether it may be chosen for a plan that states knobs and doesn't ask for it.
     """
 
     name: Kernel
