@@ -15,7 +15,7 @@ from hexconv.search.space import Space
 from hexconv.spec import Chain
 
 REMEMBERED = 4096
-"""Chains whose results are kept: networks repeat their blocks."""
+"""The number of chains whose results are kept: networks repeat their blocks."""
 
 
 @lru_cache(REMEMBERED)
@@ -23,7 +23,7 @@ def best_plan(chain: Chain, question: Question) -> Found:
     """Search every plan of a chain.
 
     Raises:
-        InputError: this is no question, or the kernel has no figures for the objective.
+        InputError: `question` is no `Question`, or the kernel has no figures for its objective.
         Unsupported: no plan can serve the chain, or it has too many to look at.
     """
     if not isinstance(question, Question):
@@ -39,5 +39,5 @@ def best_plan(chain: Chain, question: Question) -> Found:
 
 
 def lower_bound(chain: Chain, question: Question) -> int | None:
-    """The needed traffic, which no plan goes below; None for footprints, and for the latency, which is a model's."""
+    """Return the lower bound of traffic in bytes; None for the footprint, and for the latency, which is a model."""
     return sum(needed_work(chain).traffic_bytes.values()) if question.objective == "traffic" else None

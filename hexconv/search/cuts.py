@@ -5,11 +5,12 @@ pieces cost together is a sum, and
 
     least(end) = min over start < end of  least(start) + cost(best plan of start .. end - 1)
 
-is exact: of n convs, n (n + 1) / 2 pieces are searched, each over all of its plans. A cut costs what is written and
-read again there, and may save MACs and memory.
+is exact: of n convs, n (n + 1) / 2 pieces are searched, each over all of its plans. At a cut an intermediate is
+written and read again; in return the cut may save MACs and memory.
 
-What is summed is traffic, then MACs (for the latency: packets, then traffic), then pieces. For the footprint pieces
-take turns in VTCM: the largest piece counts; of all cuts that reach the least of these, the one with the least traffic.
+Costs are compared by traffic, then MACs (for the latency: packets, then traffic), then the number of pieces. For the
+footprint the largest piece counts, since pieces take turns in VTCM; among cuts with the same largest footprint the one
+with the least traffic wins.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ class Joint:
     Attributes:
         before: the piece in front of the cut.
         after: the piece behind it.
-        reason: in words, with figures.
+        reason: why fusing them is not better, in words with figures.
     """
 
     before: str
@@ -41,17 +42,17 @@ class Joint:
 
 @dataclass(frozen=True)
 class Cuts:
-    """The best cut of a chain beside both extremes.
+    """The best cut of a chain, beside the cuts into single convs and into one piece.
 
     Attributes:
-        best: None where some conv fits in no piece.
-        separate: every conv its own piece; None where one does not fit.
-        fused: one piece; None where it does not fit.
+        best: the best cut; None where some conv fits in no piece.
+        separate: the cut with every conv in its own piece; None where a conv does not fit.
+        fused: the whole chain as one piece; None where it does not fit.
         joints: where the best cut cuts, and why.
-        too_large: convs (counted from 1) that do not fit even alone, with what they need.
-        margin: what memory allows less traffic than the best cut has; None where none does.
-        pieces_searched: of which all plans were looked at.
-        plans: in all of these.
+        too_large: the convs (counted from 1) that do not fit even alone, each with the bytes that it needs.
+        margin: the memory that would allow less traffic than the best cut has; None where no memory does.
+        pieces_searched: the number of pieces that were searched.
+        plans: the number of plans in all these pieces.
     """
 
     best: Cut | None
@@ -65,7 +66,7 @@ class Cuts:
 
 
 def best_cuts(chain: Chain, question: Question) -> Cuts:
-    """The best cut of a chain, and why it cuts there."""
+    """Find the best cut of a chain, and say why it cuts there."""
     asked, summed = Pieces(chain, question), Pieces(chain, _by_sum(chain, question))
     best = _least(summed)
     pairs = [(start, end) for end in range(1, asked.count + 1) for start in range(end)]
@@ -84,7 +85,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
 
 
 def _least(pieces: Pieces) -> Cut | None:
-    """The recurrence of the module's text."""
+    """Solve the recurrence of this module's docstring."""
     least: dict[int, tuple[tuple[float, ...], tuple[Piece, ...]]] = {0: ((0, 0, 0), ())}
     for end in range(1, pieces.count + 1):
         ways = (_extended(pieces, least[start], start, end) for start in range(end) if start in least)
@@ -97,7 +98,7 @@ def _least(pieces: Pieces) -> Cut | None:
 def _extended(
     pieces: Pieces, way: tuple[tuple[float, ...], tuple[Piece, ...]], start: int, end: int
 ) -> tuple[tuple[float, ...], tuple[Piece, ...]] | None:
-    """One piece more; None where it does not fit."""
+    """Extend a cut by one piece; None where the piece does not fit."""
     piece = pieces.piece(start, end)
     if not piece:
         return None
@@ -107,7 +108,7 @@ def _extended(
 
 
 def _by_sum(chain: Chain, question: Question) -> Question:
-    """A question whose answers add up: the least footprint becomes the limit of the least traffic."""
+    """Return a question whose costs add up: the least footprint becomes a limit, and the objective traffic."""
     if question.objective != "footprint":
         return question
     limit = min(question.vtcm_bytes, _least_largest(Pieces(chain, question)))
@@ -115,7 +116,7 @@ def _by_sum(chain: Chain, question: Question) -> Question:
 
 
 def _least_largest(pieces: Pieces) -> int:
-    """The least that the largest piece of a cut may be."""
+    """Return the smallest footprint that the largest piece of any cut can have."""
     least = {0: 0}
     for end in range(1, pieces.count + 1):
         ways = ((least[start], found) for start in least if (found := pieces.found(start, end)))
@@ -124,13 +125,13 @@ def _least_largest(pieces: Pieces) -> int:
 
 
 def _joints(pieces: Pieces, cut: Cut) -> Iterator[Joint]:
-    """Why each two neighbours are not fused."""
+    """Say for each two neighbouring pieces why they are not fused."""
     for before, after in pairwise(cut.pieces):
         yield Joint(before.name, after.name, _why_apart(pieces, before, after))
 
 
 def _why_apart(pieces: Pieces, before: Piece, after: Piece) -> str:
-    """What fusing two pieces would cost."""
+    """Say what fusing two pieces would cost."""
     found, limit = pieces.found(before.first - 1, after.last), pieces.question.vtcm_bytes
     if found is None:
         return "no schedule serves them as one chain"

@@ -1,4 +1,4 @@
-"""Whole numbers in numpy that never wrap around: 64 bits where they are enough, Python's own where they are not."""
+"""Integers in numpy that never overflow: int64 where it is large enough, Python's integers where it is not."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ LARGEST = 2**62
 
 
 def integer_type(largest: int) -> type:
-    """The element type for arrays whose values, and sums of two of them, reach `largest`.
+    """Return an element type for arrays whose values, and sums of two values, reach `largest`.
 
     >>> integer_type(1000).__name__, integer_type(2**63).__name__
     ('int64', 'object')
@@ -19,5 +19,5 @@ def integer_type(largest: int) -> type:
 
 
 def ceil_divide(dividend: Any, divisor: Any) -> Any:
-    """Quotient rounded up, of numbers or arrays."""
+    """Return the quotient of numbers or arrays, rounded up."""
     return -(-dividend // divisor)

@@ -1,4 +1,4 @@
-"""What a search found, and the account of every plan that it did not choose."""
+"""The result of a search: the best plan, and the reason why each other plan was not chosen."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from hexconv.search.space import Scope
 from hexconv.spec import Chain
 
 LEADING = 5
-"""Plans that are kept beside the answer."""
+"""The number of leading plans that are kept."""
 
 
 @dataclass(frozen=True)
 class Excluded:
-    """Plans that one bound excludes: what the bound is, and how many there are."""
+    """Plans that one bound excludes: the bound in words, and the number of plans."""
 
     bound: str
     plans: int
@@ -30,19 +30,19 @@ class Proof:
 
     Attributes:
         method: `exhaustive`: the figures of every plan were computed.
-        status: `optimal`, in consequence.
+        status: `optimal`, which follows from the method.
         scope: what was held fixed in all plans, and which knobs were turned.
-        plans: in the space.
-        evaluated: whose figures were computed: all.
-        fitting: of these.
-        excluded: every plan but the answer, by what excludes it.
-        lower_bound: of the traffic: what no plan of any kind goes below; None for other objectives.
-        model_error: of the packets: nine of ten runs differ from the model by no more than this share; None where there
-            is no model.
+        plans: the number of plans in the space.
+        evaluated: the number of plans whose figures were computed: all.
+        fitting: the number of plans that fit.
+        excluded: every plan but the answer, by the bound that excludes it.
+        lower_bound: the bytes of traffic that no plan of any kind goes below; None for other objectives.
+        model_error: how exact the model's packets are: nine of ten runs differ by no more than this share; None where
+            there is no model.
         better_plans: how many plans, fitting or not, are better in the objective.
-        least_better: the smallest of these; None if there is none.
-        over_bytes: how far that is above the limit.
-        seconds: that the search took, 0 where nobody looked at a clock.
+        least_better: the better plan with the least footprint; None if no plan is better.
+        over_bytes: how far the footprint of that plan is above the limit.
+        seconds: the time that the search took; 0 where it was not measured.
     """
 
     method: str
@@ -70,11 +70,11 @@ class Found:
     """The result of a search.
 
     Attributes:
-        best: the answer; None where nothing fits.
+        best: the best plan that fits; None where nothing fits.
         leading: the best plans that differ in any figure, the best first.
-        smallest: the plan with the least footprint of all.
-        front: footprint against traffic.
-        proof: of the answer.
+        smallest: the plan with the least footprint.
+        front: the plans on the Pareto front of footprint and traffic.
+        proof: the proof that `best` is the best.
     """
 
     best: Figures | None
@@ -85,12 +85,12 @@ class Found:
 
     @property
     def runner_up(self) -> Figures | None:
-        """The next best plan that differs in any figure; None if there is none."""
+        """The second best plan that differs in any figure; None if there is none."""
         return next((figures for figures in self.leading if figures != self.best), None)
 
 
 def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None) -> Found:
-    """The best plan of a grid, with the account of all others."""
+    """Choose the best plan of a grid, and account for all others."""
     fitting = np.flatnonzero(grid.footprint_bytes <= question.vtcm_bytes)
     order = ranked(grid, fitting, question.objective)
     points = front(grid)
@@ -122,7 +122,7 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
 
 
 def _leading(grid: Grid, order: Integers, question: Question) -> tuple[Figures, ...]:
-    """The first plans of an order that differ in any figure."""
+    """Return the first plans of an order that differ in any figure."""
     found: dict[tuple[float, ...], Figures] = {}
     for number in order:
         figures = grid.figures(int(number))
@@ -133,7 +133,7 @@ def _leading(grid: Grid, order: Integers, question: Question) -> tuple[Figures, 
 
 
 def _equal(grid: Grid, order: Integers, question: Question) -> int:
-    """How many plans at the head of the order have the same figures."""
+    """Count the plans at the head of the order that have the same figures."""
     same = np.ones(len(order), bool)
     for name in COSTS[question.objective]:
         values = getattr(grid, name)
@@ -143,7 +143,7 @@ def _equal(grid: Grid, order: Integers, question: Question) -> int:
 
 
 def _better(grid: Grid, order: Integers, question: Question) -> Integers:
-    """Plans whose objective is less than the answer's; none of them fits."""
+    """Return the plans whose objective is less than the answer's; none of these plans fits."""
     objective = getattr(grid, COSTS[question.objective][0])
     if objective is None or not len(order):
         return np.array([], np.int64)
@@ -151,7 +151,7 @@ def _better(grid: Grid, order: Integers, question: Question) -> Integers:
 
 
 def _account(grid: Grid, order: Integers, question: Question, equal: int) -> tuple[Excluded, ...]:
-    """Every plan but the answer, under the first bound that excludes it."""
+    """Count every plan but the answer under the first bound that excludes it."""
     first, second, third = COSTS[question.objective]
     values = getattr(grid, first)
     as_good = len(order) if values is None else int((values[order] == values[order[0]]).sum())
@@ -164,15 +164,16 @@ def _account(grid: Grid, order: Integers, question: Question, equal: int) -> tup
 
 
 def front(grid: Grid) -> tuple[Figures, ...]:
-    """The plans to which none is better in footprint or traffic and as good in the other, fitting or not.
+    """Return the Pareto front of footprint and traffic over all plans, fitting or not.
 
-    The smallest stands first; of equals the one with the fewest MACs counts.
+    No other plan is better than one of these in one figure and at least as good in the other. The smallest footprint
+    stands first; of plans equal in both, the one with the fewest MACs is kept.
     """
     return tuple(grid.figures(int(number)) for number in _lowest(grid))
 
 
 def _lowest(grid: Grid) -> Integers:
-    """The numbers of the plans on the front."""
+    """Return the numbers of the plans on the front."""
     by_footprint = ranked(grid, np.arange(grid.space.size), "footprint")
     traffic = grid.traffic_bytes[by_footprint]
     least_before = np.minimum.accumulate(traffic)[:-1]

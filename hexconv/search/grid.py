@@ -1,4 +1,4 @@
-"""Every plan of a chain with its figures."""
+"""The figures of every plan of a chain: footprint, traffic, MACs and packets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,19 +20,21 @@ from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.places import MIXED
 
 FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
-"""Columns of a grid."""
+"""The columns of a grid."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one plan takes, moves and computes.
+    """The figures of one plan: what it holds in VTCM, moves and computes.
 
     Attributes:
         plan: the plan.
-        footprint_bytes: VTCM, every allocation in whole granules of 2 KiB.
-        traffic_bytes: copied between memory and caches, and what kernels do in caches outside of VTCM.
-        macs: multiply-accumulates done, repetitions included.
-        latency_packets: by the model of `hexconv.search.machine`, no cycles; 0 where it has none (host).
+        footprint_bytes: the bytes of VTCM, every allocation in whole granules of 2 KiB.
+        traffic_bytes: the bytes copied between memory and caches, and those that kernels read and write in caches
+            outside of VTCM.
+        macs: the multiply-accumulates done, recomputed ones included.
+        latency_packets: the packets by the model of `hexconv.search.machine`, which are not cycles; 0 for the host
+            kernel, which has no model.
     """
 
     plan: Plan
@@ -48,10 +50,10 @@ class Grid:
 
     Attributes:
         space: the plans.
-        footprint_bytes: as in `Figures`; so are the others.
-        traffic_bytes: copied.
-        macs: multiply-accumulates.
-        latency_packets: by the model.
+        footprint_bytes: as in `Figures`.
+        traffic_bytes: as in `Figures`.
+        macs: as in `Figures`.
+        latency_packets: as in `Figures`.
     """
 
     space: Space
@@ -61,7 +63,7 @@ class Grid:
     latency_packets: Integers
 
     def figures(self, number: int) -> Figures:
-        """One plan."""
+        """Return the figures of one plan."""
         return Figures(
             plan=self.space.plan(number),
             footprint_bytes=int(self.footprint_bytes[number]),
@@ -72,18 +74,18 @@ class Grid:
 
 
 def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Figures of every plan by the closed forms, part after part of a large space.
+    """Compute the figures of every plan by the closed forms; a large space is computed part after part.
 
     Args:
-        chain: what is planned.
+        chain: the chain that is planned.
         space: its plans, all of one kernel.
-        rates: of the machine, for the latency.
+        rates: the machine's rates, for the latency.
     """
     return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
 
 
 def _joined(space: Space, parts: list[Grid]) -> Grid:
-    """The grid of a space from those of its ranges of h_split."""
+    """Join the grids of the ranges of h_split to the grid of the whole space."""
     if len(parts) == 1:
         return parts[0]
     columns = (
@@ -94,7 +96,7 @@ def _joined(space: Space, parts: list[Grid]) -> Grid:
 
 
 def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Figures of plans that are held in memory together."""
+    """Compute the figures of plans that are held in memory together."""
     nest = nest_of(chain, space.words[0])
     if nest == "rows":
         return Grid(space, *nest_grid(chain, space, rates.nest.packets))
@@ -114,7 +116,7 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 
 
 def _one_by_one(chain: Chain, space: Space) -> Grid:
-    """Figures plan by plan, without a latency: the host kernel, and the plain one with caches in VTCM and outside."""
+    """Compute figures plan by plan, without a latency: for host, and for plain with caches in both memories."""
     plans = [space.plan(number) for number in range(space.size)]
     sizes = [[term.vtcm_bytes for term in vtcm_terms(chain, plan)] for plan in plans]
     works = [planned_work(chain, plan) for plan in plans]
@@ -128,6 +130,6 @@ def _one_by_one(chain: Chain, space: Space) -> Grid:
 
 
 def _sums(terms: Iterable[Iterable[int]]) -> Integers:
-    """[N] of N lists of terms."""
+    """Sum each of N lists of terms: [N]."""
     sums = [sum(each) for each in terms]
     return np.array(sums, integer_type(max(sums)))

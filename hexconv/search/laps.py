@@ -1,4 +1,4 @@
-"""What plans take on the simulator: each contender of a race run once."""
+"""Measure plans on the simulator: run each contender of a race once."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ DEFAULT, PLAN, CUT = "default", "plan", "cut"
 
 @dataclass(frozen=True)
 class Contender:
-    """What is run.
+    """A plan or a cut that takes part in a race.
 
     Attributes:
         kind: `plan`, one of the best of the whole chain; `default`, what a run takes without a plan; `cut`.
-        cases: one, or the pieces of a cut.
-        figures: of the plan; None of a cut.
-        model_packets: of all cases.
+        cases: the cases to run: one, or the pieces of a cut.
+        figures: the figures of the plan; None for a cut.
+        model_packets: the packets of all cases, by the model.
     """
 
     kind: str
@@ -31,12 +31,12 @@ class Contender:
 
 @dataclass(frozen=True)
 class Lap:
-    """What a contender took.
+    """The measurement of one contender.
 
     Attributes:
-        contender: that ran.
-        packets: of all of its cases; None where a run is missing.
-        said: the reason.
+        contender: the contender that ran.
+        packets: the packets of all its cases; None where a run is missing.
+        said: why a run is missing; empty where none is.
     """
 
     contender: Contender
@@ -45,7 +45,7 @@ class Lap:
 
     @property
     def model_error(self) -> float | None:
-        """How far the model is off, as a share of what the run took."""
+        """The error of the model, as a share of the packets that the run took."""
         return self.contender.model_packets / self.packets - 1 if self.packets else None
 
 
@@ -57,17 +57,17 @@ class Race:
 
     @property
     def fastest(self) -> Lap | None:
-        """The answer; None where nothing was run."""
+        """The fastest lap; None where nothing was run."""
         return next((lap for lap in self.laps if lap.packets is not None), None)
 
     @property
     def whole(self) -> Lap | None:
-        """The fastest that runs the whole chain as one; None where none did."""
+        """The fastest lap that runs the whole chain as one piece; None where none did."""
         return next((lap for lap in self.laps if lap.packets is not None and lap.contender.figures), None)
 
     @property
     def default(self) -> Lap | None:
-        """What a run takes without a plan; None where that doesn't fit."""
+        """The lap of the plan that a run without a plan gets; None where that plan doesn't fit."""
         return next((lap for lap in self.laps if lap.contender.kind == DEFAULT), None)
 
 

@@ -1,4 +1,4 @@
-"""Why no plan of a chain fits, by the terms of the smallest, and what would make it fit, each with its demand."""
+"""Explain why no plan of a chain fits: the terms of the smallest plan, and the changes that would make it fit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from hexconv.spec.kernels import Kernel
 
 @dataclass(frozen=True)
 class Change:
-    """Something else to ask for: what, and the VTCM that is then needed."""
+    """A change to the question: what to ask for instead, and the bytes of VTCM that are then needed."""
 
     what: str
     demand_bytes: int
@@ -23,14 +23,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """Nothing fits: why, and what would.
+    """The explanation where no plan fits.
 
     Attributes:
-        demand_bytes: of the smallest plan of all.
-        vtcm_bytes: what there is.
-        gap_bytes: how much is missing.
-        terms: what that demand is made of, largest first.
-        levers: changes that bring it under.
+        demand_bytes: the footprint of the smallest plan.
+        vtcm_bytes: the limit.
+        gap_bytes: the bytes that are missing.
+        terms: the terms of the smallest footprint, largest first.
+        levers: the changes that bring the footprint under the limit.
     """
 
     demand_bytes: int
@@ -41,13 +41,13 @@ class Shortfall:
 
 
 def shortfall(chain: Chain, question: Question, found: Found, cuts: Cuts) -> Shortfall:
-    """Why nothing fits. Every knob of the search has been turned; what is left is what the search holds fixed.
+    """Explain why nothing fits. The search has turned its knobs already, so the changes are to what it holds fixed.
 
     Args:
-        chain: that is planned.
-        question: about this chain: its plan names the kernel that is used.
-        found: of the whole chain.
-        cuts: of the chain in pieces.
+        chain: the chain that is planned.
+        question: the question about this chain; its plan names the kernel that is used.
+        found: the result for the whole chain.
+        cuts: the results for the chain in pieces.
     """
     least = found.smallest
     return Shortfall(
@@ -60,14 +60,14 @@ def shortfall(chain: Chain, question: Question, found: Found, cuts: Cuts) -> Sho
 
 
 def _cut(cuts: Cuts) -> Iterator[Change]:
-    """The best cut, where one fits."""
+    """Suggest the best cut, where one fits."""
     if cuts.best:
         pieces = " | ".join(piece.name for piece in cuts.best.pieces)
         yield Change(f"cut: {pieces}", cuts.best.footprint_bytes)
 
 
 def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
-    """The other kernel, where it serves the chain and takes less."""
+    """Suggest the other kernel, where it serves the chain and has a smaller footprint."""
     plan = question.plan
     kernel: Kernel = "hvx" if plan.kernel in (None, "plain") else "plain"
     other = Plan(kernel=kernel, storage=plan.storage, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
@@ -77,7 +77,7 @@ def _kernel(chain: Chain, question: Question) -> Iterator[Change]:
 
 
 def _architecture(demand_bytes: int, question: Question) -> Iterator[Change]:
-    """The first architecture whose VTCM holds the smallest plan; none for kernels that have no caches there."""
+    """Suggest the first architecture whose VTCM holds the smallest plan; none for kernels without caches in VTCM."""
     if not has_places(question.plan):
         return
     for arch, capacity in capacities_bytes().items():

@@ -1,4 +1,4 @@
-"""The stated model of latency, in packets: what runs on the simulator took, fitted; a model, and no bound.
+"""The model of latency, in packets, fitted to runs on the simulator. It is a model, not a bound.
 
 Plain kernels: packets of multiplying and packets of copying, side by side or one after the other.
 
@@ -42,11 +42,11 @@ else:
 
 @dataclass(frozen=True, config=EXACT)
 class PlainRates:
-    """Of the plain kernels, for one dtype.
+    """The rates of the plain kernels, for one dtype.
 
     Attributes:
-        macs_per_packet: of multiplying.
-        copied_bytes_per_packet: of copying.
+        macs_per_packet: the MACs of a packet that multiplies.
+        copied_bytes_per_packet: the bytes of a packet that copies.
         error: nine of ten runs differ from the model by no more than this share of what they take.
     """
 
@@ -55,7 +55,7 @@ class PlainRates:
     error: float
 
     def packets(self, macs: Any, copied_bytes: Any, overlaps: Any) -> Integers:
-        """The model, for arrays.
+        """Return the packets of the model, for arrays.
 
         >>> rate = PlainRates(macs_per_packet=0.5, copied_bytes_per_packet=2.0, error=0.1)
         >>> rate.packets(100, 8, [False, True]).tolist()
@@ -67,12 +67,12 @@ class PlainRates:
 
 @dataclass(frozen=True, config=EXACT)
 class Prices:
-    """Of HVX kernels.
+    """The prices of the parts of HVX kernels.
 
     Attributes:
-        error: as of the plain kernels, of runs that the prices were not fitted to.
-        scalar_error: of chains of which scalar code serves some convs.
-        parts: packets of one, by part; parts without a price cost nothing.
+        error: nine of ten runs that the prices were not fitted to differ from the model by no more than this share.
+        scalar_error: the same for chains of which scalar code serves some convs.
+        parts: the packets of one occurrence, by part; a part without a price costs nothing.
     """
 
     error: float
@@ -80,7 +80,7 @@ class Prices:
     parts: dict[str, float]
 
     def packets(self, occurs: Mapping[str, float]) -> float:
-        """The model.
+        """Return the packets of the model, from how often each part occurs.
 
         >>> Prices(0.1, 0.4, {"multiply": 1.0, "tile": 3.0}).packets({"multiply": 100.0, "tile": 4.0, "line": 1.0})
         112.0
@@ -90,12 +90,12 @@ class Prices:
 
 @dataclass(frozen=True, config=EXACT)
 class Rates:
-    """What one architecture does per packet.
+    """The rates of one architecture.
 
     Attributes:
-        source: how the figures were measured, or whose they are.
-        kernels: of the plain kernels, by dtype.
-        nest: of the HVX kernels in the planned nest.
+        source: how the figures were measured, or which architecture they are taken from.
+        kernels: the rates of the plain kernels, by dtype.
+        nest: the prices of the HVX kernels in the planned nest.
     """
 
     source: str
@@ -103,17 +103,17 @@ class Rates:
     nest: Prices
 
     def plain(self, dtype: str) -> PlainRates:
-        """Rates of the plain kernels for one dtype."""
+        """Return the rates of the plain kernels for one dtype."""
         return self.kernels[dtype]
 
     def packets(self, chain: Chain, plan: Plan) -> float:
-        """What the model says of an HVX kernel."""
+        """Return the packets that the model predicts for an HVX kernel."""
         return self.nest.packets(nest_parts(chain, plan))
 
     def error(self, chain: Chain, plan: Plan) -> float | None:
-        """By how much nine of ten runs of the kernel that a plan gets differ from the model at most, as a share.
+        """Return the model's error for a plan: nine of ten runs differ by no more than this share.
 
-        None where there is no model, or none that was held against runs.
+        None where there is no model, or none that was compared with runs.
         """
         nest = nest_of(chain, plan)
         if nest == "bands" or (nest == "rows" and chain.dtype == "int16"):
@@ -125,22 +125,22 @@ class Rates:
 
 
 def machine_file(arch: str) -> Path:
-    """Where the rates of an architecture stand."""
+    """Return the file with the rates of an architecture."""
     return Path(str(files("hexconv.search") / "machines" / f"{arch}.toml"))
 
 
 def known_machines() -> tuple[str, ...]:
-    """Architectures that have a file."""
+    """Return the architectures that have a file of rates."""
     found = (file.name.removesuffix(".toml") for file in (files("hexconv.search") / "machines").iterdir())
     return tuple(sorted((name for name in found if name.startswith("v")), key=lambda name: int(name[1:])))
 
 
 @cache
 def rates(arch: str) -> Rates:
-    """The rates of an architecture.
+    """Read the rates of an architecture.
 
     Raises:
-        InputError: it has no file.
+        InputError: the architecture has no file.
     """
     if arch not in known_machines():
         raise InputError("plan.arch", arch, " | ".join(known_machines()))

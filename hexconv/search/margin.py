@@ -1,7 +1,7 @@
-"""What less traffic would take: the least memory under which some cut moves less than the best one does now.
+"""Find the least memory that allows less traffic: under that limit some cut moves less than the best one does now.
 
-Less memory never allows less traffic, so the least such limit is found by bisection over the footprints of the fronts
-of all pieces; each is tried by the recurrence of `hexconv.search.cuts`.
+Less memory never allows less traffic, so bisection finds the limit among the footprints on the fronts of all pieces.
+Each limit is tried by the recurrence of `hexconv.search.cuts`.
 """
 
 from bisect import bisect_left
@@ -12,16 +12,16 @@ from itertools import combinations
 from hexconv.search.pieces import Cut, Pieces
 
 Steps = dict[tuple[int, int], list[tuple[int, int]]]
-"""Of each piece (first conv, one past its last): footprint and traffic of its front, the smallest footprint first."""
+"""By piece (first conv, one past its last): footprints and traffic of its front, the smallest footprint first."""
 
 
 @dataclass(frozen=True)
 class Margin:
-    """The next step down in traffic.
+    """The next lower traffic, and the memory that it takes.
 
     Attributes:
-        footprint_bytes: the least limit that allows it.
-        over_bytes: above what there is.
+        footprint_bytes: the least limit that allows less traffic.
+        over_bytes: how far that limit is above the given one.
         traffic_bytes: the least traffic under that limit.
     """
 
@@ -31,7 +31,7 @@ class Margin:
 
 
 def margin(pieces: Pieces, cut: Cut) -> Margin | None:
-    """The least memory that allows less traffic than a cut has; None where no memory does."""
+    """Find the least memory that allows less traffic than a cut has; None where no memory does."""
     steps, now, limit = _steps(pieces), cut.traffic_bytes, pieces.question.vtcm_bytes
     limits = sorted({footprint for front in steps.values() for footprint, _ in front if footprint > limit})
     least = _least_traffic(steps, len(pieces.chain.conv))
@@ -44,7 +44,7 @@ def margin(pieces: Pieces, cut: Cut) -> Margin | None:
 
 
 def _steps(pieces: Pieces) -> Steps:
-    """The fronts of all pieces."""
+    """Return the fronts of all pieces."""
     steps: Steps = {}
     for start, end in combinations(range(pieces.count + 1), 2):
         found = pieces.found(start, end)
@@ -53,7 +53,7 @@ def _steps(pieces: Pieces) -> Steps:
 
 
 def _least_traffic(steps: Steps, count: int) -> Callable[[int], int | None]:
-    """The least traffic of any cut of `count` convs, by the limit; None where nothing fits."""
+    """Return a function from a limit to the least traffic of any cut of `count` convs; None where nothing fits."""
 
     def under(limit: int) -> int | None:
         least: dict[int, int] = {0: 0}

@@ -1,6 +1,6 @@
 """Many chains, planned one after the other, and what they cost together.
 
-A folder is a network: its case files are chains, in the order of its manifest, else of their names. One core moves one
+A folder is a network: its case files are chains, in the order of its manifest, else of their names. One core runs one
 chain at a time, so traffic, MACs and packets add up, and the largest footprint counts.
 """
 
@@ -31,19 +31,19 @@ class Refused:
 
 @dataclass(frozen=True)
 class Total:
-    """What all chains cost.
+    """The costs of all chains together.
 
     Attributes:
-        chains: planned.
-        convs: in them.
-        pieces: that run as one each.
-        before_bytes: traffic of all convs apart; None where one does not fit.
-        after_bytes: traffic as planned.
-        saved_bytes: the difference.
-        footprint_bytes: of the largest piece.
-        macs: as planned.
-        plans: looked at.
-        seconds: that the searches took.
+        chains: the number of chains that were planned.
+        convs: the number of convs in these chains.
+        pieces: the number of fused pieces in the plan.
+        before_bytes: the traffic with every conv apart; None where a conv does not fit.
+        after_bytes: the traffic as planned.
+        saved_bytes: the difference of both.
+        footprint_bytes: the footprint of the largest piece.
+        macs: the MACs as planned.
+        plans: the number of plans that were searched.
+        seconds: the time that the searches took.
     """
 
     chains: int
@@ -63,10 +63,10 @@ class PlannedNetwork:
     """Chains, planned.
 
     Attributes:
-        planned: one a chain.
-        refused: chains that no plan can serve.
-        manifest: of the model that the chains are of; None where they are no model's.
-        seconds: that planning took.
+        planned: the result for each chain.
+        refused: the chains that no plan can serve.
+        manifest: the manifest of the model that the chains come from; None where there is no model.
+        seconds: the time that planning took.
     """
 
     planned: tuple[Planned, ...]
@@ -81,7 +81,7 @@ class PlannedNetwork:
 
     @property
     def total(self) -> Total:
-        """All chains together; those without a plan are left out."""
+        """The costs of all chains together; chains without a plan are left out."""
         cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
         before = _sum([chain.cuts.separate for chain in self.planned])
         after = _sum([chain.cuts.best for chain in self.planned])
@@ -99,27 +99,27 @@ class PlannedNetwork:
         )
 
     def end_of(self, name: str) -> ChainEntry | None:
-        """What ended a chain, where the manifest says."""
+        """Return what ended a chain, where the manifest says."""
         chains = self.manifest.chain if self.manifest else ()
         return next((end for end in chains if end.case == name), None)
 
     @property
     def not_taken(self) -> tuple[NotTaken, ...]:
-        """Convs of the model that are in no chain."""
+        """Return the convs of the model that are in no chain."""
         return self.manifest.not_taken if self.manifest else ()
 
 
 def _sum(cuts: Sequence[Cut | None]) -> int | None:
-    """Traffic of all; None where one does not fit."""
+    """Return the traffic of all cuts; None where one does not fit."""
     fitting = [cut.traffic_bytes for cut in cuts if cut]
     return sum(fitting) if len(fitting) == len(cuts) else None
 
 
 def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
-    """The chains of a folder, and the manifest where there is one.
+    """Read the chains of a folder, and the manifest where there is one.
 
     Raises:
-        InputError: it has no case file, or one can't be used.
+        InputError: the folder has no case file, or a case file can't be used.
     """
     if (folder / MANIFEST).exists():
         known = Manifest.load(folder)
@@ -133,13 +133,13 @@ def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:
 def plan_all(
     cases: Sequence[Case], question: Question, known: Manifest | None = None, kernel: Kernel | None = None
 ) -> PlannedNetwork:
-    """Plan chains; one that no plan can serve leaves the others alone.
+    """Plan chains one by one; a chain that no plan can serve does not stop the others.
 
     Args:
-        cases: chains; of their plans the kernel and the architecture are kept.
-        question: limit and objective, and the threads of Hexagon that a plan is to have.
-        known: the manifest of the model that they are of.
-        kernel: instead of the cases' own.
+        cases: the chains; of their plans only the kernel and the architecture are kept.
+        question: the limit, the objective, and the number of Hexagon threads that a plan is to have.
+        known: the manifest of the model that the chains come from.
+        kernel: the kernel to use instead of the cases' own.
     """
     started = time.perf_counter()
     planned, refused = [], []
@@ -153,9 +153,9 @@ def plan_all(
 
 
 def _fixed(plan: Plan, kernel: Kernel | None, vtcm_bytes: int, threads: int) -> Plan:
-    """What a search leaves of a case's plan; caches lie in VTCM, where a kernel has any there.
+    """Return the part of a case's plan that a search keeps, with caches in VTCM where the kernel has any there.
 
-    Where nobody knows how much VTCM an architecture has, it is what was asked about.
+    Where it is not known how much VTCM an architecture has, it gets as much as the question's limit.
     """
     if kernel and not acts("storage", kernel):
         held = {knob: getattr(plan, knob) for knob in FIXED} if plan.kernel == kernel else {}

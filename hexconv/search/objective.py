@@ -26,16 +26,16 @@ COSTS: dict[Objective, tuple[str, str, str]] = {
     "latency": ("latency_packets", "traffic_bytes", "footprint_bytes"),
     "footprint": ("footprint_bytes", "traffic_bytes", "macs"),
 }
-"""Fields of `Figures` and of `Grid`, the first counts most."""
+"""The fields of `Figures` and of `Grid` that are compared, the first one first."""
 
 
 def cost(figures: Figures, objective: Objective) -> tuple[float, ...]:
-    """What a plan costs, to compare."""
+    """Return the costs of a plan, in the order in which they are compared."""
     return tuple(getattr(figures, name) for name in COSTS[objective])
 
 
 def ranked(grid: Grid, numbers: Integers, objective: Objective) -> Integers:
-    """Some plans of a grid, the best first."""
+    """Sort some plans of a grid, the best first."""
     keys = [getattr(grid, name)[numbers] for name in reversed(COSTS[objective])]
     if any(values.dtype == object for values in keys):
         return np.array(sorted(numbers, key=lambda number: _key(grid, number, objective)), dtype=np.int64)
@@ -43,5 +43,5 @@ def ranked(grid: Grid, numbers: Integers, objective: Objective) -> Integers:
 
 
 def _key(grid: Grid, number: int, objective: Objective) -> tuple:
-    """The same order, for whole numbers that numpy can't sort by."""
+    """Return the sort key of one plan, for integers too large for numpy to sort by."""
     return (*cost(grid.figures(number), objective), number)

@@ -31,11 +31,11 @@ class Cut:
     """A chain in pieces.
 
     Attributes:
-        pieces: in order.
-        traffic_bytes: of all pieces.
-        macs: of all pieces.
-        latency_packets: of all pieces, one after the other.
-        footprint_bytes: of the largest.
+        pieces: the pieces, in order.
+        traffic_bytes: the traffic of all pieces.
+        macs: the MACs of all pieces.
+        latency_packets: the packets of all pieces, one after the other.
+        footprint_bytes: the footprint of the largest piece.
     """
 
     pieces: tuple[Piece, ...]
@@ -62,35 +62,35 @@ class Cut:
 
 
 class Pieces:
-    """All pieces of one chain, searched when they are asked for."""
+    """All pieces of one chain; each is searched when it is first asked for."""
 
     def __init__(self, chain: Chain, question: Question) -> None:
         self.chain, self.question = chain, question
         self.count = len(chain.conv)
 
     def found(self, first: int, end: int) -> Found | None:
-        """All plans of convs `first` .. `end - 1`; None where no plan can serve them."""
+        """Search all plans of convs `first` .. `end - 1`; None where no plan can serve these convs."""
         try:
             return best_plan(piece_of(self.chain, first, end), self.question)
         except Unsupported:
             return None
 
     def piece(self, first: int, end: int) -> Piece | None:
-        """The best plan of such a piece; None where nothing fits."""
+        """Return convs `first` .. `end - 1` under their best plan; None where no plan fits."""
         found = self.found(first, end)
         if found is None or found.best is None:
             return None
         return Piece(first + 1, end, piece_of(self.chain, first, end), found.best)
 
     def cut(self, *ends: int) -> Cut | None:
-        """The chain cut behind these convs; None where a piece does not fit."""
+        """Cut the chain after the given convs; None where a piece does not fit."""
         pieces = [self.piece(first, end) for first, end in zip((0, *ends), (*ends, self.count), strict=True)]
         whole = [piece for piece in pieces if piece]
         return Cut(tuple(whole)) if len(whole) == len(pieces) else None
 
 
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
-    """Convs `first` .. `end - 1` of a chain as a chain.
+    """Return convs `first` .. `end - 1` of a chain as a chain of their own.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=8, kernel=(3, 3))

@@ -15,7 +15,7 @@ from hexconv.spec import Case, Chain, KernelChoice
 
 @dataclass(frozen=True)
 class Winner:
-    """A case that the search recommends, and what it says of it."""
+    """A case that the search recommends, and its figures."""
 
     case: Case
     figures: Figures
@@ -23,18 +23,18 @@ class Winner:
 
 @dataclass(frozen=True)
 class Planned:
-    """What was found for one chain.
+    """The result of planning one chain.
 
     Attributes:
-        name: of the chain.
+        name: the name of the chain.
         chain: the chain.
-        question: what was asked.
-        found: of the whole chain as one piece.
-        cuts: of the chain in pieces.
-        shortfall: why the whole does not fit; None where it does.
-        race: what the best of the model took, run; None where nothing was to be run.
-        all_in_vtcm: the best plan of the whole with all caches in VTCM, where others were looked for; None where none
-            fits.
+        question: the question that was asked.
+        found: the result for the whole chain as one piece.
+        cuts: the results for the chain in pieces.
+        shortfall: why the whole chain does not fit; None where it does.
+        race: the runs of the plans that the model puts first; None where nothing was to be run.
+        all_in_vtcm: the best plan of the whole chain with all caches in VTCM, where other places were tried too; None
+            where no such plan fits.
     """
 
     name: str
@@ -48,32 +48,32 @@ class Planned:
 
     @property
     def kernels(self) -> tuple[KernelChoice, ...]:
-        """What every conv of the whole chain gets; pieces of it are chains of their own."""
+        """The kernel of every conv of the whole chain; pieces of the chain choose kernels for themselves."""
         return self.question.kernels(self.chain)
 
     @property
     def fused(self) -> Winner | None:
-        """The whole chain under its best plan; as it was run, where it was."""
+        """The whole chain under its best plan: the fastest of the race where one was run, else the search's."""
         if self.found.best and self.race and self.race.whole:
             return Winner(self.race.whole.contender.cases[0], self.found.best)
         return self._winner(self.name, self.chain, self.found.best) if self.found.best else None
 
     def pieces(self, cut: Cut) -> tuple[Winner, ...]:
-        """The pieces of a cut as cases, named after the chain and their convs."""
+        """Return the pieces of a cut as cases, named after the chain and their convs."""
         if len(cut.pieces) == 1:
             return (self.fused or self._winner(self.name, self.chain, cut.pieces[0].figures),)
         return tuple(self._winner(f"{self.name}-{piece.name}", piece.chain, piece.figures) for piece in cut.pieces)
 
     @property
     def winners(self) -> tuple[Winner, ...]:
-        """All cases: the whole, and where cutting is better, the pieces; each once."""
+        """All recommended cases, each once: the whole chain, and the pieces where a cut is better."""
         cut = self.pieces(self.cuts.best) if self.cuts.best else ()
         winners = {winner.case: winner for winner in (*([self.fused] if self.fused else []), *cut)}
         return tuple(winners.values())
 
     @property
     def saved_bytes(self) -> int | None:
-        """Traffic of all convs apart, less that of the best cut; None where either does not fit."""
+        """The traffic of all convs apart minus that of the best cut; None where either does not fit."""
         before, after = self.cuts.separate, self.cuts.best
         return before.traffic_bytes - after.traffic_bytes if before and after else None
 
@@ -86,8 +86,8 @@ def plan_chain(case: Case, question: Question) -> Planned:
     """Plan one chain.
 
     Args:
-        case: the chain under its name; of its plan only the kernel and the architecture are kept.
-        question: limit and objective; its plan is the case's.
+        case: the chain and its name; of its plan only the kernel and the architecture are kept.
+        question: the limit and the objective; its plan is the case's.
 
     Raises:
         InputError: the kernel has no figures for the objective.

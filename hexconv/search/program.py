@@ -1,10 +1,11 @@
-"""When caches start and end, for all plans of a space: plans whose loop nests look alike share one program.
+"""The lifetimes of caches for all plans of a space: plans whose loop nests look alike share one program.
 
-A nest is told by which of its loops run more than once (`hexconv.analyze.nest`); how often they do does not matter to
-lifetimes. So plans fall into few classes, and the scalar form is asked once for each.
+Lifetimes depend on which loops of a nest run more than once (`hexconv.analyze.nest`), not on how often they run. So
+plans fall into few classes, and the closed form of single plans is computed once for each class.
 
-A program is a list of operations. `START cache source`: the cache gets memory; that of `source`, where that ends in the
-same elementwise statement and is of the same dtype and size. `END cache`: its memory is free, unless it was taken over.
+A program is a list of operations. `START cache source`: the cache gets memory. It takes over the memory of `source`
+where `source` ends in the same elementwise statement and has the same dtype and size. `END cache`: the memory of the
+cache is free, unless another cache has taken it over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from hexconv.spec import Chain, Plan
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
 REMEMBERED = 1 << 14
-"""Nests whose programs are kept: the pieces of a chain, and the chains of a network, have many in common."""
+"""The number of nests whose programs are kept: pieces of a chain and chains of a network have many in common."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,15 @@ class Programs:
 
 @dataclass(frozen=True)
 class _Nest:
-    """What tells a loop nest from others, and a plan that has it.
+    """A class of loop nests that have one program, with a plan as an example.
 
     Attributes:
-        accumulators: per conv: whether its sums have a cache of their own.
+        accumulators: per conv, whether its sums have a cache of their own.
         images: whether there is a loop over images.
-        words: of the plan.
-        signature: which of the other loops there are.
-        chain: an example; no part of what is compared.
-        plan: an example likewise.
+        words: the word knobs of the plan.
+        signature: a number that says which of the other loops there are.
+        chain: an example of a chain with this nest, which is not compared.
+        plan: an example of a plan with this nest, which is not compared.
     """
 
     accumulators: tuple[bool, ...]
@@ -65,7 +66,7 @@ class _Nest:
 
 
 def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
-    """The programs of a space."""
+    """Return the programs of a space."""
     found, examples, of_plan = np.unique(_signatures(space, stripes).ravel(), return_index=True, return_inverse=True)
     accumulators = tuple(has_accumulator(chain, index) for index in range(len(chain.conv)))
     images, per_word = chain.input[0] > 1, space.size // len(space.words)
@@ -81,7 +82,7 @@ def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
 
 
 def _signatures(space: Space, stripes: Stripes) -> Integers:
-    """[words, H, K]: a number that is equal only for nests that look alike."""
+    """Return [words, H, K] numbers that are equal only for nests that look alike."""
     signature = np.arange(len(space.words))[:, None, None]
     for index, staged in enumerate(stripes.staged_blocks):
         written = stripes.extents[index + 1]
@@ -95,13 +96,13 @@ def _signatures(space: Space, stripes: Stripes) -> Integers:
 
 @lru_cache(REMEMBERED)
 def _program(nest: _Nest) -> tuple[tuple[int, int, int], ...]:
-    """The operations of all plans with one nest."""
+    """Return the operations of all plans with one nest."""
     places = {cache.name: place for place, cache in enumerate(plain_footprints(nest.chain, nest.plan))}
     return tuple(_operations(statements(nest.chain, nest.plan), places))
 
 
 def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[tuple[int, int, int]]:
-    """A walk over the nest, flat."""
+    """Walk over the nest, and return its operations as a flat list."""
     for step in steps:
         for name in step.starts:
             sources = [end for end in step.ends if end != name] if step.elementwise else []

@@ -1,4 +1,4 @@
-"""What is asked of a search, and the memory that a plan is given."""
+"""The question that a search answers, and the memory that the found plan is given."""
 
 from dataclasses import asdict, dataclass, field, replace
 
@@ -15,12 +15,12 @@ class Question:
     """The best plan for a chain, under a limit.
 
     Attributes:
-        vtcm_bytes: what the caches of a plan may take together.
-        objective: what is to be least.
-        plan: what is no knob of the search: kernel, arch.
+        vtcm_bytes: the most bytes that the caches of a plan may take together.
+        objective: the figure that is to be least.
+        plan: the knobs that the search holds fixed: kernel, arch.
         target: where the plan is to run, which says what kernel it gets (`hexconv.spec.kernel`).
-        threads: hardware threads of the machine that it is to run on.
-        caches: which of them may lie outside of VTCM.
+        threads: the hardware threads of the machine that the plan is to run on.
+        caches: which caches may lie outside of VTCM.
     """
 
     vtcm_bytes: int
@@ -31,33 +31,33 @@ class Question:
     caches: Caches = "all-in-vtcm"
 
     def kernels(self, chain: Chain) -> tuple[KernelChoice, ...]:
-        """What every conv of a chain gets."""
+        """Choose the kernel of every conv of a chain."""
         return choose_kernels(chain, self._anywhere, self.target)
 
     def settled(self, chain: Chain) -> "Question":
-        """The question about one chain: its plan names the kernel that this chain gets."""
+        """Return the question for one chain: its plan names the kernel that this chain gets."""
         plan = settled(chain, self._anywhere, self.target, self.threads)
         return replace(self, plan=replace(plan, storage=self.plan.storage) if has_places(plan) else plan)
 
     @property
     def storages(self) -> tuple[Storage, ...]:
-        """The ways to place caches that are looked at, of a settled question."""
+        """The ways to place caches that the search of a settled question tries."""
         if self.caches == "all-in-vtcm" or not has_places(self.plan):
             return (self.plan.storage,)
         return SEARCHED[self.caches]
 
     @property
     def _anywhere(self) -> Plan | None:
-        """The plan without a place for its caches, which a search decides; None where it then states nothing."""
+        """The plan without its `storage`, which a search decides; None where the rest states nothing."""
         plan = replace(self.plan, storage="global")
         return None if plan == Plan() else plan
 
     def check(self, chain: Chain) -> None:
-        """Refuse an objective that the kernel has no figures for, and what it can't keep from doing.
+        """Refuse an objective that the kernel has no figures for, and places of caches that it can't work with.
 
         Raises:
-            InputError: the latency of the host kernel: the model counts packets of Hexagon.
-            Unsupported: no scalar loads from VTCM by the plain kernel.
+            InputError: the objective is the latency of the host kernel, but the model counts packets of Hexagon.
+            Unsupported: scalar loads from VTCM are excluded, but the plain kernel reads every cache by scalar loads.
         """
         plain = [number for number, choice in enumerate(choose_kernels(chain, self.plan), 1) if choice.used == "plain"]
         if self.caches == "no-vtcm-scalar-loads" and plain:
@@ -72,14 +72,14 @@ class Question:
 
 
 def has_places(plan: Plan) -> bool:
-    """Whether the kernel that a plan asks for has caches that may lie in VTCM or outside of it."""
+    """Return whether the kernel that a plan asks for has caches that may lie in VTCM or outside of it."""
     return acts("storage", plan.kernel or "plain")
 
 
 def placed(plan: Plan, footprint_bytes: int) -> Plan:
-    """A plan with its caches in VTCM, or those that it puts there: of its own architecture, else the first with room.
+    """Return a plan with its caches, or the roles that it names, in VTCM: of its own arch, else of the first with room.
 
-    Where none has as much, the caches are left in ordinary memory, and so are those of the host kernel.
+    Where no architecture has enough VTCM, the caches stay in ordinary memory, and so do those of the host kernel.
 
     >>> placed(Plan(), 1 << 20).slug, placed(Plan(arch="v66"), 1 << 20).arch, placed(Plan(), 1 << 30).storage
     ('ks1-hs1-vtcm-v68', 'v68', 'global')

@@ -1,4 +1,4 @@
-"""The best plans by the model of latency, run: the fastest is the answer.
+"""Run the best plans by the model of latency; the fastest run is the answer.
 
 Contenders are the best five plans of the whole chain, what `hexconv run` takes where no plan is stated, if that fits,
 and the best cut, its pieces one after the other. Where a run is missing its reason is kept, and the model decides.
@@ -20,7 +20,7 @@ from hexconv.spec import Case, Chain, Plan
 
 
 def contenders(planned: Planned) -> tuple[Contender, ...]:
-    """What to run of a chain, the best by the model first; nothing where the answer is no latency on Hexagon."""
+    """Return what to run of a chain, the model's best first; nothing unless the objective is latency on Hexagon."""
     question = planned.question
     if question.objective != "latency" or question.target == "llvm":
         return ()
@@ -35,7 +35,7 @@ def _plans(planned: Planned) -> Iterator[Contender]:
 
 def _default(planned: Planned) -> Iterator[Contender]:
     if planned.question.caches != "all-in-vtcm":
-        return  # what a run takes without a plan says nothing of where caches lie
+        return  # The plan that a run takes by default doesn't say where caches lie.
     case = Case(planned.name, planned.chain, Plan(), target=planned.question.target, states_plan=False)
     figures = figures_of(case.chain, case.settled)
     if figures.footprint_bytes <= planned.question.vtcm_bytes:
@@ -54,14 +54,14 @@ def _case(planned: Planned, plan: Plan) -> Case:
 
 
 def figures_of(chain: Chain, plan: Plan) -> Figures:
-    """The figures of one plan."""
+    """Return the figures of one plan."""
     words = replace(plan, k_split=1, h_split=1)
     space = Space((words,), np.array([plan.h_split]), np.array([plan.k_split]))
     return evaluate(chain, space, rates(plan.arch)).figures(0)
 
 
 def decided(planned: Planned, laps: Sequence[Lap]) -> Planned:
-    """A chain with the answer that its race gives."""
+    """Return a planned chain whose answer is the winner of its race."""
     race = Race(tuple(sorted(laps, key=lambda lap: (lap.packets is None, lap.packets or 0))))
     whole = race.whole.contender.figures if race.whole else None
     if race.fastest is None or whole is None:

@@ -1,8 +1,8 @@
-"""Who shares memory with whom, for all plans of a space at once: `hexconv.analyze.sharing`, walked in step.
+"""Which caches share memory, for all plans of a space at once: the rule of `hexconv.analyze.sharing`, on vectors.
 
-Every plan runs its own program (`hexconv.search.program`), all of them one operation at a time: arrays hold what each
-plan has allocated so far. A free allocation carries the time at which it was set free, which is how the rule orders
-allocations of one size.
+Every plan runs its own program (`hexconv.search.program`), and all programs advance one operation at a time. Arrays
+hold what each plan has allocated so far. A free allocation has the time at which it was freed, since the rule orders
+allocations of one size by that time.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from hexconv.search.sizes import CacheGrid
 from hexconv.search.space import Space
 
 AT_A_TIME = 1 << 15
-"""Plans walked together: as many as the processor's caches hold the state of."""
+"""The number of plans processed together: their state fits the processor's caches."""
 IN_USE = -1
 
 
 @dataclass
 class _Memories:
-    """Allocations of P plans while their programs run; each array has a row an allocation.
+    """The allocations of P plans while their programs run; M is the most allocations of a plan.
 
     Attributes:
-        bytes: [M, P], 0 where there is none yet.
-        dtype: [M, P], by number.
-        freed: [M, P]: when it was set free; IN_USE while it is not.
-        count: [P]: allocations so far.
+        bytes: [M, P]: the size of an allocation; 0 where there is none yet.
+        dtype: [M, P]: its dtype, as a number.
+        freed: [M, P]: when it was freed; IN_USE while it is in use.
+        count: [P]: the number of allocations so far.
         home: [caches, P]: the allocation of a cache.
         taken: [P]: the cache whose memory the last START took over.
     """
@@ -43,7 +43,7 @@ class _Memories:
 
 
 def allocated_bytes(space: Space, caches: tuple[CacheGrid, ...], programs: Programs) -> Integers:
-    """[N]: VTCM that each plan takes, every allocation in whole granules."""
+    """Return [N]: the bytes of VTCM of each plan, every allocation in whole granules."""
     dtypes = list(dict.fromkeys(cache.dtype for cache in caches))
     dtype = np.array([dtypes.index(cache.dtype) for cache in caches])
     parts = []
@@ -54,16 +54,16 @@ def allocated_bytes(space: Space, caches: tuple[CacheGrid, ...], programs: Progr
 
 
 def _sizes(space: Space, caches: tuple[CacheGrid, ...], numbers: Integers, length: int) -> Integers:
-    """[caches, P] bytes of some plans."""
+    """Return [caches, P]: the bytes of each cache of some plans."""
     at = np.unravel_index(numbers, space.shape)
     sizes = [np.broadcast_to(cache.bytes, space.shape)[at] for cache in caches]
-    # Sizes are compared together with a time, in one number.
+    # A size and a time are compared as one number.
     exact = integer_type(max(int(size.max()) for size in sizes) * MATCH_RANGE * (length + 1))
     return np.array(sizes, dtype=exact)
 
 
 def _footprints(sizes: Integers, dtype: Integers, programs: Programs, numbers: Integers) -> Integers:
-    """[P]: run the programs of some plans to their end."""
+    """Run the programs of some plans to their end; return [P] footprints."""
     kinds = programs.of_plan[numbers]
     memories = _none_yet(sizes)
     for time, operations in enumerate(programs.operation):
@@ -76,7 +76,7 @@ def _footprints(sizes: Integers, dtype: Integers, programs: Programs, numbers: I
 
 
 def _none_yet(sizes: Integers) -> _Memories:
-    """No allocation, room for one per cache."""
+    """Return the state without allocations, with room for one per cache."""
     shape = sizes.shape
     return _Memories(
         bytes=np.zeros(shape, sizes.dtype),
@@ -113,7 +113,7 @@ def _start(
 
 
 def _found(memories: _Memories, plans: Integers, size: Integers, kind: Integers, time: int) -> Integers:
-    """A free allocation by StorageRewrite's rule, or the number of the next new one."""
+    """Return the free allocation that StorageRewrite's rule takes, or the number of the next new one."""
     most = int(memories.count[plans].max())
     if not most:
         return memories.count[plans]
@@ -136,7 +136,7 @@ def _end(
     _dtype: Integers,
     time: int,
 ) -> None:
-    """Set the memory of a cache free, unless the cache that started last has taken it over."""
+    """Free the memory of a cache, unless the cache that started last has taken it over."""
     left = memories.taken[plans] != cache
     plans, cache = plans[left], cache[left]
     memories.freed[memories.home[cache, plans], plans] = time

@@ -15,12 +15,12 @@ from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, read_nam
 
 @dataclass(frozen=True)
 class CacheGrid:
-    """One cache.
+    """One cache, for all plans of a space.
 
     Attributes:
-        name: as in the closed form.
-        dtype: of an element.
-        bytes: of every plan; an array that broadcasts to [words, H, K].
+        name: its name, as in the closed form.
+        dtype: the dtype of its elements.
+        bytes: its size in every plan; the array broadcasts to [words, H, K].
     """
 
     name: str
@@ -29,7 +29,7 @@ class CacheGrid:
 
 
 def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid, ...]:
-    """Every cache of a chain, in the order in which they are first written."""
+    """Return every cache of a chain, in the order in which caches are first written."""
     # Which caches there are, and of what, is the same for all plans.
     known, doubled = plain_footprints(chain, space.words[0]), two_slots(space, stripes)
     grids = []
@@ -41,7 +41,7 @@ def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid
 
 
 def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
-    """[words, H, K] by cache: whether one slot is computed on while the other is copied to or from."""
+    """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
     double = space.flags("buffering", "double")
     again = np.full((1, 1, 1), stripes.extents[-1].batch > 1)
     last = len(stripes.row_steps) - 1
@@ -57,7 +57,7 @@ def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
 
 
 def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
-    """[words, H, 1]: slabs of the input that a ring of two slots holds beside a stripe."""
+    """Return [words, H, 1]: the slabs of the input that a ring holds ahead, beside a stripe."""
     if any(halo_slabs(conv) < 0 for conv in chain.conv):
         return np.zeros((1, 1, 1), np.int64)
     step = np.minimum(stripes.h_splits, stripes.slabs[1]) * chain.conv[0].stride[0]
@@ -66,7 +66,7 @@ def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
 
 
 def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str) -> Integers:
-    """Elements of one cache."""
+    """Return the elements of one cache."""
     if role == "filter":
         return _filter(chain, space, stripes, read_name(name).number - 1)
     if role == "accumulator":
@@ -82,7 +82,7 @@ def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str
 
 
 def _filter(chain: Chain, space: Space, stripes: Stripes, index: int) -> Integers:
-    """The blocks of one tile, or of all where the filters are resident."""
+    """Return the elements of a filter cache: the blocks of one tile, or of all tiles where the filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     staged = np.where(space.flags("filters", "resident"), out_blocks, stripes.staged_blocks[index])
     return staged * prod(block)

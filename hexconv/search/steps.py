@@ -1,4 +1,4 @@
-"""What the steps of every conv make, for all values of `h_split` at once (`hexconv.analyze.steps`, on vectors).
+"""The rows that the steps of each conv make, for all values of `h_split` at once (`hexconv.analyze.steps`, on vectors).
 
 Steps are kept in one long list for all settings (with or without rolling, times every h_split). One pass per tensor
 expands each step of a conv into the steps that make its stripe; equal steps are counted together where the list grows.
@@ -16,12 +16,12 @@ from hexconv.spec import Chain, Conv2d, Extents
 from hexconv.spec.extents import ROW_BLOCK
 
 MERGED_FROM = 1 << 14
-"""From this many steps on, finding equal ones costs less than carrying them along."""
+"""From this many steps on, merging equal steps costs less than keeping them apart."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """Of one tensor, for each setting [recompute, roll] x [H]: logical rows made, and steps that stage a filter."""
+    """Counts of one tensor by setting, [recompute, roll] x [H]: logical rows made, and steps that stage a filter."""
 
     rows: Integers
     stagings: Integers
@@ -44,7 +44,7 @@ class _Steps:
 
 
 def tensors_made(chain: Chain, stripes: Stripes) -> tuple[Made, ...]:
-    """What is made of every tensor: the input, then what each conv writes."""
+    """Return the work on every tensor: the input, then the output of each conv."""
     steps = _last_steps(stripes)
     made = [_made(stripes.extents[-1], steps, len(stripes.h_splits))]
     for index in reversed(range(len(chain.conv))):
@@ -54,7 +54,7 @@ def tensors_made(chain: Chain, stripes: Stripes) -> tuple[Made, ...]:
 
 
 def _last_steps(stripes: Stripes) -> _Steps:
-    """The steps of the last conv: stripe after stripe."""
+    """Return the steps of the last conv, stripe after stripe."""
     blocks, count = stripes.extents[-1].row_blocks, len(stripes.h_splits)
     h = np.tile(stripes.h_splits, 2)
     setting, step = _repeated(np.tile(stripes.row_steps[-1], 2))
@@ -66,7 +66,7 @@ def _last_steps(stripes: Stripes) -> _Steps:
 
 
 def _source_steps(conv: Conv2d, index: int, stripes: Stripes, steps: _Steps) -> _Steps:
-    """The steps that make what conv `index` reads; the input is read in one."""
+    """Return the steps that make the source of conv `index`; the input is read in one step."""
     slabs, h = np.tile(stripes.slabs[index], 2), np.tile(stripes.h_splits, 2)
     size = h if index else slabs
     origin, part = _repeated(ceil_divide(slabs, size)[steps.setting])
@@ -81,12 +81,12 @@ def _source_steps(conv: Conv2d, index: int, stripes: Stripes, steps: _Steps) -> 
 
 
 def _made_before(conv: Conv2d, there: Integers) -> Integers:
-    """Slabs of its source that are made for a conv whose first `there` slabs are made."""
+    """Return how many slabs of a conv's source are made when its own first `there` slabs are."""
     return np.where(there > 0, there * conv.stride[0] + halo_slabs(conv), 0)
 
 
 def _made(tensor: Extents, steps: _Steps, count: int) -> Made:
-    """Rows and stagings of one tensor by setting."""
+    """Count the rows and the stagings of one tensor by setting."""
     first_row, end_row = tensor.valid_rows
     low, high = np.maximum(steps.first * ROW_BLOCK, first_row), np.minimum(steps.end * ROW_BLOCK, end_row)
     stages = (steps.first < steps.end) | (steps.setting < count)
@@ -95,14 +95,14 @@ def _made(tensor: Extents, steps: _Steps, count: int) -> Made:
 
 
 def _summed(steps: _Steps, values: Integers, count: int) -> Integers:
-    """Times x value, added up by setting: [2, H]."""
+    """Sum times x value by setting: [2, H]."""
     total = np.zeros(2 * count, steps.times.dtype)
     np.add.at(total, steps.setting, steps.times * values)
     return total.reshape(2, count)
 
 
 def _repeated(times: Integers) -> tuple[Integers, Integers]:
-    """Index `i` as often as `times[i]` says, and how often it stood there before.
+    """Repeat index `i` as often as `times[i]` says; return also the number of each repetition, from 0.
 
     >>> [part.tolist() for part in _repeated(np.array([2, 1, 3]))]
     [[0, 0, 1, 2, 2, 2], [0, 1, 0, 0, 1, 2]]
@@ -112,7 +112,7 @@ def _repeated(times: Integers) -> tuple[Integers, Integers]:
 
 
 def _merged(steps: _Steps) -> _Steps:
-    """The same with equal steps as one."""
+    """Merge equal steps into one."""
     if len(steps.start) < MERGED_FROM:
         return steps
     key = steps.setting

@@ -15,15 +15,15 @@ from hexconv.spec import Chain, Extents, tensor_extents
 
 @dataclass(frozen=True)
 class Stripes:
-    """What a plan's splits make of the tensors of a chain: the input is tensor 0, conv i writes tensor i + 1.
+    """How a plan's splits divide the tensors of a chain: the input is tensor 0, conv i writes tensor i + 1.
 
     Attributes:
-        extents: of every tensor.
-        h_splits: [H].
-        slabs: per tensor [H]: slabs of 8 rows that are held.
-        row_steps: per conv [H]: steps over the slabs of what it writes.
-        channel_tiles: per conv [K].
-        staged_blocks: per conv [K]: blocks of output channels in a tile.
+        extents: the stored extents of every tensor.
+        h_splits: [H], the values of h_split.
+        slabs: per tensor [H]: the slabs of 8 rows that are held.
+        row_steps: per conv [H]: the steps over the slabs of its output.
+        channel_tiles: per conv [K]: the tiles of output channels.
+        staged_blocks: per conv [K]: the blocks of output channels in a tile.
     """
 
     extents: tuple[Extents, ...]
@@ -35,7 +35,7 @@ class Stripes:
 
 
 def stripes(chain: Chain, space: Space) -> Stripes:
-    """Rows and channels of every plan of a space."""
+    """Return the rows and channels of every plan of a space."""
     extents, h, k = tensor_extents(chain), space.h_splits, space.k_splits
     slabs = _slabs(chain, extents, h)
     written = (*slabs[1:-1], np.full_like(h, extents[-1].row_blocks))
@@ -51,7 +51,7 @@ def stripes(chain: Chain, space: Space) -> Stripes:
 
 
 def _slabs(chain: Chain, extents: tuple[Extents, ...], h: Integers) -> tuple[Integers, ...]:
-    """Slabs that are held of each tensor, from the output backwards."""
+    """Return the slabs that are held of each tensor, computed from the output backwards."""
     slabs = [np.minimum(h, extents[-1].row_blocks)]
     for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
         step = np.minimum(h, slabs[-1])

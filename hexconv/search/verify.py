@@ -1,4 +1,4 @@
-"""A recommended case against the machine: lowered, counted, run; every figure of the search compared."""
+"""Verify a recommended case: lower it, count it, run it, and compare every figure with the search."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -17,14 +17,14 @@ from hexconv.spec.kernels import KERNELS
 
 @dataclass(frozen=True)
 class Run:
-    """One run: whether its numbers were right, or why there was none.
+    """The result of one run, or the reason why there was none.
 
     Attributes:
         target: llvm or hexagon.
-        passed: None where it was not run.
-        said: largest error, or the reason.
-        packets: of the simulator.
-        vtcm_bytes: the most that was in use, of the simulator.
+        passed: whether the output was right; None where the case was not run.
+        said: the largest error, or the reason why it was not run.
+        packets: the packets that the simulator counted.
+        vtcm_bytes: the most VTCM that was in use on the simulator.
     """
 
     target: str
@@ -39,15 +39,16 @@ class Verified:
     """One case, checked.
 
     Attributes:
-        case: its name.
-        caches_agree: sizes and sharing of every cache, closed form against TVM.
-        footprint_bytes: of TVM's allocations in VTCM, in whole granules; of all where none lies there.
-        footprint_agrees: with the search.
-        traffic_bytes: counted in the lowered loops.
-        traffic_agrees: with the search.
-        macs: counted likewise.
-        macs_agree: with the search.
-        runs: on this machine and on the simulator, wherever its kernel runs.
+        case: the name of the case.
+        caches_agree: whether the closed form and TVM agree on the sizes and the sharing of all caches.
+        footprint_bytes: the bytes of TVM's allocations in VTCM, in whole granules; of all allocations where none lies
+            in VTCM.
+        footprint_agrees: whether that equals the search's footprint.
+        traffic_bytes: the bytes that were counted in the lowered loops.
+        traffic_agrees: whether that equals the search's traffic.
+        macs: the MACs that were counted in the lowered loops.
+        macs_agree: whether that equals the search's MACs.
+        runs: the runs on this machine and on the simulator, wherever its kernel runs.
     """
 
     case: str
@@ -67,7 +68,7 @@ class Verified:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing differs and no run that was made failed."""
+        """Whether all figures agree and no run that was made failed."""
         figures = self.caches_agree and self.footprint_agrees and self.traffic_agrees and self.macs_agree
         return figures and all(run.passed is not False for run in self.runs)
 
@@ -76,8 +77,8 @@ def verify(winner: Winner, seconds: float) -> Verified:
     """Lower a case, compare all figures, and run it on the host and on the simulator, wherever its kernel runs.
 
     Args:
-        winner: the case, and what the search says of it.
-        seconds: the time that the run on the simulator has.
+        winner: the case, and the figures of the search.
+        seconds: the time limit of the run on the simulator.
     """
     case, figures = winner.case, winner.figures
     lowered = lower_case(case)
@@ -99,13 +100,13 @@ def verify(winner: Winner, seconds: float) -> Verified:
 
 
 def _targets(case: Case) -> tuple[Target, ...]:
-    """Where the nest of a case runs."""
+    """Return the targets that the nest of a case runs on."""
     home = KERNELS[case.settled.kernel or "plain"].home
     return (home,) if home else get_args(Target)
 
 
 def _run(case: Case, lowered: Lowered, runner: Runner) -> Run:
-    """One run; where a tool is missing or the time is too little, there was none, and the reason is kept."""
+    """Run a case once; where a tool is missing or the time is too short, keep the reason instead."""
     try:
         run = run_case(case, lowered, runner)
     except (ToolMissing, Overran, Unsupported) as reason:

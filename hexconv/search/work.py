@@ -16,11 +16,11 @@ from hexconv.spec import Chain
 
 @dataclass(frozen=True)
 class WorkGrid:
-    """Figures of every plan, [words, H, K].
+    """Traffic and MACs of every plan, [words, H, K].
 
     Attributes:
-        traffic_bytes: copied between memory and caches.
-        macs: multiply-accumulates done.
+        traffic_bytes: the bytes copied between memory and caches.
+        macs: the multiply-accumulates done.
     """
 
     traffic_bytes: Integers
@@ -40,12 +40,12 @@ class Terms:
     once: tuple[Integers, ...]
 
     def total(self, times: tuple[Integers, ...]) -> Integers:
-        """The figure of every plan; `times` as of `step_times`."""
+        """Return the figure of every plan; `times` is what `step_times` returns."""
         return self.constant + sum(once * repeated for once, repeated in zip(self.once, times, strict=True))
 
 
 def work_grid(chain: Chain, space: Space, stripes: Stripes) -> WorkGrid:
-    """What every plan of a space moves and computes."""
+    """Return the traffic and the MACs of every plan of a space."""
     made = tensors_made(chain, stripes)
     kind = figure_type(chain, space, stripes, made)
     times = step_times(space, stripes, kind)
@@ -56,7 +56,7 @@ def work_grid(chain: Chain, space: Space, stripes: Stripes) -> WorkGrid:
 
 
 def figure_type(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...]) -> type:
-    """The element type that holds every figure: found in floating point, which is near enough to tell."""
+    """Return an element type that holds every figure; an estimate in floating point decides which."""
     times = step_times(space, stripes, np.float64)
     most = max(
         float(terms.constant.max())
@@ -67,7 +67,7 @@ def figure_type(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, 
 
 
 def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, ...], kind: type) -> tuple[Terms, Terms]:
-    """Traffic and MACs, their elements of type `kind`."""
+    """Return the terms of traffic and MACs, with elements of type `kind`."""
     last = len(chain.conv) - 1
     resident = space.flags("filters", "resident")
     nothing = np.zeros((1, 1, 1), kind)
@@ -86,7 +86,7 @@ def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, .
 
 
 def step_times(space: Space, stripes: Stripes, kind: type) -> tuple[Integers, ...]:
-    """Per tensor, [words, H, K]: how often its steps are run again, for channel tiles and images."""
+    """Return per tensor [words, H, K]: how often its steps run, over channel tiles and images."""
     total = stripes.extents[-1].batch
     times = [np.full((1, 1, 1), total, kind)]
     by_channels = space.flags("order", "k_outer")
@@ -97,11 +97,11 @@ def step_times(space: Space, stripes: Stripes, kind: type) -> tuple[Integers, ..
 
 
 def _chosen(space: Space, by_setting: Integers) -> Integers:
-    """[words, H, 1] of what is known for [recompute, roll] x [H]."""
+    """Turn values for [recompute, roll] x [H] into [words, H, 1]."""
     return np.where(space.rolls, by_setting[1][None, :, None], by_setting[0][None, :, None])
 
 
 def _row_elements(stripes: Stripes, tensor: int) -> int:
-    """Logical elements of one row of a tensor."""
+    """Return the logical elements of one row of a tensor."""
     first, end = stripes.extents[tensor].valid_columns
     return (end - first) * stripes.extents[tensor].channels
