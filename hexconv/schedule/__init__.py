@@ -1,4 +1,4 @@
-"""The order: loops split and reordered, stages placed, caches read and written, by named steps."""
+"""Schedule a chain by named steps: split and reorder loops, place stages, read and write caches."""
 
 from hexconv.schedule.stripe import stripe
 

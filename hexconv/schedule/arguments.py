@@ -1,4 +1,4 @@
-"""The arguments of a kernel that is written as TIR: what the HVX and the host kernels have in common."""
+"""The arguments of a kernel that is written as TIR, which the HVX and the host kernels have in common."""
 
 from dataclasses import dataclass
 
@@ -16,5 +16,5 @@ class Arguments:
 
     @property
     def all(self) -> list[tirx.Buffer]:
-        """As the signature has them."""
+        """All arguments, in the order of the function's signature."""
         return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]

@@ -1,4 +1,4 @@
-"""A sequence of TIR statements in the making: values get names, loops get bodies, in the order of the calls."""
+"""Build a sequence of TIR statements: each call adds a named value, a loop with its body, or another statement."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,21 +12,21 @@ Number = Any
 
 
 REGISTER = "register_"
-"""How the names of buffers begin that stand for registers, not for memory."""
+"""The prefix of the names of buffers that stand for registers, not for memory."""
 
 
 def is_register(buffer: tirx.Var) -> bool:
-    """Whether a buffer stands for a register."""
+    """Return whether a buffer stands for a register."""
     return buffer.name.startswith(REGISTER)
 
 
 def int32(value: int) -> tirx.IntImm:
-    """A constant of the type that all addresses have."""
+    """Return an int32 constant, the type of all addresses."""
     return tirx.IntImm("int32", value)
 
 
 def vector_register(block: "Block", name: str) -> tirx.Buffer:
-    """A buffer of one HVX vector.
+    """Allocate a buffer of one HVX vector.
 
     A buffer of less than 1 KiB stays on the stack in TVM's lowering (`kMaxStackAlloca`), so LLVM can promote it.
     """
@@ -46,15 +46,15 @@ class Block:
         return variable
 
     def allocate(self, buffer: tirx.Buffer) -> tirx.Buffer:
-        """Memory that lives to the end of this block."""
+        """Allocate memory that lives to the end of this block."""
         self._statements.append(tirx.AllocBuffer(buffer))
         return buffer
 
     def view(self, buffer: tirx.Buffer, elements: int, dtype: str) -> tirx.Buffer:
-        """The memory of an argument, flat, as elements of another type.
+        """Return a flat view of an argument's memory, as elements of another type.
 
-        Only for arguments that are read through one view alone or written through one view alone: LLVM takes two
-        views for different memory.
+        Use it only for an argument that is read through one view alone, or written through one view alone: LLVM
+        takes two views for different memory.
         """
         name = f"{buffer.name}_flat"
         flat = tirx.decl_buffer((elements,), dtype, name, data=buffer.data, data_alignment=128, layout=None)
@@ -73,9 +73,9 @@ class Block:
         part: str = "",
         kind: tirx.ForKind = tirx.ForKind.SERIAL,
     ) -> None:
-        """`for name in range(extent): body`; a loop of one trip is its body; one of none, or of nothing, is nothing.
+        """Append `for name in range(extent): body`. A loop of one trip becomes its body; an empty loop is left out.
 
-        `part` says which part of the chain the loop is, `kind` whether its trips are taken one after the other.
+        `part` says which part of the chain the loop is, `kind` whether its trips run one after the other.
         """
         if isinstance(extent, int) and extent <= 1:
             if extent == 1:
@@ -97,5 +97,5 @@ class Block:
         self._statements.append(tirx.IfThenElse(condition, inner.statement(), None))
 
     def statement(self) -> tirx.Stmt:
-        """What has been written so far, as one statement."""
+        """Return all statements so far as one statement."""
         return self._statements[0] if len(self._statements) == 1 else tirx.SeqStmt(self._statements)

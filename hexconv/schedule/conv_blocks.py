@@ -1,4 +1,4 @@
-"""The blocks of every conv of a chain: found by name, their filters staged, their reads declared."""
+"""The blocks of every conv of a chain: find them by name, stage their filters, declare their reads."""
 
 from dataclasses import dataclass
 
@@ -29,9 +29,9 @@ class ConvBlocks:
         filter_cache: the cache read of its filter.
         filter_loops: names of the loops over its packed filter.
         rc_block: input channels that are summed at a time.
-        layout: of what it writes.
-        source_axes: of what it reads, those that it reads from end to end.
-        filter_axes: likewise of its filter.
+        layout: the layout of its result.
+        source_axes: the axes of its source that it reads from end to end.
+        filter_axes: the axes of its filter that it reads from end to end.
     """
 
     number: int
@@ -51,7 +51,7 @@ class ConvBlocks:
 
 
 def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> list[ConvBlocks]:
-    """The blocks of all convs, in order."""
+    """Find the blocks of all convs, in order."""
     order = range(len(chain.conv))
     # TVM stages before everything that is there: filters that stay at the top then stand in the order of the chain.
     staging = reversed(order) if plan.filters == "resident" else order

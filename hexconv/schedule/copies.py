@@ -3,17 +3,17 @@
 INPUT_READ = "input cache read"
 WRITE_BACK = "write back output cache"
 FILTER_READ = "filter #"
-"""How the names of reads of filters begin."""
+"""The prefix of the names of filter reads."""
 
 BUFFERING = "hexconv.buffering"
-"""Attribute of a scheduled function: `double` where its copies are to run while it computes."""
+"""Attribute of a scheduled function: `double` where its copies overlap with compute."""
 
 
 def filter_read(number: int) -> str:
-    """The read of the filter of conv `number`, counted from 1."""
+    """Return the name of the filter read of conv `number`, counted from 1."""
     return f"{FILTER_READ}{number} cache read"
 
 
 def convolution(number: int) -> str:
-    """What uses the copies for conv `number`."""
+    """Return the name of the part that uses the copies for conv `number`."""
     return f"conv2d #{number}"

@@ -1,6 +1,6 @@
-"""Which rows of every tensor a stripe computes, as closed forms of the stripe's number.
+"""The rows of every tensor that a stripe computes, as closed forms of the stripe's number.
 
-All work for Python integers (sizes) and for TIR expressions (loop bounds). A stripe is `stripe_rows` rows of the
+All functions take Python integers (sizes) or TIR expressions (loop bounds). A stripe is `stripe_rows` rows of the
 chain's output; the stripes of one `Rows` go over its rows `first .. last - 1`, and roll: no row is computed twice.
 """
 
@@ -14,24 +14,24 @@ from hexconv.schedule.block import Number, int32
 
 
 def smaller(one: Number, other: Number) -> Number:
-    """The lesser of two."""
+    """Return the lesser of two numbers."""
     return min(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Min(one, other)
 
 
 def larger(one: Number, other: Number) -> Number:
-    """The greater of two."""
+    """Return the greater of two numbers."""
     return max(one, other) if isinstance(one, int) and isinstance(other, int) else tirx.Max(one, other)
 
 
 def only_where(condition: "bool | tirx.Expr", value: Number) -> Number:
-    """A number where a condition holds, else 0."""
+    """Return a number where a condition holds, else 0."""
     if isinstance(condition, bool):
         return value if condition else 0
     return tirx.Select(condition, value, int32(0))
 
 
 class Geometry(Protocol):
-    """What rows need to know of a conv, each (rows, columns); padding is top, left, bottom, right."""
+    """The geometry of a conv, each field (rows, columns); padding is top, left, bottom, right."""
 
     @property
     def in_size(self) -> tuple[int, int]: ...  # noqa: D102
@@ -68,7 +68,7 @@ class Rows(Generic[Conv]):
 
     @property
     def stripes(self) -> int:
-        """In all."""
+        """The number of stripes."""
         return (self._last - self.first + self.stripe_rows - 1) // self.stripe_rows
 
     @property

@@ -1,4 +1,4 @@
-"""Many cases to rows: those of a grid, or drawn at random, each in a process apart.
+"""Sweep many cases, those of a grid or random ones; each case runs in a process of its own.
 
-Nothing is imported here: what plans, writes and reads rows works without TVM, whose place is in the processes apart.
+This module imports nothing: planning, writing and reading rows works without TVM, which only those processes load.
 """

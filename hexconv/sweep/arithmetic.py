@@ -1,4 +1,4 @@
-"""What a random chain of given geometry does with its numbers: biases, activations, zero points, requantisations."""
+"""Draw the arithmetic of a random chain of given geometry: biases, activations, zero points, requantisations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,34 +12,34 @@ from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Kind
 
 LARGEST_L1 = 2**16 - 1
-"""Of a filter over int16: 32768 times as much, and a bias, fit an int32."""
+"""The largest `filter_l1` over int16 inputs: 32768 times as much, and a bias, fit an int32."""
 LEAST_ODD = 2**9
-"""Of multipliers with which no result of 8 bits lies half way between two."""
+"""The least odd part of multipliers with which no 8-bit result lies half way between two codes."""
 INT32 = 2**31
 MOST_LEFT = 3
-"""That sums of a chain are shifted by which hvx doesn't serve whole."""
+"""The largest shift to the left in a chain that hvx doesn't serve whole."""
 ROUNDINGS: tuple[Rounding, ...] = ("up", "away", "even")
 HVX_ROUNDINGS: tuple[Rounding, ...] = ("up", "up", "up", "away", "even", "even")
 
 
 def drawn_filter_dtype(draw: Draw, dtype: Dtype) -> Dtype | None:
-    """For integers none, which is the chain's, or any that goes with it; for floats none."""
+    """Draw a filter dtype: for integers None (the chain's own) or any that goes with the chain's; for floats None."""
     return draw.one_of(None, *FILTER_DTYPES.get(dtype, ()))
 
 
 def drawn_zero_point(draw: Draw, dtype: Dtype) -> int:
-    """Zero, an end of the dtype's range or a value next to those, or any; floats have none."""
+    """Draw a zero point: zero, an end of the dtype's range, a value next to these, or any value. Floats have none."""
     least, most = ZERO_POINTS.get(dtype, (0, 0))
     return draw.around(least, most) if most else 0
 
 
 def with_filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
-    """What a conv sums: a bias or none, the filter's zero point and its limit; for floats the activation.
+    """Add what a conv sums: a bias or none, the filter's zero point and its limit; for floats the activation.
 
     Args:
-        draw: where to draw from.
-        kind: of the chain.
-        conv: geometry and output channels.
+        draw: the source of the draws.
+        kind: the kind of the chain.
+        conv: the conv's geometry and output channels.
     """
     conv = replace(conv, bias=draw.one_of(False, True))
     if kind.dtype not in INTEGER_RANGE:
@@ -51,14 +51,14 @@ def with_filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
 def with_requantisations(
     draw: Draw, kind: Kind, convs: Sequence[Conv2d], channels: Sequence[int], are_long: bool = False
 ) -> tuple[Conv2d, ...]:
-    """The convs of a chain with what follows their sums: nothing for floats, and perhaps for the last one.
+    """Add what follows the sums of each conv: a requantisation for integers, though the last may lack one.
 
     Args:
-        draw: where to draw from.
-        kind: of the chain.
-        convs: as `with_filters` leaves them.
-        channels: of the input and of every output.
-        are_long: whether sums come near the ends of an int32, so that what comes of these matters.
+        draw: the source of the draws.
+        kind: the kind of the chain.
+        convs: the convs that `with_filters` returned.
+        channels: the channels of the input and of every output.
+        are_long: whether sums come near the ends of an int32, so that what is made of such sums is tested.
     """
     if kind.dtype not in INTEGER_RANGE:
         return tuple(convs)
@@ -72,26 +72,26 @@ def with_requantisations(
 
 
 def _with_table(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
-    """Of 8 bits one conv in four looks its codes up."""
+    """Give one conv in four of an 8-bit chain a table."""
     if kind.dtype == "int16" or not draw.is_one_in(4):
         return conv
     return replace(conv, activation=TABLE, table_zero_point=drawn_zero_point(draw, kind.dtype))
 
 
 def _leaving_sums(conv: Conv2d) -> Conv2d:
-    """A conv without anything behind its sums."""
+    """Return a conv with nothing after its sums."""
     return replace(conv, requantize=None, activation="none", table_zero_point=0)
 
 
 def _drawn_filter_l1(draw: Draw, dtype: Dtype) -> int | None:
-    """Mostly none where all sums fit; for int16 the most that an int32 holds, or less."""
+    """Draw a `filter_l1`: mostly none where all sums fit; for int16 the most that an int32 holds, or less."""
     if dtype != "int16" and not draw.is_one_in(4):
         return None
     return LARGEST_L1 if draw.is_one_in(2) else draw.number(1, LARGEST_L1)
 
 
 def _drawn_requantize(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> Requantize:
-    """Mostly a scale that spreads the sums over the range of the dtype; sometimes any, the ends among them."""
+    """Draw a requantisation: mostly a scale that spreads sums over the dtype's range, sometimes any scale."""
     if draw.is_one_in(8):
         multiplier, shift = draw.around(1, 2**31 - 1, 2**30), draw.around(-31, kind.highest_shift)
     else:
@@ -109,12 +109,12 @@ def _drawn_requantize(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> Req
 
 
 def _shifted_left(multiplier: int, shift: int, left: int) -> tuple[int, int]:
-    """A scale with a shift to the left: about the same, as far as a multiplier can be as small."""
+    """Return about the same scale with a shift to the left, as far as a multiplier can be small enough."""
     return max(1, multiplier >> max(left - shift, 0)), left
 
 
 def _drawn_clamp(draw: Draw, dtype: Dtype) -> tuple[int, int] | None:
-    """Mostly none; else any two codes, the ends of the dtype among them."""
+    """Draw a clamp: mostly none, else any two codes, the ends of the dtype included."""
     if not draw.is_one_in(4):
         return None
     low, high = INTEGER_RANGE[dtype]
@@ -123,9 +123,9 @@ def _drawn_clamp(draw: Draw, dtype: Dtype) -> tuple[int, int] | None:
 
 
 def _spreading(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> tuple[int, int]:
-    """Multiplier and shift that bring sums to the range of the dtype, or beyond it; two of three are powers of two.
+    """Draw a multiplier and a shift that bring sums to the dtype's range or beyond; two of three are powers of two.
 
-    Typical sums of random tensors go to a part of the range, the largest sums to all of it.
+    Typical sums of random tensors reach a part of the range, the largest sums all of it.
     """
     is_wide = kind.dtype == "int16"
     if is_long or draw.is_one_in(3):

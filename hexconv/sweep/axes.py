@@ -1,4 +1,4 @@
-"""What a grid varies: for every field its alternatives, and where in a case file the field stands.
+"""The axes of a grid: each varied field with its alternatives, and its places in a case file.
 
 The rule for the fields of `[grid]`:
 
@@ -41,7 +41,7 @@ class Axis:
     alternatives: tuple[Any, ...]
 
     def put(self, table: Table, alternative: Any) -> None:
-        """Set the field in a case's tables."""
+        """Set the field to an alternative in a case's tables."""
         for *path, last in self.places:
             inner: Any = table
             for step in path:
@@ -50,7 +50,7 @@ class Axis:
 
 
 def axes(grid: Table, plan: Table, convs: int) -> tuple[Axis, ...]:
-    """Everything that varies, in the order of the file, the plan last.
+    """Return everything that varies, in the order of the file, the plan last.
 
     Args:
         grid: the table `[grid]`.
@@ -72,7 +72,7 @@ def axes(grid: Table, plan: Table, convs: int) -> tuple[Axis, ...]:
 
 
 def _of_chain(grid: Table, convs: int) -> Iterator[Axis]:
-    """Fields of the chain, and of all convs at once."""
+    """Return the axes of the chain's fields, and of fields of all convs at once."""
     for name in (name for name in grid if name != "conv"):
         in_chain = (("chain", name),)
         in_convs = tuple(("chain", "conv", index, name) for index in range(convs))
@@ -80,7 +80,7 @@ def _of_chain(grid: Table, convs: int) -> Iterator[Axis]:
 
 
 def _of_convs(grid: Table, convs: int) -> Iterator[Axis]:
-    """Fields of single convs."""
+    """Return the axes of fields of single convs."""
     tables = grid.get("conv", [])
     if not isinstance(tables, list) or len(tables) > convs or not all(isinstance(table, dict) for table in tables):
         raise InputError("grid.conv", "something else", f"[[grid.conv]] tables, at most the chain's {convs}")
@@ -91,14 +91,14 @@ def _of_convs(grid: Table, convs: int) -> Iterator[Axis]:
 
 
 def _of_plan(plan: Table) -> Iterator[Axis]:
-    """Fields of the plan that are lists."""
+    """Return the axes of the plan's fields that are lists."""
     for name, values in plan.items():
         if isinstance(values, list):
             yield _axis(f"plan.{name}", (("plan", name),), values)
 
 
 def _axis(name: str, places: tuple[Place, ...], values: Any) -> Axis:
-    """The field with its alternatives."""
+    """Return the axis of a field with its alternatives."""
     if not isinstance(values, list) or not values:
         raise InputError(name, "no list" if values != [] else "an empty list", "a list of alternatives: [1, 2, 4]")
     return Axis(name, places, tuple(values))

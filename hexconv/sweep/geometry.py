@@ -1,4 +1,4 @@
-"""Kernels, strides, dilations and paddings of a random chain."""
+"""Draw the kernels, strides, dilations and paddings of a random chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,17 +9,17 @@ from hexconv.sweep.draw import Draw
 
 LARGEST_KERNEL, LARGEST_STRIDE, LARGEST_DILATION = 7, 3, 3
 LONGEST_STRIDE = 20
-"""Of one conv of a chain: more than two blocks of rows, so that whole stripes are stepped over."""
+"""The longest stride, in one conv of a chain: more than two blocks of rows, so that it steps over whole stripes."""
 FARTHEST_PADDING = 34
-"""On one side: more than four blocks of rows, so that whole stripes see nothing but padding."""
+"""The most padding on one side: more than four blocks of rows, so that whole stripes see nothing but padding."""
 
 
 DEEPEST_PADDING = 9
-"""On one side of every conv of a chain that makes a tall output of next to nothing: block rows are all padding."""
+"""The most padding on one side of each conv of a chain whose tall output comes from padding: block rows are all padding."""
 
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
-    """The convs of a chain, each with one output channel so far."""
+    """Draw the convs of a chain, each with one output channel so far."""
     if draw.is_one_in(5):
         return [_padded(draw, is_first=index == 0) for index in range(convs)]
     strider = draw.number(0, convs - 1) if draw.is_one_in(4) else None
@@ -27,7 +27,7 @@ def geometries(draw: Draw, convs: int) -> list[Conv2d]:
 
 
 def _geometry(draw: Draw, longest_stride: int) -> Conv2d:
-    """One conv; few kernels are large where strides step over rows, that a conv reads less than it steps."""
+    """Draw a conv; where strides step over rows, few kernels are large, so that a conv reads less than it steps."""
     largest_kernel = LARGEST_KERNEL if longest_stride == LARGEST_STRIDE else draw.one_of(1, 3, LARGEST_KERNEL)
     kernel, stride, dilation = (
         (draw.number(1, largest), draw.number(1, largest))
@@ -42,7 +42,7 @@ def _geometry(draw: Draw, longest_stride: int) -> Conv2d:
 
 
 def _padded(draw: Draw, is_first: bool) -> Conv2d:
-    """A conv of which each makes its tensor taller: small kernels, hardly a stride, rows of padding on both sides.
+    """Draw a conv of a chain that gets taller: small kernels, hardly a stride, rows of padding on both sides.
 
     The first makes parts of a block of an image of one row; the others often begin a whole block above theirs.
     """
@@ -59,7 +59,7 @@ def _padded(draw: Draw, is_first: bool) -> Conv2d:
 
 
 def _near(draw: Draw, conv: Conv2d) -> Padding:
-    """None; as many outputs as inputs where the stride is 1; or up to once, or twice, what one output reads."""
+    """Draw no padding, the same size for input and output at stride 1, or up to once or twice what an output reads."""
     rows, columns = conv.reach
     style = draw.number(0, 6)
     if style < 2:
@@ -72,7 +72,7 @@ def _near(draw: Draw, conv: Conv2d) -> Padding:
 
 
 def _far(draw: Draw) -> Padding:
-    """Far beyond the image on one side, and perhaps on the opposite one.
+    """Draw padding far beyond the image on one side, and perhaps on the opposite one.
 
     Often by whole blocks of rows: a stripe begins where the image does.
     """
@@ -85,7 +85,7 @@ def _far(draw: Draw) -> Padding:
 
 
 def input_axis(draw: Draw, convs: Sequence[Conv2d], axis: int, output: int) -> int:
-    """A size of the input, along rows (0) or columns (1), that gives at least so many outputs.
+    """Draw a size of the input, along rows (0) or columns (1), that gives at least `output` outputs.
 
     A conv needs `(output - 1) * stride + reach` elements, its padding included, and may be given up to `stride - 1`
     more that nothing reads.

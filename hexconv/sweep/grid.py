@@ -79,11 +79,11 @@ class Grid:
         return cls(base, varied, _targets(table.get("targets", ["cache"])))
 
     def __len__(self) -> int:
-        """Rows, at most: combinations that come to the same case are one."""
+        """The most rows of the sweep: combinations that give the same case have one row."""
         return prod(len(axis.alternatives) for axis in self.axes) * len(self.targets)
 
     def tables(self) -> Iterator[Table]:
-        """The tables of every combination, the last field of the file varying fastest."""
+        """Yield the tables of every combination, the last field of the file varying fastest."""
         for alternatives in product(*(axis.alternatives for axis in self.axes)):
             table = deepcopy(self.base)
             for axis, alternative in zip(self.axes, alternatives, strict=True):
@@ -97,7 +97,7 @@ class Grid:
             raise InputError("grid", given, f"up to {MOST_ROWS} rows; part it into several files")
 
     def _check_alternatives(self) -> None:
-        """Refuse what can't stand in its field at all; what doesn't go with the rest of a case is a row's business."""
+        """Refuse alternatives that their field can't hold. A conflict with other fields is refused in its row."""
         _check_fields(self.base, "")
         for axis in self.axes:
             table = deepcopy(self.base)
@@ -107,7 +107,7 @@ class Grid:
 
 
 def _table(table: Table, name: str) -> Table:
-    """One of the file's tables, empty where it isn't there."""
+    """Return one of the file's tables, empty where it is missing."""
     found = table.get(name, {})
     if not isinstance(found, dict):
         raise InputError(name, "no table", f"a table [{name}]")
@@ -115,7 +115,7 @@ def _table(table: Table, name: str) -> Table:
 
 
 def _targets(value: Any) -> tuple[str, ...]:
-    """What to do with every case, each once."""
+    """Return the targets, each once."""
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not values or any(target not in TARGETS for target in values):
         raise InputError("targets", json.dumps(value, default=str)[:60], f"a list of {', '.join(TARGETS)}")
@@ -123,11 +123,11 @@ def _targets(value: Any) -> tuple[str, ...]:
 
 
 def _check_fields(table: Table, where: str) -> None:
-    """Every field of the tables for itself."""
+    """Check every field of the tables by itself."""
     try:
         TypeAdapter(CaseFile).validate_json(json.dumps(table, default=str))
     except ValidationError as error:
         complaint = first_complaint(error)
         raise (complaint.within(where) if where else complaint) from None
     except InputError:
-        pass  # fields that don't go with each other, in this combination
+        pass  # These fields conflict with each other in this combination alone.

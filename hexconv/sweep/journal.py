@@ -1,4 +1,4 @@
-"""The rows of a sweep on disk, each as soon as it is there: an append-only file beside the table.
+"""The journal of a sweep: an append-only file beside the table, to which each row is written as soon as it is done.
 
 A row is one line of JSON, written with one call and synced. Whatever ends the program, all rows before are there; a
 line that was cut off is dropped when the file is opened again, and its row is done again.
@@ -20,15 +20,15 @@ from hexconv.errors import InputError, NotWritten
 from hexconv.sweep.request import Row
 
 LIMITED = ("overran", "out_of_memory")
-"""A row of these says something of its limits, and nothing under others."""
+"""Statuses that depend on the limits of the row: under other limits the row is done again."""
 
 
 class Journal:
     """The rows that are there.
 
     Attributes:
-        path: of the file.
-        rows: by key.
+        path: the file.
+        rows: the rows by key.
     """
 
     def __init__(self, path: Path, file: int, limits: Limits) -> None:
@@ -42,9 +42,9 @@ class Journal:
         """Open or make a journal, for this process alone.
 
         Args:
-            path: of the file; its folder is made if need be.
-            limits: of the rows to come.
-            is_fresh: begin again, without the rows that are there.
+            path: the file; its folder is made where it is missing.
+            limits: the limits of the rows to come.
+            is_fresh: whether to begin again without the rows that are there.
 
         Raises:
             NotWritten: it can't be opened.
@@ -66,10 +66,10 @@ class Journal:
             os.close(file)
 
     def add(self, key: str, row: Row) -> None:
-        """Write a row, to stay.
+        """Write a row to disk.
 
         Raises:
-            NotWritten: there is no room; the file is as it was before.
+            NotWritten: there is no room on the disk; the file is as it was before.
         """
         line = json.dumps({"key": key, "limits": self._limits, "row": row}).encode() + b"\n"
         before = os.fstat(self._file).st_size
@@ -85,11 +85,11 @@ class Journal:
         self.rows[key] = row
 
     def read(self) -> None:
-        """Take the rows from the file: it alone knows what an interruption has left."""
+        """Read the rows from the file, which after an interruption alone has them all."""
         self.rows = dict(self._read())
 
     def _read(self) -> Iterator[tuple[str, Row]]:
-        """The rows of a file, without those that other limits ended; a line that was cut off is dropped."""
+        """Return the rows of the file, without rows that other limits ended; a line that was cut off is dropped."""
         with os.fdopen(os.dup(self._file), "rb") as file:
             file.seek(0)
             content = file.read()
@@ -103,7 +103,7 @@ class Journal:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """One line; None where it is none of ours, as after a loss of power."""
+    """Parse one line; None where it is no row, as after a loss of power."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):  # the latter of lists that nest as deep as the line is long

@@ -8,22 +8,22 @@ from hexconv.spec import Case
 from hexconv.sweep.verdict import Verdict, judge
 
 LIMITS = Limits(seconds=300, memory_bytes=4 << 30)
-"""A case that takes longer hangs."""
+"""The seconds after which a case counts as hanging."""
 
 
 def judge_all(
     cases: Sequence[Case], workers: int, job: str = "hexconv.sweep.judging:judged", limits: Limits = LIMITS
 ) -> Iterator[Verdict]:
-    """Verdicts in the order of the cases, each as soon as it and all before it are there.
+    """Judge cases in parallel; yield the verdicts in the order of the cases, each as soon as all before it are known.
 
     Args:
-        cases: what to judge.
-        workers: processes at a time.
+        cases: the cases to judge.
+        workers: the number of processes at a time.
         job: what each process does with a case: `judged`, or another function like it.
-        limits: what it may take; its process is ended then.
+        limits: the time and memory of a case; its process is ended beyond them.
 
     Raises:
-        ToolMissing: a case runs on the simulator, which isn't there.
+        ToolMissing: a case runs on the simulator, which is not installed.
     """
     tasks = [{"name": case.name, "toml": case.to_toml()} for case in cases]
     early: dict[int, Ending] = {}
@@ -39,16 +39,16 @@ def judge_all(
 
 
 def judged(task: Task) -> Task:
-    """The verdict on a case, in the process apart."""
+    """Judge a case, in a process of its own."""
     try:
         verdict = judge(Case.parse(task["toml"], task["name"]))
-    except ToolMissing as missing:  # the machine's fault, and no verdict
+    except ToolMissing as missing:  # The machine is at fault, not the case.
         return {"missing": str(missing)}
     return {"outcome": verdict.outcome, "reasons": verdict.reasons}
 
 
 def _verdict(case: Case, ending: Ending) -> Verdict:
-    """A case's verdict; none is one too."""
+    """Return a case's verdict; a process that ended without one is a verdict, too."""
     if ending.how != "answered":
         return Verdict(case, "disagrees", (ending.reason,))
     return Verdict(case, ending.answer["outcome"], tuple(ending.answer["reasons"]))

@@ -1,4 +1,4 @@
-"""Chains that sum as many products as are accepted: there an int32 has no room for anything that was forgotten."""
+"""Draw chains with the longest sums that are accepted: int32 has no room left in them for a term that was forgotten."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from hexconv.sweep.geometry import geometries, input_axis
 from hexconv.sweep.scope import Kind
 
 LONGEST_SUM = 2**17
-"""Of int8, whose sums are the longest that an int32 holds; floats have no limit."""
+"""The most products in a sum: int8 has the longest sums that an int32 holds, and floats have no limit."""
 FEW_CHANNELS = 6
 
 
 def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
-    """Two chains whose first conv has one output pixel, of as many products as are accepted or at least half of them.
+    """Yield two chains whose first conv has one output pixel, with the most products that are accepted or half of them.
 
-    The second chain has one output channel there.
+    The first conv of the second chain has one output channel.
     """
     first, zero_point = _conv(draw, kind), drawn_zero_point(draw, kind.dtype)
     rest = [with_filters(draw, kind, Conv2d(out_channels=draw.number(1, FEW_CHANNELS)))] if draw.is_one_in(3) else []
@@ -47,12 +47,12 @@ def long_sums(draw: Draw, kind: Kind) -> Iterator[Chain]:
 
 
 def most_that(holds: Callable[[Chain], bool], make: Callable[[int], Chain], largest: int) -> int:
-    """The largest number up to `largest` whose chain holds, where those of smaller ones hold too; 1 if none does."""
+    """Return the largest number up to `largest` whose chain holds, where those of smaller ones hold too; else 1."""
     return bisect_left(range(2, largest + 1), True, key=lambda number: not holds(make(number))) + 1
 
 
 def is_supported(chain: Chain) -> bool:
-    """Whether a chain can be computed at all."""
+    """Return whether a chain can be computed at all."""
     try:
         check_supported(chain)
     except Unsupported:
@@ -61,7 +61,7 @@ def is_supported(chain: Chain) -> bool:
 
 
 def _conv(draw: Draw, kind: Kind) -> Conv2d:
-    """A kernel, dilated or not, without stride and padding; its filter is limited only where no sum fits else."""
+    """Draw a conv without stride and padding, dilated or not; its filter has a limit only where sums need one."""
     [geometry] = geometries(draw, 1)
     conv = with_filters(draw, kind, Conv2d(out_channels=1, kernel=geometry.kernel, dilation=geometry.dilation))
     return conv if kind.dtype == "int16" else replace(conv, filter_l1=None)

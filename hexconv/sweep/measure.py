@@ -1,4 +1,4 @@
-"""The columns of one row, measured: in a process apart."""
+"""Measure the columns of one row, in a process of its own."""
 
 import platform
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ Row = dict[str, Any]
 
 
 def measure(task: Task) -> Row:
-    """Columns of a row, `status` and `reason` among them.
+    """Return the columns of a row, `status` and `reason` among them.
 
     Args:
-        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds` that a run on the simulator has; `code` that
-            is to answer, as its provenance.
+        task: `case` and `toml`; `target`; `seed` of the tensors; `seconds`, the time limit of a run on the simulator;
+            `code`, the provenance that the code of this process must have.
     """
-    if task["code"] != provenance():  # a machine that joined a cluster late, or source that was edited meanwhile
+    if task["code"] != provenance():  # A machine joined the cluster late, or the source was edited meanwhile.
         return {"missing": f"{platform.node()} has other code than what started the sweep; the same command goes on"}
     case = Case.parse(task["toml"], task["case"], target="llvm" if task["target"] == "llvm" else "hexagon")
     row: Row = {**kernel_columns(case.kernels)}
@@ -51,13 +51,13 @@ def measure(task: Task) -> Row:
         return {**row, "status": "overran", "reason": str(shortage)}
     except RunFailed as failure:
         return {**row, "status": "failed", "reason": str(failure)}
-    except ToolMissing as missing:  # the machine's fault, and no row
+    except ToolMissing as missing:  # The machine is at fault, not the case: this makes no row.
         return {"missing": str(missing)}
     return {**row, **measured, "status": "differs" if differences else "holds", "reason": "; ".join(differences)}
 
 
 def _predicted(case: Case) -> Row:
-    """What the closed forms say."""
+    """Return the columns that the closed forms predict."""
     chain, plan = case.chain, case.settled
     check_supported(chain)
     needed = needed_work(chain)
@@ -77,7 +77,7 @@ def _predicted(case: Case) -> Row:
 
 
 def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
-    """What TVM and a run say, and where that differs from the closed forms and from numpy."""
+    """Return the columns from TVM and from a run, and where they differ from the closed forms and from numpy."""
     lowered = lower_case(case)
     usage = cache_usage(case, lowered)
     row: Row = {"peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
@@ -91,7 +91,7 @@ def _measured(case: Case, task: Task) -> tuple[Row, list[str]]:
 
 
 def _ran(run: Run, macs: int) -> Row:
-    """A run in the words of the contract."""
+    """Return the columns of a run."""
     row = {**asdict(run.check), "seconds": run.seconds}
     if run.counts is None:
         return row
@@ -103,7 +103,7 @@ def _ran(run: Run, macs: int) -> Row:
 
 
 def _other_sizes(usage: Usage) -> Iterator[str]:
-    """Where the closed form and TVM say different things of caches and allocations."""
+    """Say where the closed form and TVM disagree on caches and allocations."""
     if usage.agrees:
         return
     found = [

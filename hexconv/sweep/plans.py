@@ -1,4 +1,4 @@
-"""Random plans: any legal splits, dividing or not, and any legal mix of the other knobs that the kernel obeys."""
+"""Draw random plans: any legal splits, dividing or not, and any legal mix of the other knobs that the kernel obeys."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
 
 
 def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
-    """A plan for a chain.
+    """Draw a plan for a chain.
 
     Args:
-        draw: where to draw from.
-        chain: what is planned.
-        kernel: that the plan asks for.
-        scope: where caches may live, and which knobs are turned.
+        draw: the source of the draws.
+        chain: the chain that is planned.
+        kernel: the kernel that the plan asks for.
+        scope: where caches may live, and which knobs are drawn.
     """
     outputs = tensor_extents(chain)[1:]
     knobs: dict[str, Any] = {"h_split": draw.size(max(output.row_blocks for output in outputs))}
@@ -45,7 +45,7 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
 
 
 def _storage(draw: Draw, scope: Scope) -> Storage:
-    """Where caches lie: outside of VTCM, in it, or some of them."""
+    """Draw where caches lie: all outside of VTCM, all in it, or some of them in it."""
     mixed: list[Storage] = [storage for storage in scope.storages if storage in MIXED]
     if "global" in scope.storages and (len(scope.storages) == 1 or not draw.is_one_in(2 if mixed else 4)):
         return "global"

@@ -1,4 +1,4 @@
-"""Which code gives the answers of a sweep: rows of other code are no rows of this sweep."""
+"""The provenance of a sweep's answers: rows that other code computed do not count as rows of this sweep."""
 
 import hashlib
 import importlib.metadata
@@ -13,13 +13,13 @@ PACKAGES = ("apache-tvm", "apache-tvm-ffi", "numpy", "ziglang")
 
 @cache
 def provenance(rooms: tuple[str, ...] = ROOMS) -> str:
-    """A digest of hexconv's source, as far as rows hang on it, and of the versions of what it calls."""
+    """Return a digest of the source that rows depend on, and of the versions of the libraries that it calls."""
     versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
     return content_key(*versions, *(_source(room) for room in rooms))
 
 
 def _source(room: str) -> bytes:
-    """A digest of all files of a room."""
+    """Return a digest of all files of a package of hexconv (a room)."""
     digest = hashlib.sha256()
     root = resources.files("hexconv") / room
     with resources.as_file(root) as folder:

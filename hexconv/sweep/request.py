@@ -1,4 +1,4 @@
-"""What one row of a sweep is about: a case, what to do with it, and a key of all that its answer hangs on."""
+"""A request for one row of a sweep: a case, what to do with it, and a key of all that its answer depends on."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ PLAN_DEFAULTS = plan_columns(Plan())
 
 @dataclass(frozen=True)
 class Request:
-    """One row to be.
+    """A request for one row.
 
     Attributes:
         key: of the tables, the target, the seed and the code that answers: the same key, the same row.
@@ -48,7 +48,7 @@ class Request:
 
 
 def requests(grid: Grid, seed: int) -> list[Request]:
-    """The rows that a grid asks for, in its order, none twice."""
+    """Return the requests for the rows of a grid, in its order, none twice."""
     found = {request.key: request for table in grid.tables() for request in _requests(table, grid.targets, seed)}
     digests = {request.digest: request.case for request in found.values()}
     named = Counter(digests.values())
@@ -76,7 +76,7 @@ def _requests(table: Table, targets: tuple[str, ...], seed: int) -> Iterator[Req
 
 
 def _valid(kind: type[Part], table: Table) -> Part | None:
-    """A part of a case for itself, where it is one."""
+    """Return one part of a case, checked by itself; None where it is not valid."""
     try:
         return TypeAdapter(kind).validate_json(json.dumps(table, default=str))
     except (ValidationError, InputError):
@@ -84,7 +84,7 @@ def _valid(kind: type[Part], table: Table) -> Part | None:
 
 
 def _of_chain(chain: Chain | None, table: Table) -> Row:
-    """The chain as columns; `convs` is JSON, the fields of each conv as a case file has them."""
+    """Return the columns that state the chain; `convs` is JSON, the fields of each conv as a case file has them."""
     if chain is None:
         convs = json.dumps(table["conv"], default=str)
         return {**_shape(table.get("input")), "dtype": table.get("dtype", "float32"), "convs": convs}
@@ -98,7 +98,7 @@ def _shape(sizes: Any) -> Row:
 
 
 def _conv(conv: Conv2d) -> Table:
-    """The fields of a conv that are not at their defaults."""
+    """Return the fields of a conv that are not at their defaults."""
     stated = {f.name: value for f in fields(conv) if (value := getattr(conv, f.name)) != getattr(_PLAIN, f.name)}
     if "padding" in stated:
         stated["padding"] = list(asdict(conv.padding).values())

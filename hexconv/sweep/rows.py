@@ -1,4 +1,4 @@
-"""The rows of a sweep: what is not in its journal yet is done, and comes there as soon as it ends."""
+"""The rows of a sweep: each row that its journal doesn't have is computed, and journaled as soon as it ends."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -15,18 +15,18 @@ GOOD = ("holds", "infeasible", "refused")
 
 
 def missing(requests: Sequence[Request], journal: Journal) -> list[Request]:
-    """The requests that have no row yet."""
+    """Return the requests that have no row yet."""
     return [request for request in requests if request.key not in journal.rows]
 
 
 def add_rows(
     requests: Sequence[Request], journal: Journal, limits: Limits, executor: Executor, job: str = MEASURE
 ) -> Iterator[Row]:
-    """Do what is missing and write it to the journal; yields every new row once it is on disk, as they end.
+    """Compute the missing rows and journal them; yield every new row once it is on disk, in the order of their ends.
 
     Raises:
         NotWritten: the journal's disk is full.
-        ToolMissing: a target can't be served at all, or other code was to serve it.
+        ToolMissing: a target can't be served at all, or another version of the code was to serve it.
         RunFailed: no processes can be started, or the cluster is gone.
     """
     waiting = missing(requests, journal)
@@ -41,7 +41,7 @@ def add_rows(
 
 
 def table_rows(requests: Sequence[Request], journal: Journal) -> list[Row]:
-    """The rows that there are, in the order of the grid, each with what its case is."""
+    """Return the rows that are done, in the order of the grid, each with the columns of its case."""
     there = [request for request in requests if request.key in journal.rows]
     return [{**_known(request), **journal.rows[request.key]} for request in there]
 
@@ -61,6 +61,6 @@ def _known(request: Request) -> Row:
 
 
 def _measured(ending: Ending) -> Row:
-    """What a process apart made of a request."""
+    """Return the row that a process made of a request."""
     row = ending.answer if ending.how == "answered" else {"status": ending.how, "reason": ending.reason}
     return {**row, "elapsed_seconds": ending.seconds}

@@ -1,4 +1,4 @@
-"""What random cases are drawn from: the largest numbers of everything, and how often what is rare comes."""
+"""The scope of random cases: the largest numbers that are drawn."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ class Scope:
     """The largest numbers that are drawn.
 
     Attributes:
-        dtypes: of chains.
-        kernels: that plans ask for.
-        storages: of caches.
-        turned: knobs that may be drawn from their values; the others stay at their defaults.
-        convs: in a chain.
-        batch: images at a time.
-        output: rows and columns of a chain's output, where paddings don't make more of them.
-        channels: of a tensor, but for the long sums.
-        macs: multiply-adds of a case, redone ones included: some tenths of a second of scalar code.
-        elements: of the input: strides may leave most of it unread.
+        dtypes: the dtypes of chains.
+        kernels: the kernels that plans ask for.
+        storages: the places of caches.
+        turned: the knobs that may be drawn from their values; the others stay at their defaults.
+        convs: the most convs in a chain.
+        batch: the most images at a time.
+        output: the most rows and columns of a chain's output, where padding doesn't add more.
+        channels: the most channels of a tensor, except in chains with long sums.
+        macs: the most multiply-adds of a case, recomputed ones included: some tenths of a second of scalar code.
+        elements: the most elements of the input; strides may leave most of it unread.
     """
 
     dtypes: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
@@ -43,13 +43,13 @@ EVERYTHING = Scope()
 
 @dataclass(frozen=True)
 class Kind:
-    """What doesn't change as sizes get smaller.
+    """The traits of a random case that stay fixed while smaller and smaller sizes are drawn.
 
     Attributes:
-        dtype: of the chain.
-        filter_dtype: of its filters, if another one.
-        kernel: that the plan asks for.
-        is_served: whether what that kernel can't serve is left out: groups, and shifts to the left for hvx.
+        dtype: the dtype of the chain.
+        filter_dtype: the dtype of its filters, if it is another one.
+        kernel: the kernel that the plan asks for.
+        is_served: whether features that the kernel can't serve are left out: groups, and shifts to the left for hvx.
     """
 
     dtype: Dtype
@@ -59,5 +59,5 @@ class Kind:
 
     @property
     def highest_shift(self) -> int:
-        """Of requantisations."""
+        """The largest shift of requantisations."""
         return 0 if self.kernel == "hvx" and self.is_served else 30

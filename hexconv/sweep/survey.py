@@ -1,4 +1,4 @@
-"""A sweep from its grid to its table, or to whatever it was when it was interrupted."""
+"""Run a sweep from its grid to its table; an interrupted sweep writes a table of the rows that are done."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -25,12 +25,12 @@ class Settings:
     """How a grid is swept.
 
     Attributes:
-        limits: of every row.
-        seed: of the random tensors.
-        workers: processes at a time, on this machine.
-        scheduler: address of a cluster's; None for this machine.
-        is_fresh: whether rows of earlier runs are done again.
-        job: what is done for a row, `module:function`.
+        limits: the limits of every row.
+        seed: the seed of the random tensors.
+        workers: the number of processes at a time, on this machine.
+        scheduler: the address of a cluster's scheduler; None for this machine.
+        is_fresh: whether rows of earlier runs are computed again.
+        job: the function that computes a row, `module:function`.
     """
 
     limits: Limits
@@ -41,7 +41,7 @@ class Settings:
     job: str = MEASURE
 
     def executor(self) -> AbstractContextManager[Executor]:
-        """Where the rows are done."""
+        """Return the executor that computes the rows."""
         return cluster(self.scheduler, provenance) if self.scheduler is not None else cores(self.workers)
 
 

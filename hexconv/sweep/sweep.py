@@ -1,4 +1,4 @@
-"""What a sweep found, out of the verdicts on its cases."""
+"""The result of a sweep of random cases, from the verdicts on its cases."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class Sweep:
     Attributes:
         checked: cases that were lowered and run.
         refused: cases that TVM or the scheme can't do; they are not among the checked ones.
-        disagree: of the checked ones, those where two opinions differ.
-        failures: of these, each as a case file that says in comments what differs.
+        disagree: the checked cases where two opinions differ.
+        failures: a case file of each case that disagrees, which says in comments what differs.
     """
 
     checked: int

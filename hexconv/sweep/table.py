@@ -30,7 +30,7 @@ COUNTS = (
     *("packets", "instructions", "hvx_instructions", "macs_per_packet", "vtcm_bytes"),
     *("issue_slots", "stalls", "macs_per_slot", "vector_loads"),  # stalls: slots that are lost
 )
-SECONDS = ("seconds", "elapsed_seconds")  # of the kernel; of all that was done for the row
+SECONDS = ("seconds", "elapsed_seconds")  # seconds of the kernel, and of all work for the row
 
 COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
 WHOLE = (
@@ -43,7 +43,7 @@ FLAGS = ("agrees", "fits", "passed", "fringe_is_zero")
 
 
 def sweep_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """One row a case and target; what a row does not have is left empty."""
+    """Return the table, with one row per case and target; a column that a row doesn't have is left empty."""
     frame = pd.DataFrame(rows).reindex(columns=list(COLUMNS)).replace("", pd.NA)
     dtypes = {**dict.fromkeys(COLUMNS, "string"), **dict.fromkeys(WHOLE, "Int64"), **dict.fromkeys(FLAGS, "boolean")}
     floats = ("recompute", "max_abs_error", "max_rel_error", "macs_per_packet", "macs_per_slot", *SECONDS)
@@ -61,10 +61,10 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def table_writer(path: Path) -> Callable[[pd.DataFrame], bytes]:
-    """How a table becomes a file of that name.
+    """Return the function that writes a table to a file of this name.
 
     Raises:
-        InputError: a suffix that is neither.
+        InputError: the suffix is neither `.csv` nor `.parquet`.
     """
     writers = {".csv": _csv, ".parquet": _parquet}
     if path.suffix not in writers:

@@ -19,18 +19,18 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
 
 RUNS = 1 + len(CORNERS) + 1
-"""Of a case: on random tensors, on input and filters at their ends, and on a mix of fills."""
+"""The runs of a case: on random tensors, on input and filters at their extremes, and on a mix of fills."""
 
 Outcome = Literal["agrees", "refused", "disagrees"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case.
+    """The verdict on a case.
 
     Attributes:
-        case: what was judged.
-        outcome: whether all opinions agree; `refused` is what TVM or the scheme can't do.
+        case: the case that was judged.
+        outcome: whether all opinions agree; `refused` where TVM or the scheme can't do the case.
         reasons: what differs, or why it was refused; one line each.
     """
 
@@ -43,8 +43,8 @@ def judge(case: Case, seed: int = 0) -> Verdict:
     """Lower a case, compare it with the closed form, run it where its kernel runs and compare that with numpy.
 
     Args:
-        case: what to judge.
-        seed: of its tensors.
+        case: the case to judge.
+        seed: the seed of its tensors.
 
     Raises:
         ToolMissing: its kernel runs on the simulator, which isn't there.
@@ -60,7 +60,7 @@ def judge(case: Case, seed: int = 0) -> Verdict:
 
 
 def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
-    """Where the closed form and TVM say different things of a cache or an allocation."""
+    """Say where the closed form and TVM disagree on a cache or an allocation."""
     predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.settled)}
     allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
     yield from _only_in("caches", predicted, allocated)
@@ -70,7 +70,7 @@ def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
 
 
 def miscounts(work: WorkUsage) -> Iterator[str]:
-    """Where the closed form and a count say different things of what is moved and computed."""
+    """Say where the closed form and a count disagree on bytes moved, copies in flight or MACs."""
     for tensor in work.traffic:
         if tensor.bytes != tensor.predicted_bytes:
             yield f"bytes of {tensor.name}: closed form {tensor.predicted_bytes}, counted {tensor.bytes}"
@@ -83,7 +83,7 @@ def miscounts(work: WorkUsage) -> Iterator[str]:
 
 
 def beaten(work: WorkUsage) -> Iterator[str]:
-    """Where less is moved or computed than what is said to be needed whatever the plan."""
+    """Say where fewer bytes or MACs were counted than the lower bound says that every plan needs."""
     for tensor in work.traffic:
         if tensor.bytes < tensor.needed_bytes:
             yield f"bytes of {tensor.name}: needed {tensor.needed_bytes}, counted {tensor.bytes}"
@@ -93,7 +93,7 @@ def beaten(work: WorkUsage) -> Iterator[str]:
 
 
 def _wrong_runs(case: Case, lowered: Lowered, seed: int) -> Iterator[str]:
-    """What is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
+    """Say what is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
     fills = [fills_of_run(case.chain, number, seed) for number in range(RUNS)]
     for place, runner in enumerate(_runners(case, seed)):
         for filled in fills if place == 0 else fills[:1]:
@@ -101,9 +101,9 @@ def _wrong_runs(case: Case, lowered: Lowered, seed: int) -> Iterator[str]:
 
 
 def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
-    """Where the kernel of a case runs; where copies are asynchronous, with each moment at which they may happen.
+    """Return the runners of a case: where copies are asynchronous, one for each moment at which they may happen.
 
-    Nowhere where a plan for the simulator does not fit its VTCM.
+    There are none where a plan for the simulator does not fit its VTCM.
     """
     plan = case.settled
     moments = [Copies(moment, seed) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
@@ -116,12 +116,12 @@ def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
 
 
 def _quicker(runner: Runner) -> Runner:
-    """Without the count of issue slots: no value of a tensor and no moment of a copy changes which packets are run."""
+    """Drop the count of issue slots: no value of a tensor and no moment of a copy changes which packets are run."""
     return replace(runner, slots=False) if isinstance(runner, Simulator) else runner
 
 
 def _run(case: Case, lowered: Lowered, runner: Runner, seed: int, fills: Fills) -> Iterator[str]:
-    """What is wrong with a run of a case, and which run it is."""
+    """Say what is wrong with a run of a case, and which run it is."""
     which = f", filled with {fills_text(fills)}"
     if isinstance(runner, (Host, Simulator)) and case.settled.buffering == "double":
         which += f", with {runner.copies.moment} copies"
@@ -133,13 +133,13 @@ def _run(case: Case, lowered: Lowered, runner: Runner, seed: int, fills: Fills) 
 
 
 def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:
-    """What only one of the two opinions has."""
+    """Say what only one of the two opinions has."""
     if predicted != allocated:
         yield f"{what}: closed form {sorted(predicted - allocated)}, TVM {sorted(allocated - predicted)}"
 
 
 def errors_of(check: Check) -> Iterator[str]:
-    """What is wrong with a run's output."""
+    """Say what is wrong with a run's output."""
     if not check.fringe_is_zero:
         yield "the fringe of the output is not zero"
     elif not check.passed:

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files that are there whole or not at all."""
 
 import contextlib
 import os
@@ -8,10 +8,10 @@ from hexconv.errors import NotWritten
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it: who reads it, finds the old or the new one.
+    """Write a file beside its place and rename it: a reader finds either the old or the new file.
 
     Raises:
-        NotWritten: it can't be written; the old one is as it was.
+        NotWritten: the file can't be written; the old one is as it was.
     """
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:

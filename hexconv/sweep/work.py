@@ -1,4 +1,4 @@
-"""How much a case computes under its plan, redone work included: what its run costs on the host."""
+"""The work of a case under its plan, recomputed work included: what its run costs on the host."""
 
 from math import prod
 
@@ -8,7 +8,7 @@ from hexconv.spec.extents import ROW_BLOCK
 
 
 def executed_macs(case: Case) -> int:
-    """Multiply-adds that the fused nest executes, at most.
+    """Return the most multiply-adds that the fused nest executes.
 
     Every step of a conv runs all steps of the conv before it, so work multiplies on the way to the input. Rows count in
     whole blocks, columns and channels as far as they are logical.

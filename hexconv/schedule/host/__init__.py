@@ -1,4 +1,4 @@
-"""The `host` strategy: float32 chains by AVX, sums in registers, bands of rows side by side, rows rolling in caches."""
+"""The `host` strategy for float32 chains: AVX, sums in registers, a band of rows per thread, rows rolling in caches."""
 
 from hexconv.schedule.host.chain import chain_function
 

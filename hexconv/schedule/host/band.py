@@ -1,4 +1,4 @@
-"""The bands of an image side by side, every conv rolling through its band.
+"""Compute the bands of an image in parallel; every conv rolls through its band, stripe by stripe.
 
     in parallel, for band:
         for stripe: for conv: move the rows that the stripe before left; compute the new ones
@@ -30,7 +30,7 @@ PART = "band of the output's rows"
 
 @dataclass(frozen=True)
 class Kernel:
-    """What is known before the first band."""
+    """The values that are known before the first band."""
 
     bands: Bands
     image: tirx.Buffer
@@ -41,34 +41,34 @@ class Kernel:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Of all convs."""
+        """The stages of all convs."""
         return tuple(filter.stage for filter in self.filters)
 
     @property
     def lanes(self) -> int:
-        """Of a vector."""
+        """The lanes of a vector."""
         return self.filters[0].registers.lanes
 
 
 @dataclass(frozen=True)
 class Caches:
-    """The cache that each conv reads, None where it reads the argument; and what bands keep for those above, by tensor.
+    """The caches that convs read, and the buffers in which bands keep rows for the bands above them.
 
     Attributes:
-        read: by conv.
-        seams: by tensor; empty where nothing is handed up.
+        read: by conv, the cache that it reads; None where it reads the argument.
+        seams: by tensor, the rows kept for the band above; empty where nothing is handed up.
     """
 
     read: tuple[Cache | None, ...]
     seams: dict[int, tirx.Buffer]
 
     def of_band(self, band: Number) -> "Caches":
-        """Those of one band, where all bands have theirs in the same buffers."""
+        """Return the caches of one band, where the caches of all bands lie in the same buffers."""
         return replace(self, read=tuple(cache and replace(cache, first=band * cache.elements) for cache in self.read))
 
 
 def compute(block: Block, kernel: Kernel, images: int) -> None:
-    """All rows of all images."""
+    """Compute all rows of all images."""
     bands = kernel.bands
     if bands.hand_up:
         caches = _caches(block, kernel, bands.count)
@@ -88,7 +88,7 @@ def compute(block: Block, kernel: Kernel, images: int) -> None:
 
 
 def _in_two_turns(block: Block, kernel: Kernel, all_caches: Caches, image: tirx.Expr) -> None:
-    """The bands of one image, the rows at their seams computed once."""
+    """Compute the bands of one image in two turns, so that the rows at their seams are computed once."""
     bands = kernel.bands
 
     def first(at: Block, band: tirx.Expr) -> None:
@@ -106,7 +106,7 @@ def _in_two_turns(block: Block, kernel: Kernel, all_caches: Caches, image: tirx.
 
 
 def _keep(block: Block, bands: Bands, caches: Caches, rows: Sequence[NewRows], band: tirx.Expr) -> None:
-    """What the band above needs of a band's first rows."""
+    """Keep those of a band's first rows that the band above needs."""
     for tensor, seam in caches.seams.items():
         cache, count = caches.read[tensor], bands.seam_rows(tensor)
         if cache:
@@ -115,7 +115,7 @@ def _keep(block: Block, bands: Bands, caches: Caches, rows: Sequence[NewRows], b
 
 
 def _start(block: Block, kernel: Kernel, caches: Caches, band: Number) -> Progress:
-    """A band before its first stripe."""
+    """Prepare a band before its first stripe: clear its caches."""
     for cache in caches.read:
         if cache:
             clear(block, cache)
@@ -123,7 +123,7 @@ def _start(block: Block, kernel: Kernel, caches: Caches, band: Number) -> Progre
 
 
 def _stripes(progress: Progress) -> tirx.Expr:
-    """Of a band."""
+    """Return the number of a band's stripes."""
     rows, bands = progress.bands.stripe_rows, progress.bands
     return tirx.floordiv(progress.last - bands.first(progress.band) + (rows - 1), int32(rows))
 
@@ -131,17 +131,17 @@ def _stripes(progress: Progress) -> tirx.Expr:
 def _roll_through(
     block: Block, kernel: Kernel, caches: Caches, progress: Progress, image: Number, first: int, stripes: Number
 ) -> None:
-    """So many stripes of a band, from number `first` on."""
+    """Compute a number of stripes of a band, from number `first` on."""
 
     def stripe(at: Block, number: Number) -> None:
-        # the only stripe of a band is known to be its first
+        # If a band has only one stripe, that stripe is the first.
         _stripe(at, kernel, caches, progress, image, 0 if isinstance(stripes, int) else number + first)
 
     block.loop("stripe", stripes, stripe, part="stripe of the output")
 
 
 def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
-    """Memory of so many bands."""
+    """Allocate the caches of a number of bands."""
     first, *readers = kernel.stages
     read: list[Cache | None] = [None]
     if not first.reads_in_place:
@@ -167,7 +167,7 @@ def _cache(block: Block, kernel: Kernel, name: str, tensor: int, lines: Lines, b
 def _stripe(
     block: Block, kernel: Kernel, caches: Caches, progress: Progress, image: Number, stripe: Number
 ) -> list[NewRows]:
-    """All convs of one stripe."""
+    """Compute all convs of one stripe."""
     rows = progress.begin(block) if isinstance(stripe, int) else progress.advance(block)
     for tensor, cache in enumerate(caches.read):
         if cache:
@@ -183,7 +183,7 @@ def _stripe(
 
 
 def _take(block: Block, caches: Caches, rows: Sequence[NewRows], progress: Progress, tensor: int) -> None:
-    """The rows of a tensor that the band below has kept."""
+    """Copy the rows of a tensor that the band below has kept."""
     cache, seam, bands = caches.read[tensor], caches.seams[tensor], progress.bands
     if cache:
         first = progress.band * (bands.seam_rows(tensor) * cache.lines.row)
@@ -191,7 +191,7 @@ def _take(block: Block, caches: Caches, rows: Sequence[NewRows], progress: Progr
 
 
 def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number, number: int, filter: Filter) -> Conv:
-    """A conv with its buffers, for one stripe."""
+    """Return a conv with its buffers, for one stripe."""
     source = caches.read[number]
     target = caches.read[number + 1] if number + 1 < len(caches.read) else None
     stripe_rows = rows_of_stripe(kernel.stages, number, kernel.bands.stripe_rows)
@@ -201,7 +201,7 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
         source=source.buffer if source else kernel.image,
         source_first=source.first if source else int32(0),
         lines=lines,
-        # an image that is read in place begins at a row of its own in the argument
+        # An image that is read in place starts at its own row of the argument.
         source_base=rows[number].base if source else -image * filter.stage.in_size[0],
         filter=filter,
         panel_rows=panel_rows(filter, lines, stripe_rows, kernel.panels),

@@ -1,4 +1,4 @@
-"""Bands of the output's rows, one a thread: each rolls through stripes of its own, with caches of its own.
+"""Bands of the output's rows, one per thread: each rolls through stripes of its own, with caches of its own.
 
 Rows of the intermediates that two bands both read, at the seam between them, are computed by the lower one in its
 first stripe, and handed up; `hexconv.kernel.host.bands` says where bands begin then. Where bands are too short for
@@ -19,12 +19,12 @@ from hexconv.spec import Chain
 
 @dataclass(frozen=True)
 class Bands:
-    """An image's bands.
+    """The bands of an image.
 
     Attributes:
         stages: the convs.
-        stripe_rows: rows of the output in a stripe.
-        edges: where bands begin.
+        stripe_rows: the rows of the output in a stripe.
+        edges: the rows of the output at which bands begin.
         hand_up: whether the rows at a seam are computed once.
     """
 
@@ -35,20 +35,20 @@ class Bands:
 
     @classmethod
     def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
-        """Bands that hand rows up, or where there is nothing to hand up or they are too short for it, even ones."""
+        """Return bands that hand rows up; even bands where there is nothing to hand up or the bands are too short."""
         handing = cls(stages, stripe_rows, balanced_edges(chain, count, stripe_rows), hand_up=True)
         return handing if handing._is_long_enough() else cls(stages, stripe_rows, even_edges(chain, count))
 
     @property
     def count(self) -> int:
-        """Of the bands."""
+        """The number of bands."""
         return self.edges.bands
 
     def first(self, band: Number) -> Number:
-        """The first row of a band."""
+        """Return the first row of a band."""
         if isinstance(band, int) or self.hand_up:
             return _chosen(self.edges.output, band)
-        height = self.stages[-1].out_size[0]  # even bands
+        height = self.stages[-1].out_size[0]  # even bands: their edges have a closed form
         return tirx.floordiv(band * height, int32(self.count))
 
     def edge(self, tensor: int, band: Number) -> Number:
@@ -126,7 +126,7 @@ class Bands:
 
     @property
     def most_stripes(self) -> int:
-        """In a band."""
+        """The most stripes in a band."""
         return max(rows.stripes for rows in self._all)
 
     @property
@@ -135,7 +135,7 @@ class Bands:
 
 
 def _chosen(values: Sequence[int], index: Number) -> Number:
-    """One of some numbers."""
+    """Return the number at an index that is an expression."""
     if isinstance(index, int):
         return values[index]
     chosen = int32(values[-1])
@@ -146,14 +146,14 @@ def _chosen(values: Sequence[int], index: Number) -> Number:
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of one tensor in one stripe.
+    """The rows of one tensor in one stripe.
 
     Attributes:
-        begin: the first that is new in the stripe.
-        own_end: one past the last that the band computes itself.
-        end: one past the last that exists after it.
-        base: the first that the next conv reads: row 0 of the cache.
-        wanted_end: one past the last that the next conv reads, bottom padding included.
+        begin: the first row that is new in the stripe.
+        own_end: one past the last row that the band computes itself.
+        end: one past the last row that exists after the stripe.
+        base: the first row that the next conv reads: row 0 of the cache.
+        wanted_end: one past the last row that the next conv reads, bottom padding included.
         base_before: `base` of the stripe before.
         end_before: `end` of the stripe before.
     """
@@ -223,9 +223,9 @@ class Progress:
         wanted_end = block.bind(
             "wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]) + behind
         )
-        least = end_before if any(self.bands.edges.behind) else int32(0)  # what the first stripe made may last for more
+        least = end_before if any(self.bands.edges.behind) else int32(0)  # rows of the first stripe may last
         end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(reader.in_size[0])), least))
-        # a stride may step over rows; those are never computed
+        # A stride may step over rows, which are never computed.
         begin = block.bind("begin", larger(end_before, base))
         own_end = end
         if tensor and self.bands.hand_up:
@@ -233,6 +233,6 @@ class Progress:
         return NewRows(begin, own_end, end, base, wanted_end, base_before, end_before)
 
     def _set(self, block: Block, buffer: tirx.Buffer, tensor: int, value: tirx.Expr) -> tirx.Expr:
-        """Keep a value, and hand it on as something that TVM's simplifier doesn't look into."""
+        """Store a value, and return a load of it, which TVM's simplifier doesn't look into."""
         block.store(buffer, tensor, value)
         return block.bind("row", tirx.BufferLoad(buffer, [tensor]))

@@ -1,4 +1,4 @@
-"""Rows in caches: into the input cache, from the end of a stripe to the start of the next, zeros where nothing is."""
+"""Rows in caches: copy new rows in, move rows that the next stripe reads again, and zero the padding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from hexconv.schedule.host.stage import Lines, Stage
 from hexconv.schedule.rows import larger, only_where, smaller
 
 Step = Callable[[Block, Number, int], None]
-"""(where to, first element, how many) -> what to do with these elements."""
+"""What to do with some elements, given the block to write to, the first element and their number."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Some rows of a tensor, with the padding that its reader needs around them.
+    """A cache of some rows of a tensor, with the padding that its reader needs around them.
 
     Attributes:
-        buffer: flat.
-        first: element where the rows of a band's cache start; bands have theirs one after the other.
+        buffer: the flat buffer that holds the caches of all bands, one after the other.
+        first: the element at which this band's rows start.
         lines: where pixels lie.
-        reader: the conv that reads it.
-        elements: of one band.
-        lanes: of the vectors that move its rows.
+        reader: the conv that reads the cache.
+        elements: the elements of one band's cache.
+        lanes: the lanes of the vectors that move its rows.
         has_bottom_padding: whether some stripe reads rows past the last one.
     """
 
@@ -39,7 +39,7 @@ class Cache:
 
 
 def allocate(block: Block, name: str, elements: int) -> tirx.Buffer:
-    """Memory for float32 vectors."""
+    """Allocate memory for float32 vectors."""
     return block.allocate(tirx.decl_buffer((elements,), "float32", name, data_alignment=vector.ALIGNMENT_BYTES))
 
 
@@ -114,7 +114,7 @@ def _copy(
     elements: Number,
     lanes: int,
 ) -> None:
-    """Elements from one place to another, or to a lower address of the same buffer."""
+    """Copy elements from one place to another, or to a lower address of the same buffer."""
 
     def one(at: Block, index: Number, width: int) -> None:
         vector.store(at, target, index + to, vector.load(source, index + first, width), width)
@@ -123,7 +123,7 @@ def _copy(
 
 
 def _in_vectors(block: Block, elements: Number, lanes: int, one: Step) -> None:
-    """Whole vectors, then what is left, element by element."""
+    """Go over elements in whole vectors, then over the rest element by element."""
     whole, rest = elements // lanes, elements % lanes
     block.loop("vector", whole, lambda at, index: one(at, index * lanes, lanes))
     block.loop("element", rest, lambda at, index: one(at, index + whole * lanes, 1))

@@ -29,10 +29,10 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.names import bias_name, filter_cache, filter_name
 
 Cut = Callable[[Registers, int, int, int], Tiling]
-"""Registers, rows, columns and vectors of an output -> its tiles."""
+"""The rule that cuts an output into tiles, from the registers and the output's rows, columns and vectors."""
 
 ALONE_BYTES = 64 * 1024
-"""Filters up to this size are staged by one thread: some microseconds, no more than waking another takes."""
+"""Filters up to this size are staged by one thread: this takes microseconds, no more than waking another thread."""
 
 
 def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel) -> tirx.PrimFunc:
@@ -82,7 +82,7 @@ def _prepare(
     cut: Cut,
     panels: Panels,
 ) -> Kernel:
-    """Allocate what all bands share, and fill the biases."""
+    """Allocate the buffers that all bands share, and fill the biases."""
     filters, biases = [], []
     for number, stage in enumerate(stages, 1):
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
@@ -114,7 +114,7 @@ def _fill(block: Block, kernel: Kernel, images: int) -> None:
 
 
 def _stage_bias(block: Block, stage: Stage, bias: tirx.Buffer | None, number: int) -> tirx.Buffer | None:
-    """The bias with as many channels as whole blocks have."""
+    """Stage the bias, extended to whole blocks of channels."""
     if bias is None:
         return None
     cache = allocate(block, f"bias{number}_cache", stage.out_blocks * CHANNEL_BLOCK)

@@ -1,4 +1,4 @@
-"""One conv with all that it reads and writes."""
+"""One conv with the buffers that it reads and writes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ class Conv:
     Attributes:
         name: of the conv, in listings.
         source: activations, flat.
-        source_first: element where row `source_base` starts.
-        lines: where their pixels lie.
+        source_first: the element of `source` at which row `source_base` starts.
+        lines: where the pixels of the source lie.
         source_base: the row of the conv's input that row 0 of `source` holds.
         filter: the filter and its cache.
-        panel_rows: of a panel; None where all rows of a stripe are one.
-        bias: by output channel, whole blocks; None where there is none.
-        target: where results go, flat.
-        address: element of the target.
-        is_output: whether the target leaves the chain: what it has no channel for is zero.
+        panel_rows: the rows of a panel; None where all rows of a stripe are one panel.
+        bias: the bias by output channel, in whole blocks; None where there is none.
+        target: the buffer of the results, flat.
+        address: where a result lies in the target, by row, column and vector of channels.
+        is_output: whether the target is the chain's output, whose lanes without a channel must be zero.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Conv:
     is_output: bool
 
     def origin(self, row: Number, column: Number) -> Number:
-        """Element of the source where the window of an output pixel starts."""
+        """Return the element of the source at which the window of an output pixel starts."""
         stage = self.filter.stage
         top = row * stage.stride[0] - stage.padding[0] - self.source_base
         return self.source_first + top * self.lines.row + column * (stage.stride[1] * self.lines.pixel)

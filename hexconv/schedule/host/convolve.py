@@ -13,7 +13,7 @@ from hexconv.schedule.rows import larger, smaller
 
 
 def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
-    """Rows `begin` to `end` of the conv's output, all channels."""
+    """Compute rows `begin` to `end` of the conv's output, all channels."""
     rows = conv.panel_rows
     if rows is None:
         _panel(block, conv, begin, end)
@@ -28,12 +28,12 @@ def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
 
 
 def _panel(block: Block, conv: Conv, begin: Number, end: Number) -> None:
-    """A panel: some rows, all channels."""
+    """Compute a panel: some rows, all channels."""
     lanes, channels = conv.filter.registers.lanes, conv.filter.stage.out_channels
     *groups, last = conv.filter.groups
     for group in groups:
         _repeat(block, conv, group, group.count, begin, end)
-    # the very last vector may have lanes without a channel
+    # The last vector may have lanes without a channel.
     _repeat(block, conv, last, last.count - 1, begin, end)
     _group(block, conv, last, int32(last.count - 1), channels % lanes or lanes, begin, end)
 
@@ -44,7 +44,7 @@ def _repeat(block: Block, conv: Conv, group: Group, count: int, begin: Number, e
 
 
 def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: int, begin: Number, end: Number) -> None:
-    """All rows of one group of channels: as many as there are together, then those that are left."""
+    """Compute all rows of one group of channels: first rows in groups, then the rows that are left."""
     tiling, rows = conv.filter.tiling, end - begin
 
     def tiles(first: int, count: int, rows: int, columns: int) -> Tiles:
@@ -58,7 +58,7 @@ def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: i
     if 1 < tiling.rows <= (conv.panel_rows or tiling.rows):
         whole = tiles(0, tiling.whole, 1, tiling.pixels)
         tall = tiles(tiling.whole * tiling.pixels, tiling.tall, tiling.rows, tiling.tall_columns)
-        # `rows` is negative where the band below has made all that is new, and more
+        # `rows` is negative where the band below has made all new rows and more.
         together = block.bind("together", tirx.floordiv(larger(rows, int32(0)), int32(tiling.rows)))
         _rows_together(block, whole, tall, begin, together)
         begin = block.bind("begin", begin + together * tiling.rows)
@@ -67,7 +67,7 @@ def _group(block: Block, conv: Conv, group: Group, number: Number, last_lanes: i
 
 
 def _rows_alone(block: Block, all_tiles: Sequence[Tiles], begin: Number, rows: Number) -> None:
-    """So many rows from `begin` on, each in tiles of its own."""
+    """Compute `rows` rows from `begin` on, each in tiles of its own."""
 
     def row(at: Block, index: tirx.Expr) -> None:
         y = at.bind("y", index + begin)
@@ -78,7 +78,7 @@ def _rows_alone(block: Block, all_tiles: Sequence[Tiles], begin: Number, rows: N
 
 
 def _rows_together(block: Block, whole: Tiles, tall: Tiles, begin: Number, groups: Number) -> None:
-    """So many groups of rows from `begin` on: whole tiles in each row, and what is left of them in tiles of all."""
+    """Compute `groups` groups of rows from `begin` on: whole tiles row by row, the columns left over in tall tiles."""
     rows = tall.conv.filter.tiling.rows
 
     def several(at: Block, index: tirx.Expr) -> None:
@@ -90,7 +90,7 @@ def _rows_together(block: Block, whole: Tiles, tall: Tiles, begin: Number, group
 
 
 def _what(*all_tiles: Tiles) -> str:
-    """What a listing says of a loop over these."""
+    """Return what a listing says of a loop over these tiles."""
     tiles = all_tiles[0]
     pixels = " and ".join(str(tiles.tile.columns) for tiles in all_tiles if tiles.count)
     return f"{tiles.conv.name}: tiles of {pixels} pixels by {tiles.group.vectors * tiles.tile.lanes} channels"

@@ -18,7 +18,7 @@ from hexconv.schedule.host import vector
 from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
 
-WORD = 4  # input channels that lie together in the packed filter
+WORD = 4  # The packed filter has this many input channels side by side.
 BLOCK_ELEMENTS = CHANNEL_BLOCK * CHANNEL_BLOCK
 
 
@@ -31,7 +31,7 @@ class Group:
     vectors: int
 
     def vector(self, number: Number, part: int) -> Number:
-        """Index of a vector among all of the conv's."""
+        """Return the index of a vector among all vectors of the conv."""
         return number * self.vectors + (self.first + part)
 
 
@@ -47,12 +47,12 @@ class Filter:
 
     @property
     def vectors(self) -> int:
-        """Vectors of output channels."""
+        """The number of vectors of output channels."""
         return math.ceil(self.stage.out_channels / self.registers.lanes)
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """As many vectors at a time as a tile has, or nearly."""
+        """The groups of vectors, each with as many vectors as a tile has, or nearly."""
         groups, first = [], 0
         for count, vectors in split_evenly(self.vectors, self.tiling.vectors):
             groups.append(Group(first, count, vectors))
@@ -60,17 +60,17 @@ class Filter:
         return tuple(groups)
 
     def first_element(self, group: Group, number: Number) -> Number:
-        """Where repetition `number` of a group starts in the cache."""
+        """Return where repetition `number` of a group starts in the cache."""
         return group.vector(number, 0) * (self.stage.taps * self.stage.in_channels * self.registers.lanes)
 
 
 def cache_elements(stage: Stage) -> int:
-    """Size of the filter cache of a conv."""
+    """Return the elements of the filter cache of a conv."""
     return stage.out_blocks * CHANNEL_BLOCK * stage.taps * stage.in_channels
 
 
 def stage_filter(block: Block, filter: Filter, share: Number, shares: int) -> None:
-    """Fill the cache: of each group's repetitions, the `share`-th part of `shares`."""
+    """Fill part `share` of `shares` of the cache, by the repetitions of each group."""
 
     def stage(group: Group) -> None:
         first, end = (tirx.floordiv(edge * group.count, int32(shares)) for edge in (share, share + 1))
@@ -81,7 +81,7 @@ def stage_filter(block: Block, filter: Filter, share: Number, shares: int) -> No
 
 
 def _stage_group(block: Block, filter: Filter, group: Group, number: tirx.Expr) -> None:
-    """All taps and input channels, four of these at a time."""
+    """Stage all taps and input channels of a group, four input channels at a time."""
     stage = filter.stage
     words, rest = divmod(stage.in_channels, WORD)
 
@@ -96,7 +96,7 @@ def _stage_group(block: Block, filter: Filter, group: Group, number: tirx.Expr) 
 def _stage_word(
     block: Block, filter: Filter, group: Group, number: tirx.Expr, tap: tirx.Expr, word: tirx.Expr, present: int
 ) -> None:
-    """Up to four input channels of all vectors of a group: loaded together, dealt to a vector each."""
+    """Stage up to four input channels of all vectors of a group: load four together, store a vector for each."""
     stage, lanes = filter.stage, filter.registers.lanes
     words_of_block = CHANNEL_BLOCK // WORD
     in_block, inner = tirx.floordiv(word, int32(words_of_block)), tirx.floormod(word, int32(words_of_block))

@@ -1,4 +1,4 @@
-"""Where results go: rows of an intermediate, or the packed output, whose fringe is zeroed ahead."""
+"""Addresses of results, in an intermediate or in the packed output, and the zeros of the output's fringe."""
 
 import math
 
@@ -13,7 +13,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 
 
 def cache_address(cache: Cache, base: Number) -> Address:
-    """Elements of an intermediate whose first row is `base`."""
+    """Return the address function of an intermediate whose first row is `base`."""
 
     def address(row: Number, column: Number, number: Number) -> Number:
         padded = column + cache.reader.padding[1]
@@ -23,7 +23,7 @@ def cache_address(cache: Cache, base: Number) -> Address:
 
 
 def packed_address(stage: Stage, image: Number, lanes: int) -> Address:
-    """Elements of the output, NHWC8h8w32c."""
+    """Return the address function of the output, NHWC8h8w32c."""
     down, across = -(-stage.out_size[0] // ROW_BLOCK), -(-stage.out_size[1] // COLUMN_BLOCK)
 
     def address(row: Number, column: Number, number: Number) -> Number:
@@ -40,9 +40,9 @@ def packed_address(stage: Stage, image: Number, lanes: int) -> Address:
 def zero_fringe(
     block: Block, stage: Stage, output: tirx.Buffer, image: Number, lanes: int, share: Number, shares: int
 ) -> None:
-    """Zero what no tile writes: rows below, columns to the right, vectors without a channel.
+    """Zero the output that no tile writes: rows below, columns to the right, vectors without a channel.
 
-    Of each of these three, the `share`-th part of `shares`, by rows.
+    This fills part `share` of `shares` of each of these regions, divided by rows.
     """
     address = packed_address(stage, image, lanes)
     height, width = stage.out_size

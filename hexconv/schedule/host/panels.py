@@ -1,4 +1,4 @@
-"""The panels of a conv's rows: what the rule of `hexconv.kernel.host.panels` asks for."""
+"""The panels of a conv's rows: the values that the rule of `hexconv.kernel.host.panels` needs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,11 +10,11 @@ from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.stage import Lines, Stage
 
 Panels = Callable[[Reads, Cycles], int]
-"""What a conv reads for a stripe, the cycles of its rows -> rows of a panel."""
+"""The rule that gives the rows of a panel, from what a conv reads for a stripe and the cycles of its rows."""
 
 
 def panel_rows(filter: Filter, lines: Lines, rows: int, panels: Panels) -> int | None:
-    """Rows of a panel, where a stripe has so many `rows` of the conv; None where they are one panel."""
+    """Return the rows of a panel, where a stripe has `rows` rows of the conv; None where they are one panel."""
     products = filter.stage.taps * filter.stage.in_channels
 
     def cycles(some: int) -> float:
@@ -25,13 +25,13 @@ def panel_rows(filter: Filter, lines: Lines, rows: int, panels: Panels) -> int |
 
 
 def rows_of_stripe(stages: Sequence[Stage], number: int, stripe_rows: int) -> int:
-    """Rows of a conv that are new in a stripe of the chain's output; the first stripe has more."""
+    """Return the rows of a conv that are new in a stripe of the chain's output; the first stripe has more."""
     strides = math.prod(stage.stride[0] for stage in stages[number + 1 :])
     return min(stripe_rows * strides, stages[number].out_size[0])
 
 
 def _reads(filter: Filter, lines: Lines, rows: int) -> Reads:
-    """What a conv reads for a stripe."""
+    """Return what a conv reads for a stripe."""
     stage, groups = filter.stage, filter.groups
     vector_bytes = stage.taps * stage.in_channels * filter.registers.lanes * ELEMENT_BYTES
     return Reads(

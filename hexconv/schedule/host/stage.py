@@ -1,4 +1,4 @@
-"""What the host kernel of one conv is made from: its sizes, and where pixels lie in what it reads."""
+"""A stage: the sizes of one conv for the host kernel, and where the pixels of its source lie."""
 
 import math
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ CLAMPS = {"none": (None, None), "relu": (0.0, None), "relu6": (0.0, 6.0)}
 
 @dataclass(frozen=True)
 class Stage:
-    """One float32 conv.
+    """The sizes of one float32 conv.
 
     Attributes:
-        in_channels: logical.
-        out_channels: logical.
-        in_size: rows and columns of its input.
-        out_size: rows and columns of its output.
+        in_channels: the logical input channels.
+        out_channels: the logical output channels.
+        in_size: the rows and columns of its input.
+        out_size: the rows and columns of its output.
         kernel: (rows, columns), as are stride and dilation.
         padding: rows and columns of zeros around the input: top, left, bottom, right.
         has_bias: whether there is a bias per channel.
-        clamps: what results are held between, from below and from above; None where they aren't.
+        clamps: the least and the greatest result; None where results aren't clamped on that side.
     """
 
     in_channels: int
@@ -37,7 +37,7 @@ class Stage:
 
     @property
     def taps(self) -> int:
-        """Of the kernel."""
+        """The number of taps of the kernel."""
         return self.kernel[0] * self.kernel[1]
 
     @property
@@ -63,7 +63,7 @@ class Stage:
 
     @property
     def reads_in_place(self) -> bool:
-        """Whether a first conv reads the argument itself: nothing is around its rows."""
+        """Whether a first conv reads the argument itself, which it can where its rows have no padding."""
         return not any(self.padding)
 
 
@@ -76,18 +76,18 @@ class Lines:
 
     @classmethod
     def of_input(cls, stage: Stage) -> "Lines":
-        """The argument, or its cache with the padding."""
+        """Return the lines of the argument, or of its cache with padding."""
         return cls(stage.in_channels, stage.in_channels * stage.padded_columns)
 
     @classmethod
     def of_intermediate(cls, reader: Stage) -> "Lines":
-        """What a conv left for its reader: whole blocks of channels."""
+        """Return the lines of an intermediate, which has whole blocks of channels."""
         pixel = reader.in_blocks * CHANNEL_BLOCK
         return cls(pixel, pixel * reader.padded_columns)
 
 
 def stages_of(chain: Chain) -> tuple[Stage, ...]:
-    """The convs of a float32 chain as the kernel has them."""
+    """Return the stages of the convs of a float32 chain."""
     return tuple(
         Stage(
             in_channels=source[3],

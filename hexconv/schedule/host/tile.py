@@ -17,17 +17,17 @@ from hexconv.schedule.host.filters import Filter
 from hexconv.schedule.host.stage import Lines
 
 UNROLL = 4
-"""Input channels in the body of the innermost loop."""
+"""The number of input channels in the body of the innermost loop."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`sums[pixel][vector]`: buffers of one vector that LLVM keeps in registers.
+    """A tile of sums, `sums[pixel][vector]`: buffers of one vector each, which LLVM keeps in registers.
 
     Attributes:
-        sums: pixels row by row.
-        columns: of the tile.
-        lanes: of a vector.
+        sums: the sums of each pixel, row by row.
+        columns: the columns of the tile.
+        lanes: the lanes of a vector.
     """
 
     sums: tuple[tuple[tirx.Buffer, ...], ...]
@@ -36,38 +36,38 @@ class Tile:
 
     @property
     def pixels(self) -> int:
-        """In all its rows."""
+        """The number of pixels in all rows of the tile."""
         return len(self.sums)
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """(row, column) of each pixel in the tile."""
+        """The (row, column) of each pixel in the tile."""
         return [divmod(pixel, self.columns) for pixel in range(self.pixels)]
 
     @property
     def vectors(self) -> int:
-        """Of output channels."""
+        """The number of vectors of output channels in the tile."""
         return len(self.sums[0])
 
     def value(self, pixel: int, part: int) -> tirx.Expr:
-        """The sums of one pixel and one vector of channels."""
+        """Return the sums of one pixel and one vector of channels."""
         return vector.load(self.sums[pixel][part], 0, self.lanes)
 
     def put(self, block: Block, pixel: int, part: int, value: tirx.Expr) -> None:
-        """Set them."""
+        """Set the sums of one pixel and one vector of channels."""
         vector.store(block, self.sums[pixel][part], 0, value, self.lanes)
 
 
 @dataclass(frozen=True)
 class Operands:
-    """Where a tile's operands are.
+    """The operands of a tile, and where they start.
 
     Attributes:
         source: the activations, flat.
         lines: where their pixels lie.
-        origin: element of `source` where the window of the tile's first pixel starts.
+        origin: the element of `source` at which the window of the tile's first pixel starts.
         filter: the filter and its cache.
-        first_filter: element of the cache where the filter of the tile's channels starts.
+        first_filter: the element of the cache at which the filter of the tile's channels starts.
     """
 
     source: tirx.Buffer
@@ -78,7 +78,7 @@ class Operands:
 
 
 def allocate_tile(block: Block, rows: int, columns: int, vectors: int, lanes: int) -> Tile:
-    """The registers of a tile."""
+    """Allocate the registers of a tile."""
     sums = tuple(
         tuple(vector.register(block, f"{pixel}_{part}", lanes) for part in range(vectors))
         for pixel in range(rows * columns)
@@ -95,7 +95,7 @@ def start(block: Block, tile: Tile, first: Callable[[int], tirx.Expr]) -> None:
 
 
 def reduce(block: Block, tile: Tile, operands: Operands) -> None:
-    """Add every tap and input channel; where pixels lie close, a row of taps is one run of channels."""
+    """Add every tap and input channel; where pixels lie side by side, a row of taps is one run of channels."""
     stage, lines = operands.filter.stage, operands.lines
     dense = stage.dilation[1] == 1 and lines.pixel == stage.in_channels
     runs, length = (1, stage.kernel[1] * stage.in_channels) if dense else (stage.kernel[1], stage.in_channels)
@@ -110,7 +110,7 @@ def reduce(block: Block, tile: Tile, operands: Operands) -> None:
 
 
 def _run(block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weight: tirx.Expr, length: int) -> None:
-    """A run of channels, several in each trip of its loop."""
+    """Add a run of channels, several in each trip of its loop."""
     trips, rest = divmod(length, UNROLL)
 
     def several(at: Block, first: Number, count: int) -> None:
@@ -124,7 +124,7 @@ def _run(block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weigh
 def _add_channel(
     block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weight: tirx.Expr, channel: Number
 ) -> None:
-    """One input channel of one tap."""
+    """Add one input channel of one tap."""
     down, right = operands.filter.stage.stride
     filters = _filters(block, tile, operands, weight + channel * (tile.vectors * tile.lanes))
     for pixel, (row, column) in enumerate(tile.places):
@@ -137,7 +137,7 @@ def _add_channel(
 
 
 def _filters(block: Block, tile: Tile, operands: Operands, element: Number) -> Sequence[tirx.Expr]:
-    """The filter vectors of one input channel."""
+    """Load the filter vectors of one input channel."""
     cache, lanes = operands.filter.cache, tile.lanes
     loads = [vector.load(cache, element + part * lanes, lanes) for part in range(tile.vectors)]
     return [block.bind("weights", load, f"float32x{lanes}") for load in loads]

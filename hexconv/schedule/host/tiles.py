@@ -1,4 +1,4 @@
-"""Tiles beside each other: where each lies, what its sums start from, what is stored of them."""
+"""A row of tiles side by side: where each lies, what its sums start from, and which results are stored."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,16 @@ from hexconv.schedule.host.tile import Operands, Tile, reduce, start
 
 @dataclass(frozen=True)
 class Tiles:
-    """Tiles beside each other for one group of channels: `count` from column `first` on.
+    """A row of tiles for one group of channels: `count` tiles from column `first` on.
 
     Attributes:
-        conv: what to compute.
-        group: of channels.
-        number: repetition of the group.
-        last_lanes: of the group's last vector, those that hold channels.
-        first: column.
-        count: of tiles.
-        tile: their registers.
+        conv: the conv to compute.
+        group: the group of output channels.
+        number: the repetition of the group.
+        last_lanes: the number of lanes of the group's last vector that hold channels.
+        first: the first column.
+        count: the number of tiles.
+        tile: the registers of a tile.
     """
 
     conv: Conv
@@ -35,12 +35,12 @@ class Tiles:
 
 
 def beside(block: Block, tiles: Tiles, y: tirx.Expr) -> None:
-    """All of them, from row `y` on."""
+    """Compute all tiles, from row `y` on."""
     block.loop("tile", tiles.count, lambda inner, place: _tile(inner, tiles, y, place))
 
 
 def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
-    """Start, reduce, store."""
+    """Compute one tile: start the sums, reduce, store the results."""
     conv, tile = tiles.conv, tiles.tile
     x = block.bind("x", place * tile.columns + tiles.first)
     start(block, tile, lambda part: _initial(block, tiles, part))
@@ -54,7 +54,7 @@ def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
 
 
 def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
-    """What the sums of a vector of channels start from."""
+    """Return what the sums of a vector of channels start from."""
     lanes = tiles.tile.lanes
     if tiles.conv.bias is None:
         return vector.filled(0, lanes)
@@ -63,7 +63,7 @@ def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
 
 
 def _result(tiles: Tiles, pixel: int, part: int) -> tirx.Expr:
-    """What is stored of one pixel."""
+    """Return the results that are stored for one pixel."""
     tile, conv = tiles.tile, tiles.conv
     value, (low, high) = tile.value(pixel, part), conv.filter.stage.clamps
     value = value if low is None else tirx.Max(value, vector.filled(low, tile.lanes))

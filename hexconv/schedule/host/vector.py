@@ -1,4 +1,4 @@
-"""Vectors of float32 as TIR expressions; how many lanes they have is the machine's."""
+"""Vectors of float32 as TIR expressions; the machine determines the number of lanes."""
 
 from tvm import tirx
 
@@ -8,7 +8,7 @@ ALIGNMENT_BYTES = 64
 
 
 def load(buffer: tirx.Buffer, element: Number, lanes: int) -> tirx.Expr:
-    """The elements from `element` on."""
+    """Load a vector from `element` on."""
     return tirx.BufferLoad(buffer, [_places(element, lanes)])
 
 
@@ -22,17 +22,17 @@ def _places(element: Number, lanes: int) -> Number:
 
 
 def filled(value: "float | tirx.Expr", lanes: int) -> tirx.Expr:
-    """One value in every lane."""
+    """Return a vector with one value in every lane."""
     return tirx.Broadcast(tirx.const(value, "float32") if isinstance(value, (int, float)) else value, lanes)
 
 
 def multiply_add(one: tirx.Expr, other: tirx.Expr, total: tirx.Expr, lanes: int) -> tirx.Expr:
-    """`one * other + total`, in one instruction where the machine has it."""
+    """Return `one * other + total`, in one instruction where the machine has it."""
     return tirx.call_llvm_pure_intrin(f"float32x{lanes}", f"llvm.fmuladd.v{lanes}f32", one, other, total)
 
 
 def first_lanes(value: tirx.Expr, count: int, lanes: int) -> tirx.Expr:
-    """The first `count` lanes, zero in the others."""
+    """Return the first `count` lanes of a vector, with zero in the others."""
     if count >= lanes:
         return value
     exists = tirx.Ramp(0, 1, lanes) < tirx.Broadcast(tirx.const(count, "int32"), lanes)
@@ -40,5 +40,5 @@ def first_lanes(value: tirx.Expr, count: int, lanes: int) -> tirx.Expr:
 
 
 def register(block: Block, name: str, lanes: int) -> tirx.Buffer:
-    """A buffer of one vector, small enough to be promoted to a register."""
+    """Allocate a buffer of one vector, small enough to be promoted to a register."""
     return block.allocate(tirx.decl_buffer((lanes,), "float32", REGISTER + name, data_alignment=ALIGNMENT_BYTES))

@@ -33,7 +33,7 @@ static struct image *map_image(void) {
     return (struct image *)(uintptr_t)address;
 }
 
-/* A fault ends the run; the host says where its address lies. Needs a stack of its own: the kernel's may be the cause. */
+/* A fault ends the run; the host says where the address lies. It has its own stack: the kernel's may be the cause. */
 static void on_fault(int number, const struct signal_information *information, const uint32_t *context) {
     (void)context;
     image->state = STATE_TRAPPED;
