@@ -52,11 +52,11 @@ def check(output: Array, expected: Array, dtype: str, magnitude: float, longest_
     """Judge a packed output.
 
     Args:
-        output: the output as the run left it, NHWC8h8w32c.
-        expected: the reference, logical NHWC.
-        dtype: the dtype of the output.
-        magnitude: the magnitude of the values that were summed (`hexconv.compute.magnitude`). It says how large
-            rounding errors can be where all outputs are small because their terms cancel. Integers are exact.
+        output: NHWC8h8w32c, as the run left it.
+        expected: logical NHWC.
+        dtype: of the output.
+        magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
+            where all outputs are small because what they sum cancels. Integers are exact.
         longest_sum: the most products that a conv of the chain adds up for one output.
     """
     layout = packed(ACTIVATION_TAG, expected.shape)

@@ -195,7 +195,7 @@ def _check_memory(chain: Chain) -> None:
 
 
 def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Return all tensors of a run, logical, by the names that the `.npz` file has."""
+    """All tensors of a run by the names of the contract."""
     filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1)}
     biases = {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
     result = packed(ACTIVATION_TAG, shape).unpack(output)

@@ -152,7 +152,7 @@ def _laid_apart(filter: Array, layout: Layout) -> Array:
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:
-    """Return the NHWC8h8w32c shape of the chain's output."""
+    """NHWC8h8w32c shape of what leaves the chain."""
     return tensor_extents(chain)[-1].packed_shape
 
 

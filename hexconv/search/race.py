@@ -54,7 +54,7 @@ def _case(planned: Planned, plan: Plan) -> Case:
 
 
 def figures_of(chain: Chain, plan: Plan) -> Figures:
-    """Return the figures of one plan."""
+    """The figures of one plan."""
     words = replace(plan, k_split=1, h_split=1)
     space = Space((words,), np.array([plan.h_split]), np.array([plan.k_split]))
     return evaluate(chain, space, rates(plan.arch)).figures(0)

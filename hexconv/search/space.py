@@ -1,8 +1,8 @@
 """The plan space of a chain: every plan that the knobs allow, as a grid of numpy axes.
 
-Two knobs, the splits, are numbers; all others are words, listed in `WORDS`. The space leaves out every combination of
-words that `Plan` refuses. The grid has three axes: words x h_split x k_split, in the order in which they are declared,
-so that the plan with fewer departures from the documented schedule stands before one with more.
+Two knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
+is no part of the space. The grid has three axes: words x h_split x k_split, in the order in which they are declared, so
+that the plan with fewer departures from the documented schedule stands before one with more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ Where caches lie is one more, of the words that a search is given.
 """
 
 FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS))
-"""The knobs of a plan that a search holds fixed."""
+"""Knobs of a plan that a search leaves as they are."""
 
 PART = 1 << 18
 """The most plans, and the most steps of their last conv, that are held in memory at a time."""

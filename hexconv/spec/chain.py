@@ -16,7 +16,7 @@ from hexconv.spec.wrong import in_one_line
 Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
-"""The range of zero points, by integer dtype. Those of int16 are 0, as in TFLite."""
+"""Of an integer dtype; int16 is symmetric, as TFLite has it."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int8": ("int8", "uint8"),
     "uint8": ("int8", "uint8"),

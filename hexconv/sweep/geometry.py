@@ -15,7 +15,7 @@ FARTHEST_PADDING = 34
 
 
 DEEPEST_PADDING = 9
-"""The most padding on one side of each conv of a chain whose tall output comes from padding: block rows are all padding."""
+"""The most padding on one side of each conv where padding alone makes a tall output: block rows are all padding."""
 
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
