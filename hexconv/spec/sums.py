@@ -63,7 +63,7 @@ class Step:
         return max(self.most - largest, -self.least - largest - 1, 0)
 
     def then(self, name: str, to: Callable[[int], int], bits: int | None = None) -> "Step":
-        """Return the next step: the range of a monotonic function `to` over this one."""
+        """Return the next step: the range of a non-decreasing function `to` over this one."""
         return Step(name, to(self.least), to(self.most), bits or self.bits)
 
 
