@@ -168,6 +168,12 @@ class RowSteps:
             return 0
         return max(ceil((share.lead + self._ahead(tensor)) / share.apart) for tensor, share in enumerate(self.shares))
 
+    @property
+    def run_in(self) -> int:
+        """Those of them that do more than read the input."""
+        shares = self.shares[1:] if self.streams else ()
+        return max((ceil(share.lead / share.apart) for share in shares), default=0)
+
     def _ahead(self, tensor: int) -> int:
         """Rows of a tensor that are made ahead of what is read."""
         return 0 if tensor else self.ahead_rows
@@ -196,7 +202,7 @@ class RowSteps:
         """How often a thread copies to or from each cache, at most: the iterations of all loops around the copy."""
         times, runs, last = {}, self.extents[-1].batch, len(self.chain.conv) - 1
         for index in reversed(range(last + 1)):
-            stripes = self.bands.most_stripes + self.warm_up if index == last else 1
+            stripes = self.bands.most_stripes + self.run_in if index == last else 1
             tiles = runs * stripes * self.channel_tiles(index)
             if index == last:
                 times[OUTPUT_CACHE] = tiles

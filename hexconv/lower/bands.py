@@ -40,20 +40,20 @@ class Numbers:
 
     Attributes:
         bands: all of them.
-        warm_up: stripes that run in before the first one of each (`hexconv.schedule.stream`).
+        run_in: stripes that run in before the first one of each (`hexconv.schedule.stream`).
         known: variables by name.
     """
 
     bands: RowBands
-    warm_up: int
+    run_in: int
     known: dict[str, tirx.Var]
 
     @classmethod
-    def of(cls, bands: RowBands, warm_up: int) -> "Numbers":
+    def of(cls, bands: RowBands, run_in: int) -> "Numbers":
         """With variables of their own."""
         tensors = range(len(bands.spans))
         names = [FIRST_STRIPE, TRIPS, *map(first_row, tensors), *map(end_row, tensors)]
-        return cls(bands, warm_up, {name: tirx.Var(name, "int32") for name in names})
+        return cls(bands, run_in, {name: tirx.Var(name, "int32") for name in names})
 
     def first(self, tensor: int) -> tirx.Var:
         """The first row of a tensor that the band makes."""
@@ -87,12 +87,12 @@ class Numbers:
         output, first = len(bands.spans) - 1, self.known[FIRST_STRIPE]
         yield tirx.Bind(first, tirx.floordiv(self.first(output), bands.stripe_rows))
         end = tirx.floordiv(self.end(output) + (bands.stripe_rows - 1), bands.stripe_rows)
-        yield tirx.Bind(self.known[TRIPS], end - first + self.warm_up)
+        yield tirx.Bind(self.known[TRIPS], end - first + self.run_in)
 
     @property
     def most_trips(self) -> int:
         """Stripes of the band that has most, those that run in included."""
-        return self.bands.most_stripes + self.warm_up
+        return self.bands.most_stripes + self.run_in
 
 
 def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident: bool) -> tirx.PrimFunc:

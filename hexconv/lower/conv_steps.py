@@ -25,7 +25,7 @@ from hexconv.lower.rings import FIRST_SLABS
 from hexconv.schedule.copies import convolution
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.steps import LOOP_NAME, PART, STEP
-from hexconv.schedule.stream import WARM_UP
+from hexconv.schedule.stream import RUN_IN
 from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
@@ -98,7 +98,7 @@ def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
     attributes = func.attrs or {}
     starts = attributes.get(FIRST_SLABS, {})
     rings = {str(name): Ring(int(rows), int(starts[name])) for name, rows in attributes.get(RINGS, {}).items()}
-    streams = WARM_UP in attributes
+    streams = RUN_IN in attributes
 
     def visit(statement: tirx.Stmt, around: tuple[tirx.For, ...]) -> tirx.Stmt:
         if isinstance(statement, tirx.For) and STEP in statement.annotations:
@@ -112,7 +112,7 @@ def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
             return tirx.IfThenElse(statement.condition, visit(statement.then_case, around), statement.else_case)
         return statement
 
-    return func.with_body(visit(func.body, ())).without_attr(WARM_UP)
+    return func.with_body(visit(func.body, ())).without_attr(RUN_IN)
 
 
 def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRModule:

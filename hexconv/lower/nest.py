@@ -24,7 +24,7 @@ from hexconv.lower.transfers import fill_by_doublewords, move_by_vectors, start_
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
-from hexconv.schedule.stream import WARM_UP
+from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case
 from hexconv.spec.names import cache_of, filter_cache
 
@@ -32,7 +32,8 @@ from hexconv.spec.names import cache_of, filter_cache
 def lower_nest(sch: Schedule, case: Case) -> Lowered:
     """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
     bands, shared = row_bands(case.chain, case.settled), _shared(case)
-    numbers = Numbers.of(bands, int((sch.mod["main"].attrs or {}).get(WARM_UP, 0)))
+    beginning = Beginning.of(sch.mod["main"])
+    numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
 
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
         return in_bands(func, numbers, forms_of(case.chain, case.settled).output, bool(shared))

@@ -98,6 +98,8 @@ class _Overlap:
             yield from self._sequence(statement)
         elif isinstance(statement, tirx.For):
             yield _around(statement, self._rewritten(statement.body))
+        elif isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
+            yield tirx.IfThenElse(statement.condition, as_one(list(self._rewritten(statement.then_case))), None)
         else:
             yield statement
 

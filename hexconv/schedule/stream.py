@@ -18,6 +18,8 @@ below 0 make no output, and run the rows in that it needs, a stripe's share each
 
     W = the most of (u - n) / g, rounded up
 
+Those of them in which nothing is made of any intermediate read the input and do nothing else.
+
 The n' rows that a reader makes of its own tensor read the last (n' - 1) * stride + reach rows: that many, or n if that
 is more, has the ring R, and row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
 
@@ -37,8 +39,8 @@ from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
 from hexconv.schedule.steps import LOOP_NAME
 from hexconv.spec import Conv2d
 
-WARM_UP = "hexconv.warm_up"
-"""Attribute of a scheduled function: how many stripes run in before the first one that makes any output."""
+RUN_IN = "hexconv.run_in"
+"""Attribute of a scheduled function, whose stripes stream: how they begin (`Beginning`)."""
 
 
 THERE = "hexconv_is_there"
@@ -109,6 +111,27 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Beginning:
+    """The stripes before the first one that makes any output.
+
+    Attributes:
+        reads: how many come first that only read the input.
+        stripes: how many run in after these.
+        has_bands: whether every thread has a first one of its own.
+    """
+
+    reads: int
+    stripes: int
+    has_bands: bool
+
+    @classmethod
+    def of(cls, func: tirx.PrimFunc) -> "Beginning | None":
+        """Of a scheduled function; None where its stripes don't stream."""
+        found = (func.attrs or {}).get(RUN_IN)
+        return cls(int(found[0]), int(found[1]), bool(found[2])) if found is not None else None
+
+
+@dataclass(frozen=True)
 class Output:
     """The end of a chain.
 
@@ -139,7 +162,8 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
         is_ahead: whether the input is read ahead.
     """
     shares = _shares(output, tensors, is_ahead)
-    warm_up = max(share.warm_up for share in shares)
+    *made, read = (share.warm_up for share in shares)
+    run_in = max(made, default=0)
     makers = {name: share for share in shares for name in share.of.blocks}
     stagers = {share.of.filter_block: share for share in shares if share.of.filter_block}
     ends = {*output.blocks, *([output.filter_block] if output.filter_block else [])}
@@ -163,7 +187,8 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, realized))
     body = tvm_ffi.structural_map(body, (tirx.For, looped))
     ahead = {share.of.buffer: [share.ahead_rows, share.of.all_rows] for share in shares if share.of.conv is None}
-    attributes = {RINGS: rings_of(shares), AHEAD: ahead, WARM_UP: warm_up}
+    beginning = [max(read - run_in, 0), run_in, int(output.band is not None)]
+    attributes = {RINGS: rings_of(shares), AHEAD: ahead, RUN_IN: beginning}
     return tvm.IRModule({"main": main.with_body(body).with_attr(attributes)})
 
 

@@ -159,7 +159,7 @@ class NestGrid:
         runs: Any = np.array(self._one[0].extents[-1].batch, self._kind)
         for index in reversed(range(len(self.chain.conv))):
             is_last = index == len(self.chain.conv) - 1
-            trips = self._rows(lambda planned: planned.bands.most_stripes + planned.warm_up)
+            trips = self._rows(lambda planned: planned.bands.most_stripes + planned.run_in)
             steps = runs * trips if is_last else runs
             tiles = steps * self._tiles(lambda planned, index=index: planned.channel_tiles(index))
             times |= {OUTPUT_CACHE: tiles} if is_last else {}
