@@ -10,6 +10,6 @@ docs: .venv/installed ## make hexconv/docs/reference/knobs.md and the pictures o
 	cp build/docs/split-3x3-lifetimes.svg build/docs/split-3x3-traffic.svg hexconv/docs/pictures/
 	cp build/docs/double-rings-timeline.svg hexconv/docs/pictures/
 
-test-page: .venv/installed ## open the page in Chromium: build/page/*.png are its screenshots
+test-page: .venv/site-installed ## open the page and the site in Chromium: build/page/*.png are screenshots
 	@.ci/browser
 	$(BIN)/python -m pytest -q tests/browser

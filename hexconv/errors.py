@@ -103,14 +103,14 @@ class InputError(HexconvError):
         return cls(what, "", change)
 
     @classmethod
-    def no_such(cls, where: str, given: str, known: Iterable[str]) -> "InputError":
-        """A name that is none of the known ones.
+    def no_such(cls, where: str, given: str, known: Iterable[str], near: str = "") -> "InputError":
+        """A name that is none of the known ones; `near` is what was written, where `given` says it in other words.
 
         >>> str(InputError.no_such("okk: chip", "bm168", ("bm1688", "v68")))
         'okk: chip: got bm168; did you mean bm1688? one of bm1688, v68'
         """
         names = list(known)
-        return cls(where, given, f"{did_you_mean(given, names)}one of {', '.join(names)}")
+        return cls(where, given, f"{did_you_mean(near or given, names)}one of {', '.join(names)}")
 
     def within(self, source: str) -> "InputError":
         """The same error, with the file that the field stands in before the field's path."""

@@ -2,11 +2,13 @@
 
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
+from hexconv.analyze.tile_packets import on_depthwise_tile
 from hexconv.kernel.depthwise import (
     MOST_HELD,
-    TILE_PIXELS,
     TILE_ROWS,
     WORD_PIXELS,
+    RowTiles,
+    all_tiles,
     is_depthwise,
     quads_read,
     source_rows,
@@ -31,39 +33,56 @@ def on_taps(planned: PlannedRows, index: int) -> Parts:
     return Parts(laid=conv.kernel[0] * taps * planned.extents[index + 1].channel_blocks)
 
 
+def on_depthwise_tiles(planned: PlannedRows, index: int) -> Parts:
+    """What the tiles of a row take, all channels, beside what rows share; nothing unless depthwise."""
+    parts = Parts()
+    if is_depthwise(planned.chain, index):
+        for tiles, blocks in _tiles(planned, index):
+            parts.add(on_depthwise_tile(planned, index, tiles.pixels), tiles.count * blocks)
+    return parts
+
+
+def _tiles(planned: PlannedRows, index: int) -> tuple[tuple[RowTiles, int], ...]:
+    first, end = planned.extents[index + 1].valid_columns
+    return all_tiles(planned.chain.conv[index], end - first)
+
+
 def _shared(planned: PlannedRows, index: int, rows: int) -> Parts:
     """What some rows of all channels share."""
-    conv, tensor = planned.chain.conv[index], planned.extents[index + 1]
-    first, end = tensor.valid_columns
-    whole, rest = divmod(end - first, TILE_PIXELS)
-    read, taps = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows)), _taps(conv)
-    parts = Parts(tap=taps if taps <= MOST_HELD else taps * (whole + (rest > 0)))
-    for pixels, times in ((TILE_PIXELS, whole), (rest, 1)):
-        parts.add(_words(conv, pixels), read * times)
-    shared = Parts()
-    shared.add(parts, tensor.channel_blocks)
-    return shared
+    conv, parts = planned.chain.conv[index], Parts(tap=taps_loaded(planned, index))
+    read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
+    for tiles, blocks in _tiles(planned, index):
+        halves = {use.pixel for uses in tile_uses(conv, tiles.pixels) for use in uses if use.pixel % WORD_PIXELS}
+        words = Parts(quad=quads_loaded(conv, tiles), half=len(halves))
+        parts.add(words, read * tiles.count * blocks)
+    return parts
 
 
-def _taps(conv: Conv2d) -> int:
-    """Vectors of taps of 32 channels."""
-    return conv.kernel[0] * len(variants(conv))
+def taps_loaded(planned: PlannedRows, index: int) -> int:
+    """Vectors of taps that some rows load, all channels: held in registers, or for each tile."""
+    conv = planned.chain.conv[index]
+    taps = conv.kernel[0] * len(variants(conv))
+    if taps <= MOST_HELD:
+        return taps * planned.extents[index + 1].channel_blocks
+    return taps * sum(tiles.count * blocks for tiles, blocks in _tiles(planned, index))
 
 
-def _words(conv: Conv2d, pixels: int) -> Parts:
-    """What words of one row of the source take, for a tile of so many outputs of a row."""
-    halves = {use.pixel for uses in tile_uses(conv, pixels) for use in uses if use.pixel % WORD_PIXELS}
-    return Parts(quad=quads_loaded(conv, pixels), half=len(halves))
+def vectors_loaded(planned: PlannedRows, index: int) -> int:
+    """Vectors of pixels that some rows load of one row of the source, all channels."""
+    conv = planned.chain.conv[index]
+    return sum(quads_loaded(conv, tiles) * tiles.count * blocks for tiles, blocks in _tiles(planned, index))
 
 
-def quads_loaded(conv: Conv2d, pixels: int) -> int:
-    """Vectors of 4 pixels that some neighbouring outputs load of a row.
+def quads_loaded(conv: Conv2d, tiles: RowTiles) -> int:
+    """Vectors of 4 pixels that a tile, or two that share their vectors, load of a row.
 
-    >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), 4), quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), 0)
-    (2, 0)
+    >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4)), quads_loaded(
+    ...     Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4, apart=4)
+    ... )
+    (2, 4)
     """
-    found = set[int]()
+    found, pixels = set[int](), tiles.pixels
     for use in (use for uses in tile_uses(conv, pixels) for use in uses):
         quad, rest = divmod(use.pixel, WORD_PIXELS)
         found |= {quad, quad + 1} if rest and quad + 1 < quads_read(conv, pixels) else {quad}
-    return len(found)
+    return len(found) * (2 if tiles.apart else 1)

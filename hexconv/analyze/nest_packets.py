@@ -54,7 +54,7 @@ stripes and halos; what is spent on one, of tiles of channels (`Spent`).
 from math import ceil
 
 from hexconv.analyze.copy_packets import on_filter, on_input, on_output
-from hexconv.analyze.depthwise_packets import on_rows_together, on_taps
+from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.tile_packets import on_pixels, on_tile
@@ -89,9 +89,10 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
         return _by_scalar_code(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
     row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
+    row.add(on_depthwise_tiles(planned, index))
     first, end = planned.extents[index + 1].valid_columns
     for blocks, times in tiles.items():
-        row.add({} if lanes else _tiles(planned, index, blocks, end - first), times)
+        row.add(_tiles(planned, index, blocks, end - first) if planned.multiplies_tiles(index) else {}, times)
         filled, all_vectors = _filled_vectors(planned, index, blocks)
         row.add({"fill": filled, "row": 1}, times)
         blank.add({"fill": all_vectors, "blank_row": 1}, times)

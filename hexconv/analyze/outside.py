@@ -26,14 +26,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from hexconv.analyze.depthwise_packets import quads_loaded
+from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
 from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, has_accumulator
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.steps import tensor_steps
 from hexconv.analyze.traffic import plain_work
 from hexconv.kernel.depthwise import (
-    MOST_HELD,
-    TILE_PIXELS,
     TILE_ROWS,
     WORD_PIXELS,
     is_depthwise,
@@ -163,16 +161,12 @@ def _split(planned: PlannedRows, touched: Touched) -> str:
 def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     """The source and the taps of a conv whose lanes are channels."""
     conv, taps = planned.chain.conv[index], numbered("taps", index + 1)
-    blocks, (first, end) = planned.extents[index + 1].channel_blocks, planned.extents[index + 1].valid_columns
-    whole, rest = divmod(end - first, TILE_PIXELS)
-    tiles = ((TILE_PIXELS, whole), (rest, 1)) if rest else ((TILE_PIXELS, whole),)
-    held = conv.kernel[0] * len(variants(conv))
-    vectors = sum(times * quads_loaded(conv, pixels) for pixels, times in tiles)
-    loads = 1 if held <= MOST_HELD else sum(times for _, times in tiles)
+    blocks, held = planned.extents[index + 1].channel_blocks, conv.kernel[0] * len(variants(conv))
+    vectors = vectors_loaded(planned, index)
     for rows, of_rows in zip(TILE_ROWS, touched.together, strict=True):
         read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
-        of_rows[source_cache(index + 1)] += blocks * read * vectors * VECTOR_BYTES
-        of_rows[taps] += blocks * held * loads * VECTOR_BYTES
+        of_rows[source_cache(index + 1)] += read * vectors * VECTOR_BYTES
+        of_rows[taps] += taps_loaded(planned, index) * VECTOR_BYTES
     stored = blocks * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
     touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
     summed = planned.filter_sums(index)

@@ -217,7 +217,7 @@ class PlannedRows(RowSteps):
         tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
         passes = 1 if self.filter_zero(index) in (0, MADE_UNSIGNED) else 2
-        of_row = row_products(conv, end - first) * conv.kernel[0] * tensor.channel_blocks
+        of_row = row_products(conv, end - first) * conv.kernel[0]
         return self.logical_rows(index + 1) * of_row * passes + self.filter_sums(index) * self.bands.count
 
     def filter_sums(self, index: int) -> int:

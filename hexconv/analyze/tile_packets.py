@@ -4,7 +4,7 @@ from math import ceil
 
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
-from hexconv.kernel.depthwise import is_depthwise, row_products
+from hexconv.kernel.depthwise import products_of_tile
 from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
@@ -18,8 +18,6 @@ FILTER_BLOCKS = -3
 def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """A tile of sums."""
     conv = planned.chain.conv[index]
-    if is_depthwise(planned.chain, index):
-        return _depthwise_tile(planned, index, pixels)
     planes = 1 if index == 0 else planned.forms.activations[index].physical_shape[2]
     words = planned.multiplied_vectors(index) // planned.extents[index + 1].channel_blocks
     is_dense, sums = planned.is_one_run(index), blocks * pixels
@@ -41,11 +39,11 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
     return parts
 
 
-def _depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
-    """A tile whose lanes are channels: a product of two vectors is a packet."""
+def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
+    """A tile whose lanes are channels, or two that share their vectors: a product of two vectors is a packet."""
     conv = planned.chain.conv[index]
     passes = 1 if planned.filter_zero(index) in (0, MADE_UNSIGNED) else 2
-    parts = Parts(tile=1, sum=pixels, lane=row_products(conv, pixels) * conv.kernel[0] * passes)
+    parts = Parts(sum=pixels, lane=products_of_tile(conv, pixels) * conv.kernel[0] * passes)
     parts["initial"] = 1 if planned.has_offsets(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))
     return parts

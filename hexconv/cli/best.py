@@ -6,8 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec.kernel import Target
-from hexconv.spec.kernels import Kernel
+from hexconv.spec.choices import Kernel, Target
 from hexconv.spec.objective import Objective
 from hexconv.spec.places import Caches
 
@@ -28,7 +27,7 @@ def best(
     account: Annotated[bool, Parameter(negative=())] = False,
     json: bool = False,
 ) -> int:
-    """Find the best plan of a chain that fits VTCM, and prove that there is none better; or plan a whole network.
+    """Find the best plan of a chain that fits VTCM, and prove that no other is better; or plan a whole network.
 
     It looks at every plan that the knobs allow, and at every way to cut the chain into pieces. From a case file it
     takes the chain, and from its plan the kernel and the architecture. A folder is a network: each of its case files is
@@ -45,8 +44,9 @@ def best(
         objective: choose what the best plan has least of: bytes moved, packets (latency), or memory.
         kernel: plan for this kernel instead of the cases' own.
         target: plan for Hexagon, or for this machine (llvm).
-        caches: let some caches lie outside of VTCM (anywhere), where they take none of it, and what kernels do there is
-            traffic; or all that HVX kernels read by scalar loads, which are dear on VTCM (no-vtcm-scalar-loads).
+        caches: keep all caches in VTCM; or let the search put some outside (anywhere), where all that a kernel reads
+            and writes counts as traffic; or put outside whatever HVX kernels read by scalar loads, which are slow on
+            VTCM (no-vtcm-scalar-loads).
         output: write the answers into this folder, with the weights that lie beside the cases.
         plot: draw the front of footprint against traffic into this .svg file (for one chain).
         run: for --objective latency, run the model's best five plans, the default plan and the best cut on the
@@ -59,7 +59,10 @@ def best(
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
-    from hexconv.cli.best_chains import Asked, best_chains
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.best_chains import Asked, best_chains
 
     check_file("--plot", plot, ".svg")
     check_folder("--output", output)

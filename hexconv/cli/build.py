@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seed, check_folder
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 from hexconv.spec.objective import Objective
 
 
@@ -27,10 +27,10 @@ def build_(
 ) -> int:
     """Write a library in C for a device: objects, headers, weights, and an example that checks itself.
 
-    For each case it takes the weights from NAME.npz beside NAME.toml, if that is there, and draws all else. Of an ONNX
-    model it builds the whole network: its chains, planned as `hexconv best` plans them, a `network.c` that calls them
-    in order, and a callback for each operator between them. The objects need nothing of TVM. `make run` in the folder
-    compiles the example and runs it.
+    For each case it takes the weights from NAME.npz beside NAME.toml, if that is there, and draws all else. From an
+    ONNX model it builds the whole network: its chains, planned as `hexconv best` plans them, a `network.c` that calls
+    them in order, and a callback for each operator between them. The objects need nothing of TVM. `make run` in the
+    folder compiles the example and runs it.
 
     Args:
         cases: name case files (TOML), folders of them, or patterns; or one model (MODEL.onnx).
@@ -49,9 +49,13 @@ def build_(
         seed: start the random generator here.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.build_cases import build_cases  # TVM takes seconds that `--help` doesn't have to wait for
-    from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
-    from hexconv.cli.run_cases import Given
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.build_cases import build_cases
+        from hexconv.cli.build_model import ENDING, Asked, build_model, check_cases
+        from hexconv.cli.run_cases import Given
 
     check_folder("--output", output)
     given = Given(None, weights, image, random)

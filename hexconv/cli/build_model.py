@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hexconv.cli.build_cases import check_isa, size_text
 from hexconv.cli.cases import print_json
-from hexconv.cli.importing import stated_shapes
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
+from hexconv.cli.shapes import stated_shapes
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network

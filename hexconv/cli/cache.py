@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from hexconv.cli.options import check_file
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def cache(
     *cases: Path, target: Target = "hexagon", csv: Path | None = None, wide: bool = False, json: bool = False
 ) -> int:
-    """Show how many bytes every cache takes, every tensor moves, and what is computed: predicted, and as TVM has it.
+    """Show what caches take, tensors move and convs compute: as formulas predict it, and as TVM has it.
 
     It exits with 1 if the prediction, TVM or a figure that the case documents differ anywhere, and with 2 if a case
     can't be used; the others are shown all the same.
@@ -21,7 +21,11 @@ def cache(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    from hexconv.cli.cache_cases import cache_cases  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.cache_cases import cache_cases
 
     check_file("--csv", csv)
     return cache_cases(cases, target, csv, wide, json)

@@ -120,6 +120,9 @@ class Batch:
 
 def _loaded(path: Path, target: Target) -> Case:
     """A case for this machine."""
+    if path.name == MANIFEST and path.is_file():
+        what = f"{path} lists the chains of a network, and is no case"
+        raise InputError.because(what, f"name its folder: {path.parent}")
     return Case.load(path, target, os.cpu_count() or 1)
 
 
@@ -149,7 +152,8 @@ def _files_of(path: Path) -> Iterable[Path]:
         return inside
     if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
         first = magic.index(True)
-        matching = sorted(Path(*path.parts[:first]).glob("/".join(path.parts[first:])))
+        found = Path(*path.parts[:first]).glob("/".join(path.parts[first:]))
+        matching = sorted(file for file in found if file.name != MANIFEST)
         if not matching:
             raise InputError.because(f"{path}: no file matches this pattern", "try one such as 'schedules/*.toml'")
         return [file for match in matching for file in _files_of(match)]

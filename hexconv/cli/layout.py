@@ -4,25 +4,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
-from rich.console import Console
-from rich.table import Table
 
-import hexconv.layout
-from hexconv.cli.cases import print_json, write_text
-from hexconv.cli.layout_words import beside_of, indices, sizes, views_of
 from hexconv.cli.options import check_file
-from hexconv.errors import InputError
-from hexconv.layout.catalog import Found, Placement, find
-from hexconv.layout.picture import Picture, picture
-from hexconv.layout.svg import svg as as_svg
-from hexconv.layout.text import text as as_text
 
 layout = App(name="layout", help="Show where an element lives, in packed, oneDNN, MACE and OKKernel layouts.")
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]
 TABLE = Path("reports/layout_usage.csv")
-PAGE = Path(hexconv.layout.__file__).with_name("README.md")
+PAGE = Path(__file__).parents[1] / "layout" / "README.md"
 Name = Annotated[
     str, Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} has them all.")
 ]
@@ -77,6 +67,11 @@ def of_element(
         svg: draw the memory into this .svg file.
         json: print JSON instead.
     """
+    # Here, since numpy takes a while that `--help` doesn't have to wait for.
+    from hexconv.cli.layout_element import show_element
+    from hexconv.cli.layout_words import beside_of, indices, sizes, views_of
+    from hexconv.layout.catalog import Placement, find
+
     steps = None if strides is None else sizes("--strides", strides)
     placement = Placement(
         chip=chip,
@@ -94,59 +89,7 @@ def of_element(
     )
     check_file("layout: --svg", svg)
     found = find(system, name, sizes("--shape", shape), dtype, placement)
-    if json and draw:
-        raise InputError.because("layout: --draw and --json both print", "draw into a file: --svg FILE")
-    drawing = _picture(found) if draw or svg else None
-    addresses = [{"index": list(index), "address": found.address(index)} for index in indices(at or [], cell)]
-    if drawing and svg:
-        write_text(svg, as_svg(drawing))
-    if json:
-        print_json(_json(found, addresses))
-    else:
-        _print(found, addresses, as_text(drawing) if drawing and draw else "")
-    return 0
-
-
-def _json(found: Found, addresses: list[dict]) -> dict:
-    """The answer as plain data; of tensors in local memory also what each NPU gives."""
-    told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
-    local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
-    return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}
-
-
-def _print(found: Found, addresses: list[dict], drawing: str) -> None:
-    console = Console(soft_wrap=True)
-    unused = "" if found.layout is None else f", {found.layout.waste:.1%} unused"
-    each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
-    asked = f"{found.system} {found.name} {list(found.shape)} {found.dtype}"
-    console.print(f"{asked}: {found.bytes} bytes{each}{unused}", highlight=False, markup=False)
-    for name, fact in found.facts.items():
-        console.print(f"{name.replace('_', ' ')}: {_words(fact)}", highlight=False, markup=False)
-    if found.note:
-        console.print(f"note: {found.note}", highlight=False, markup=False)
-    if addresses:
-        console.print(_table(addresses))
-    if drawing:
-        console.print(drawing, highlight=False, markup=False)
-
-
-def _table(addresses: list[dict]) -> Table:
-    table = Table("index", *addresses[0]["address"])
-    for row in addresses:
-        table.add_row(_words(row["index"]), *(_words(value) for value in row["address"].values()))
-    return table
-
-
-def _words(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(_words(part) for part in value.values())
-    return ",".join(str(x) for x in value) or "none" if isinstance(value, list) else str(value)
-
-
-def _picture(found: Found) -> Picture:
-    if found.layout is None:
-        raise InputError.because(f"layout: {found.name} has no places to draw", "draw a tag or strides")
-    return picture(found.layout)
+    return show_element(found, indices(at or [], cell), draw, svg, json)
 
 
 @layout.command
@@ -160,13 +103,17 @@ def compare(
     """Show what the tensors of a chain take under all four systems, and write the table.
 
     Args:
-        cases: case files, folders of them, or patterns.
-        chip: the OKKernel chip: bm1684, bm1684x or bm1688.
-        csv: the table to write.
+        cases: name case files (TOML), folders of them, or patterns.
+        chip: take this OKKernel chip: bm1684, bm1684x or bm1688.
+        csv: write the table into this file.
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    from hexconv.cli.layout_compare import compare_layouts  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.layout_compare import compare_layouts
 
     if csv != TABLE:
         check_file("--csv", csv)
@@ -197,7 +144,8 @@ def reorder(
         dtype: state the type of the elements.
         json: print JSON instead.
     """
-    from hexconv.cli.layout_reorder import reorder_file  # what `layout` alone has no need for
+    from hexconv.cli.layout_reorder import reorder_file
+    from hexconv.cli.layout_words import sizes
 
     check_file("layout reorder: the file to write", made)
     return reorder_file(system, (source, target), sizes("--shape", shape), dtype, given, made, json)

@@ -70,6 +70,6 @@ def drawings() -> str:
         drawn = ElementTree.fromstring(svg(shown))
         drawn.attrib |= {"role": "img", "aria-label": f"{asked.what} {shown.title}", "style": "max-width: none"}
         text = ElementTree.tostring(drawn, encoding="unicode")
-        frame = '<div style="overflow-x: auto; background: white; color: black">'
+        frame = '<div class="drawing">'
         parts += [f"### {asked.system}: {asked.name}", asked.what, f"{frame}{text}</div>"]
     return "\n\n".join(parts) + "\n"

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from rich.console import Console
@@ -61,3 +61,8 @@ def waiting(doing: str) -> Iterator[None]:
     with bar(SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
         progress.add_task(escape(doing), total=None)
         yield
+
+
+def starting() -> AbstractContextManager[None]:
+    """Say so while TVM is imported, which takes seconds."""
+    return waiting("starting")

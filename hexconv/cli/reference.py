@@ -90,7 +90,7 @@ def _columns() -> str:
     """The columns of tables, with what the code says beside them."""
     parts = [
         "# Columns of tables",
-        "JSON (`--json`) has the same names, and leaves out what was not counted. What needs no explanation has none.",
+        "JSON (`--json`) has the same names, and leaves out what was not counted. Plain names have no explanation.",
     ]
     for command, name in CSVS:
         module = import_module(f"hexconv.report.{name}")
@@ -98,7 +98,7 @@ def _columns() -> str:
         named = re.findall(r'^ +"(\w+)",(?: +# (.*))?$', source, re.M)
         assert tuple(name for name, _ in named) == module.COLUMNS
         rows = [f"| `{name}` | {said} |" for name, said in named]
-        parts += [f"## `{command}`", "\n".join(("| column | |", "|---|---|", *rows))]
+        parts += [f"## `{command}`", "\n".join(("| column | what it says |", "|---|---|", *rows))]
     return "\n\n".join(parts) + "\n"
 
 

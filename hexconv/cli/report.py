@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from hexconv.cli.options import Seconds, check_file, check_folder
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 Many = Annotated[tuple[Path, ...], Parameter(consume_multiple=True, negative=())]
 PAGE = Path("reports/index.html")
@@ -50,8 +50,11 @@ def report(
         plot_format: write plots in this format.
         json: print the names of the written files as JSON.
     """
-    # Here, since drawing takes a third of a second to load, which no other command should wait for.
-    from hexconv.cli.report_page import Asked, report_page
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.report_page import Asked, report_page
 
     if output != PAGE:
         check_file("--output", output)

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.errors import InputError
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def run(
@@ -59,12 +59,15 @@ def run(
         slots: count issue slots on the simulator: packets, and the stalls that public rules state. It takes up to twice
             the time.
         isa: compile for this version of Hexagon, and count by its rules; the default is the newest that the simulator
-            runs. What it doesn't run isn't run.
+            runs. A case for a newer version is not run.
         wide: show all columns of tables.
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
-    from hexconv.cli.run_cases import Asked, Given, run_cases
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.run_cases import Asked, Given, run_cases
 
     check_file("--save", save, ".npz")
     check_file("--csv", csv)

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-from hexconv.apart import Limits
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.options import Count, Seconds, Seed, check_file
 from hexconv.errors import InputError
@@ -46,21 +45,27 @@ def sweep(
         workers: use this many processes; the default is one per CPU.
         json: print JSON instead.
     """
+    # Here, since TVM and pandas take seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
     processes = workers or os.cpu_count() or 1
     if random is not None:
         if grid or out or scheduler:
             raise InputError.because(
                 "--random draws its cases and writes no table", "leave out the grid, --out and --scheduler"
             )
-        from hexconv.cli.sweep_random import sweep_random  # TVM takes seconds that `--help` doesn't have to wait for
+        with starting():
+            from hexconv.cli.sweep_random import sweep_random
 
         return sweep_random(random, seed, processes, json)
     if grid is None:
         raise InputError.because("no grid file given", "name one, or draw cases with --random 100")
     if out is None:
         raise InputError.because("no --out given", "name the table to write: --out sweep.csv")
-    from hexconv.cli.sweep_grid import sweep_grid  # and so does pandas
-    from hexconv.sweep.survey import Settings
+    with starting():
+        from hexconv.apart import Limits
+        from hexconv.cli.sweep_grid import sweep_grid
+        from hexconv.sweep.survey import Settings
 
     check_file("--out", out, ".csv", ".parquet")
     limits = Limits(seconds, memory_bytes(memory, "--memory"))

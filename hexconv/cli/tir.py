@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hexconv.cli.options import check_folder
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def tir(
@@ -28,7 +28,11 @@ def tir(
         output: write the files into this folder; the default is beside each case file.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.tir_cases import tir_cases  # TVM takes seconds that `--help` doesn't have to wait for
+    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.tir_cases import tir_cases
 
     check_folder("--output", output)
     return tir_cases(cases, target, output, digest, json)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import Count, Seconds, Seed
 from hexconv.errors import InputError
-from hexconv.spec import Target
+from hexconv.spec.choices import Target
 
 
 def verify(
@@ -48,12 +48,15 @@ def verify(
         json: print JSON instead.
     """
     # Here, since TVM takes seconds that `--help` doesn't have to wait for.
-    from hexconv.cli.importing import stated_shapes
-    from hexconv.cli.memory import memory_bytes
-    from hexconv.cli.verify_network import verify_and_show
-    from hexconv.lower.vtcm import capacity_of
-    from hexconv.spec import Plan
-    from hexconv.verify import Asked
+    from hexconv.cli.progress import starting
+
+    with starting():
+        from hexconv.cli.memory import memory_bytes
+        from hexconv.cli.shapes import stated_shapes
+        from hexconv.cli.verify_network import verify_and_show
+        from hexconv.lower.vtcm import capacity_of
+        from hexconv.spec import Plan
+        from hexconv.verify import Asked
 
     if isa and target != "hexagon":
         raise InputError.because(f"--isa {isa} is for --target hexagon", f"leave it out with --target {target}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.extents import REMEMBERED
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 
 WORD_PIXELS = 4
 TILE_PIXELS = 4
@@ -122,9 +122,63 @@ def columns_read(conv: Conv2d, first: int, columns: int) -> int:
     return max((first + x) * conv.stride[1] + quads_read(conv, pixels) * WORD_PIXELS for x, pixels in starts)
 
 
-def row_products(conv: Conv2d, columns: int) -> int:
-    """Products of vectors that a row of outputs takes for one row of taps."""
+@dataclass(frozen=True)
+class RowTiles:
+    """Tiles of a row that are alike.
+
+    Attributes:
+        first: the column at which they begin, counted from the first output.
+        count: how many.
+        pixels: of each.
+        apart: columns from each to another one that shares its vectors; 0 where it is alone.
+    """
+
+    first: int
+    count: int
+    pixels: int
+    apart: int = 0
+
+
+@lru_cache(REMEMBERED)
+def row_tiles(columns: int, halves: bool) -> tuple[RowTiles, ...]:
+    """The tiles of a row of outputs, for one block of channels.
+
+    Args:
+        columns: outputs of the row.
+        halves: whether the block has 16 channels at most, so that two tiles share their vectors.
+
+    >>> row_tiles(22, False)
+    (RowTiles(first=0, count=5, pixels=4, apart=0), RowTiles(first=20, count=1, pixels=2, apart=0))
+    >>> [(tiles.first, tiles.count, tiles.apart) for tiles in row_tiles(22, True)]
+    [(0, 2, 8), (16, 1, 0), (20, 1, 0)]
+    """
     whole, rest = divmod(columns, TILE_PIXELS)
+    pairs = whole // 2 if halves else 0
+    alone = RowTiles(2 * pairs * TILE_PIXELS, whole - 2 * pairs, TILE_PIXELS)
+    found = (RowTiles(0, pairs, TILE_PIXELS, pairs * TILE_PIXELS), alone, RowTiles(whole * TILE_PIXELS, 1, rest))
+    return tuple(tiles for tiles in found if tiles.count and tiles.pixels)
+
+
+def halved_blocks(conv: Conv2d) -> int:
+    """Blocks of a depthwise conv, none or one, of which two tiles share their vectors."""
+    return int(conv.requantize is not None and 0 < conv.out_channels % CHANNEL_BLOCK <= CHANNEL_BLOCK // 2)
+
+
+def all_tiles(conv: Conv2d, columns: int) -> tuple[tuple[RowTiles, int], ...]:
+    """The tiles of a row of outputs, all channels: those that are alike, and the blocks that have them."""
+    halved = halved_blocks(conv)
+    whole = -(-conv.out_channels // CHANNEL_BLOCK) - halved
+    kinds = ((row_tiles(columns, False), whole), (row_tiles(columns, True), halved))
+    return tuple((tiles, blocks) for found, blocks in kinds if blocks for tiles in found)
+
+
+def row_products(conv: Conv2d, columns: int) -> int:
+    """Products of vectors that a row of outputs takes for one row of taps, all channels."""
     return sum(
-        times * sum(map(len, tile_uses(conv, pixels))) for times, pixels in ((whole, TILE_PIXELS), (1, rest)) if pixels
+        blocks * tiles.count * products_of_tile(conv, tiles.pixels) for tiles, blocks in all_tiles(conv, columns)
     )
+
+
+def products_of_tile(conv: Conv2d, pixels: int) -> int:
+    """Products of vectors of some neighbouring outputs for one row of taps."""
+    return sum(map(len, tile_uses(conv, pixels)))

@@ -80,8 +80,8 @@ class PackedTag:
         letters = self.letters
         for block in chain(*self.physical):
             if letters.count(block.letter) != 1:
-                times = "missing" if block.letter not in letters else "there twice"
-                raise InputError(f"packed layout {tag}", f"axis {block.letter} is {times}", "each capital letter once")
+                given = f"no axis {block.letter}" if block.letter not in letters else f"axis {block.letter} twice"
+                raise InputError(f"packed layout {tag}", given, "a capital letter for each axis, once: NHWC8h8w32c")
             if block.factor == 0:
                 raise InputError(f"packed layout {tag}", f"a block of 0 {block.letter.lower()}", "blocks of 1 and more")
 

@@ -12,6 +12,7 @@ from tvm.s_tir import Schedule
 from hexconv.compute.chain import output_name
 from hexconv.kernel import forms_of
 from hexconv.kernel.bands import row_bands
+from hexconv.kernel.depthwise import is_depthwise
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.conv_steps import Result, fill, mark
@@ -20,7 +21,7 @@ from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
-from hexconv.lower.transfers import fill_by_doublewords, move_by_vectors, start_copies
+from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
@@ -132,8 +133,10 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
 
 def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     """Let the engine copy, or the kernel itself."""
+    if is_depthwise(case.chain, 0):
+        module = without_fringe(module)
     if case.settled.buffering == "double":
-        return start_copies(module, fill_by_doublewords)
+        return start_copies(module, fill_by_vectors)
     return move_by_vectors(module)
 
 

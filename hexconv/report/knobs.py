@@ -72,7 +72,7 @@ def _base(knob: str) -> Plan:
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
     """Costs and nests, before and after."""
     chain = INTEGER if "hvx" in (before.kernel, after.kernel) else FLOAT
-    yield f"| | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
+    yield f"| what it costs | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
     yield "|---|---:|---:|"
     cases = [Case("example", chain, plan) for plan in (before, after)]
     for what, *cells in zip(("footprint", "traffic", "MACs done / needed"), *map(_costs, cases), strict=True):

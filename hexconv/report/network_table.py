@@ -70,7 +70,7 @@ def _sum(network: PlannedNetwork) -> str:
         unfit = [planned.name for planned in network.planned if planned.saved_bytes is None]
         return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"
     share = _share(total.before_bytes, total.saved_bytes)
-    return f"moves {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
+    return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
 
 
 def _share(before: int | None, saved: int | None) -> str:

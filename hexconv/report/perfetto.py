@@ -14,7 +14,7 @@ Entry = dict[str, Any]
 
 THREAD, ENGINE = 1, 2
 """Numbers of the two groups of lines."""
-UNIT = "1 us here is 1 issue slot; no time"
+UNIT = "1 us here is 1 issue slot, not a time"
 
 
 def perfetto_json(profile: Profile) -> str:

@@ -62,7 +62,9 @@ class Question:
         plain = [number for number, choice in enumerate(choose_kernels(chain, self.plan), 1) if choice.used == "plain"]
         if self.caches == "no-vtcm-scalar-loads" and plain:
             which = "plain kernel" if len(plain) == len(chain.conv) else f"plain kernel, which conv{plain[0]} gets,"
-            raise Unsupported(f"the {which} reads every cache by scalar loads; allow them, or another kernel")
+            raise Unsupported(
+                f"the {which} reads every cache by scalar loads; take --caches all-in-vtcm, or --kernel hvx"
+            )
         if self.objective == "latency" and kernel_of(chain, self.plan) == "host":
             raise InputError.because(
                 "no model knows the latency of the host kernel", "take --objective traffic or footprint"

@@ -1,12 +1,31 @@
-"""What is asked: a chain of convs, a plan to schedule it, and the case file that holds both. No TVM."""
+"""What is asked: a chain of convs, a plan to schedule it, and the case file that holds both. No TVM.
 
-from hexconv.spec.case import Case
-from hexconv.spec.chain import Chain
-from hexconv.spec.conv import Conv2d, Padding
-from hexconv.spec.extents import Extents, tensor_extents
-from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, kernel_of, nest_of, refusals, settled
-from hexconv.spec.plan import Plan
-from hexconv.spec.requantize import Requantize
+A name is imported when it is first used: what the names of a command line are doesn't wait for the rules of cases.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hexconv.spec.choices import Target
+
+if TYPE_CHECKING:
+    from hexconv.spec.case import Case
+    from hexconv.spec.chain import Chain
+    from hexconv.spec.conv import Conv2d, Padding
+    from hexconv.spec.extents import Extents, tensor_extents
+    from hexconv.spec.kernel import KernelChoice, choose_kernels, kernel_of, nest_of, refusals, settled
+    from hexconv.spec.plan import Plan
+    from hexconv.spec.requantize import Requantize
+
+_HOMES = {
+    "case": ("Case",),
+    "chain": ("Chain",),
+    "conv": ("Conv2d", "Padding"),
+    "extents": ("Extents", "tensor_extents"),
+    "kernel": ("KernelChoice", "choose_kernels", "kernel_of", "nest_of", "refusals", "settled"),
+    "plan": ("Plan",),
+    "requantize": ("Requantize",),
+}
 
 __all__ = [
     "Case",
@@ -25,3 +44,17 @@ __all__ = [
     "settled",
     "tensor_extents",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, out of the module that has it; it is looked up once."""
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module 'hexconv.spec' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"hexconv.spec.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

@@ -46,27 +46,31 @@ class Plan:
             A conv with one row step has one stripe: what it reads is made once in either order.
         halo: what happens to slabs that two stripes share. `"recompute"`: each stripe loads and computes its own.
             `"roll"`, with the stripes outermost: they stay in ring buffers, and no slab is loaded or computed twice.
-        filters: `"per_tile"`, staged again for every step of their conv; `"resident"`, once for the whole run.
-        buffering: `"single"`, what a step needs is copied in, computed on and copied out, one after the other;
-            `"double"`, the next stripe of the input and the next filter tile are copied in, and the last output tile is
-            copied out, while a step computes.
-        kernel: the kernel that is wished for; a conv that it can't serve gets the next best (`hexconv.spec.kernel`),
-            among convs of hvx scalar code in their nest. `"plain"`, the documented schedule; `"hvx"`, HVX kernels for
-            integer chains, in the documented schedule's loops, over rows; `"host"`, AVX kernels for float32 chains on
-            this machine (`hexconv.schedule.host`), which roll stripes and stage whole filters. Without it, the fastest
-            that serves the chain where it runs and obeys all knobs that are stated.
-        threads: of the kernels hvx and host: bands of the output's rows that are computed side by side, each with
-            caches of its own; of hvx no more than `arch` has HVX contexts. Rows of intermediates at the seams of bands
-            are computed by both bands of hvx; on a host once, unless bands are too short for that.
-        simd: of the host kernel: the vector registers that its tiles are made for; `"auto"`, those of this machine.
-        storage: where the caches live: `"global"`, or `"vtcm"` for Hexagon's tightly coupled memory; or the roles that
-            live there while the others don't, such as `"filters+output"`, of `input`, `intermediates`, `filters` and
-            `output`, in this order. With some in VTCM, what a kernel reads and writes in the others is traffic too.
-        activations: how HVX kernels multiply activations. `"words"`: by scalar loads, a word of 4 channels at a time;
-            `"splats"`: they load vectors, and spread each word over all lanes of another, so that no scalar load reads
-            a cache: for caches in VTCM, where such loads are dear. A product of two vectors issues twice a packet from
-            v69 on. Convs whose source has rows that are no whole vectors keep words.
-        arch: whose VTCM they have to fit.
+        filters: how often filters are staged. `"per_tile"`: again for every step of their conv. `"resident"`: once for
+            the whole run.
+        buffering: whether copies overlap compute. `"single"`: what a step needs is copied in, computed on and copied
+            out, one after the other. `"double"`: while a step computes, the next stripe of the input and the next
+            filter tile are copied in, and the last output tile is copied out.
+        kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
+            (`hexconv.spec.kernel`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
+            documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
+            rows. `"host"` has AVX kernels for float32 chains on this machine (`hexconv.schedule.host`); it rolls
+            stripes and stages whole filters. If this is left out, a chain gets the fastest kernel that serves it where
+            it runs and obeys all knobs that are stated.
+        threads: how many bands of the output's rows are computed side by side, each with caches of its own. The kernels
+            hvx and host obey it, and hvx takes no more than `arch` has HVX contexts. Rows of intermediates at the seam
+            of two bands are computed by both bands of hvx; the host kernel computes them once, unless its bands are too
+            short for that.
+        simd: which vector registers the tiles of the host kernel are made for; `"auto"` takes those of this machine.
+        storage: where the caches live. `"global"` is memory, `"vtcm"` is Hexagon's tightly coupled memory. Names of
+            roles, such as `"filters+output"`, put these caches into VTCM and the others into memory; the roles are
+            `input`, `intermediates`, `filters` and `output`, in this order. What a kernel reads and writes in the
+            caches outside of VTCM then counts as traffic, too.
+        activations: how HVX kernels multiply activations. `"words"`: they read a word of 4 channels at a time, by a
+            scalar load. `"splats"`: they load vectors and spread each word over all lanes of another vector, so that no
+            scalar load reads a cache; this is meant for caches in VTCM, where scalar loads are slow. A product of two
+            vectors issues twice a packet from v69 on. Convs whose source has rows that are no whole vectors keep words.
+        arch: the architecture whose VTCM the caches have to fit.
         vtcm_bytes: how much VTCM there is, where it isn't what TVM's target tag of the architecture says. The tag of
             v73 says 8 MiB, and there are v73 with 4; v67, v71, v79 and v81 have no tag, and need it with
             caches in VTCM.

@@ -86,7 +86,7 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _unknown_key(path: str, key: object, known: Sequence[str]) -> InputError:
     """The keys of that table, the nearest first."""
-    return InputError(path, "an unknown key", f"{did_you_mean(str(key), known)}the keys here are {', '.join(known)}")
+    return InputError.no_such(path, "an unknown key", known, str(key))
 
 
 def _shown(value: object) -> str:

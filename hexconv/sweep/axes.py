@@ -66,7 +66,7 @@ def axes(grid: Table, plan: Table, convs: int) -> tuple[Axis, ...]:
     for axis in found:
         for place in axis.places:
             if place in seen:
-                raise InputError(axis.name, f"what {seen[place]} varies", "one of the two")
+                raise InputError(axis.name, f"what {seen[place]} varies, too", "only one of the two")
             seen[place] = axis.name
     return tuple(found)
 

@@ -71,7 +71,7 @@ class Grid:
         chain, plan, grid = (_table(table, name) for name in ("chain", "plan", "grid"))
         convs = chain.get("conv", [])
         if not isinstance(convs, list) or not all(isinstance(conv, dict) for conv in convs):
-            raise InputError("chain.conv", "something else", "[[chain.conv]] tables")
+            raise InputError("chain.conv", "what is no list of tables", "[[chain.conv]] tables")
         varied = axes(grid, plan, len(convs))
         base = deepcopy({"chain": {**chain, "conv": convs}, "plan": plan})
         for axis in varied:

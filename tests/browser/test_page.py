@@ -154,6 +154,23 @@ def test_text_in_drawings_is_legible(
     page.close()
 
 
+@pytest.mark.parametrize(("width", "hides"), [(390, True), (1400, False)])
+def test_a_table_that_is_too_wide_says_that_it_scrolls(
+    width: int, hides: bool, browser: "Browser", report: Path
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(report.as_uri())
+    region = page.get_by_role("region", name="All cases")
+    sides = "region => region.dataset.scrolls"
+    assert region.evaluate(sides) == ("right" if hides else None)
+    told = region.evaluate("region => getComputedStyle(region, '::after').content")
+    assert ("Scroll sideways" in told) == hides
+    if hides:
+        region.evaluate("region => { region.scrollLeft = region.scrollWidth }")
+        page.wait_for_function("() => document.querySelector('[aria-label=\"All cases\"]').dataset.scrolls === 'left'")
+    page.close()
+
+
 def test_an_address_keeps_how_a_table_is_sorted(page: "Page", report: Path) -> None:
     names = page.locator("#all-cases tbody th")
     page.get_by_role("button", name="footprint").click()

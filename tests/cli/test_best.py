@@ -146,7 +146,7 @@ def test_a_folder_is_a_network(network: Path, capsys: pytest.CaptureFixture[str]
     assert (result["total"]["convs"], result["total"]["pieces"]) == (3, 3)
     roomy = as_json(capsys, network, "--vtcm", "4MiB")["total"]
     assert roomy["saved_bytes"] == roomy["before_bytes"] - roomy["after_bytes"] > 0
-    assert f"moves {roomy['after_bytes']} bytes instead of {roomy['before_bytes']}: " in best(capsys, network)
+    assert f"the plans move {roomy['after_bytes']} bytes instead of {roomy['before_bytes']}: " in best(capsys, network)
 
 
 def test_a_manifest_says_order_ends_and_what_is_in_no_chain(network: Path, capsys: pytest.CaptureFixture[str]) -> None:

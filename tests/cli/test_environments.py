@@ -315,3 +315,13 @@ def test_a_bad_file_hides_no_good_one(command: str, one_bad_of_many: Path, capsy
     assert all(sum(name in line for line in captured.err.splitlines()) == 1 for name in BAD[:3])
     shown = captured.out + "".join(path.read_text() for path in one_bad_of_many.glob("page.html"))
     assert all(name in shown for name in ("good", "other"))
+
+
+def test_a_pattern_leaves_out_the_list_of_chains_and_naming_it_says_what_to_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.toml").write_text("[chain]\ninput = [1, 8, 8, 4]\nconv = [{ out_channels = 2 }]\n")
+    (tmp_path / "network.toml").write_text('model = "a.onnx"\n')
+    assert exit_code(["cache", str(tmp_path / "*.toml")]) == 0
+    assert exit_code(["cache", str(tmp_path / "network.toml")]) == 2
+    assert f"lists the chains of a network, and is no case; name its folder: {tmp_path}\n" in capsys.readouterr().err

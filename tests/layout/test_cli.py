@@ -159,7 +159,7 @@ def test_indices_come_one_by_one_or_together(run, at):
     ("arguments", "said"),
     [
         ("packed NHWC8h8w32c --shape 1,64,64", "4 sizes: N,H,W,C"),
-        ("packed NHWC8k --shape 1,2,3,4", "axis K is missing"),
+        ("packed NHWC8k --shape 1,2,3,4", "no axis K"),
         ("packed NHWC --shape 1,2,3,x", "whole numbers parted by commas"),
         ("packed NHWC --shape 1,2,,3", "whole numbers parted by commas"),
         ("packed NHWC --shape 1,2,3,4 --at 0,0,0,4", "0 to 3"),

@@ -1,5 +1,7 @@
 """Convs in groups by HVX: depthwise ones with channels as lanes, others dense by zeros; exact, and as planned."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,6 +38,11 @@ CHAINS = {
     "stride 3, any zero point": of(depthwise(40, stride=(3, 3), filter_zero_point=7), dtype="int8", filters="uint8"),
     "7x2 without padding": of(depthwise(40, kernel=(7, 2), padding=Padding(), filter_zero_point=128), filters="uint8"),
     "sums": of(depthwise(40, how=None)),
+    "16 channels of a block": of(depthwise(48, how=EVEN), WIDE, channels=48),
+    "21 channels of a block": of(depthwise(53, 5), channels=53),
+    "43 channels, a table": of(
+        depthwise(43, activation="table", stride=(1, 2)), dtype="int8", zero_point=-9, channels=43
+    ),
     "two, one after the other": of(depthwise(40), depthwise(40, 5)),
     "groups of 6": of(Conv2d(out_channels=48, groups=4, kernel=(3, 3), requantize=UP), WIDE, channels=24),
     "two outputs a channel": of(Conv2d(out_channels=48, groups=24, kernel=(3, 3), requantize=UP), channels=24),
@@ -90,4 +97,7 @@ def test_only_groups_that_are_no_channels_become_dense() -> None:
 def test_a_depthwise_row_takes_a_product_for_each_row_of_taps_and_output() -> None:
     chain = Chain(input=(1, 56, 56, 144), dtype="uint8", filter_dtype="int8", conv=(depthwise(144),))
     instructions = planned_work(chain, ROLLED).macs["conv1"] // 128
-    assert instructions == 56 * 56 * 5 * 3
+    assert instructions == 56 * 56 * 9 / 2 * 3, "a block of 16 channels takes half of what 32 take"
+    assert (
+        planned_work(replace(chain, conv=(depthwise(144, how=None),)), ROLLED).macs["conv1"] // 128 == 56 * 56 * 5 * 3
+    )

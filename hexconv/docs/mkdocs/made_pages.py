@@ -1,4 +1,7 @@
-"""Pages that the site has besides the files of this folder: made from the code, or files that stand elsewhere."""
+"""What the site has besides the pages of this folder.
+
+Pages that are made from the code, files that stand elsewhere, and the site's own styles and scripts.
+"""
 
 from pathlib import Path
 
@@ -9,13 +12,15 @@ from hexconv.cli.layout_pictures import drawings
 from hexconv.cli.reference import pages
 
 ROOT = Path(__file__).parents[3]
+ASSETS = Path(__file__).with_name("assets")
 ELSEWHERE = {"reference/layouts.md": "hexconv/layout/README.md", "changes.md": "CHANGELOG.md"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add them to what mkdocs found."""
+    """Add it to what mkdocs found."""
     texts = pages() | {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
     texts["reference/layouts.md"] += f"\n{drawings()}"
+    texts |= {f"assets/{path.name}": path.read_text(encoding="utf-8") for path in sorted(ASSETS.iterdir())}
     for path, text in texts.items():
         files.append(File.generated(config, path, content=text))
     return files

@@ -2,8 +2,8 @@
 
 from tvm import tirx
 
-from hexconv.lower.hvx.vector import BYTES, instruction, moved, repeated, signed, splat
-from hexconv.schedule.block import int32
+from hexconv.lower.hvx.vector import BYTES, VECTOR, instruction, moved, repeated, signed, splat
+from hexconv.schedule.block import Block, int32
 
 
 def low_bytes(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
@@ -54,6 +54,19 @@ def deal_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
 def shuffle_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
     """A pair of vectors: words of `low` in even places, of `high` in odd ones: `deal_words` back."""
     return instruction("vshuffvdd", high, low, int32(-4), result="int32x64")
+
+
+def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
+    """A pair of vectors: of each two runs of so many bytes, a power of two, the first ones, then the second ones.
+
+    low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
+    """
+    return instruction("vshuffvdd", high, low, int32(run), result="int32x64")
+
+
+def twice(block: Block, value: tirx.Expr) -> tirx.Expr:
+    """The lower half of a vector in both halves."""
+    return block.bind("twice", lower(exchange(value, value, BYTES // 2)), VECTOR)
 
 
 def way_to_word(word: int) -> tirx.Expr:

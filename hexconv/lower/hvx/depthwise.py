@@ -1,127 +1,30 @@
 """Rows of a depthwise conv: words of 4 pixels by words of taps, a channel a lane (`hexconv.kernel.depthwise`).
 
-    for 8 outputs of a row: for rows of taps:
+    for 4 outputs of some rows: for rows of the source:
         words: 128 bytes are 4 pixels of 32 channels; two shuffles make a word of each channel; words from pixel 2 on
                are halves of two
         sums of each output += dot4(words, taps)
+        outputs that have all of their sums are narrowed and stored (`Rows.ends`)
 
-Taps are laid out once, in scratch, in all variants. Where they are signed is up to their zero point: one of 128, which
-int8 filters have, leaves signed taps and nothing to correct, one of 0 unsigned ones; any other is a product more.
+Of a block of 16 channels or less, two tiles of a row share their vectors (`row_tiles`): lanes 0 to 15 are the channels
+of one, lanes 16 to 31 those of the other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import (
-    MOST_HELD,
-    TILE_PIXELS,
-    WORD_PIXELS,
-    Variant,
-    quads_read,
-    taps_of,
-    tile_uses,
-    variants,
-)
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
-from hexconv.lower.hvx import across, dots, vector
+from hexconv.kernel.depthwise import MOST_HELD, WORD_PIXELS, RowTiles, quads_read, row_tiles, tile_uses, variants
+from hexconv.lower.hvx import across, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps, twice
 from hexconv.lower.hvx.write import Target, stores
 from hexconv.schedule.block import Block, Number
-from hexconv.spec.names import numbered
+from hexconv.spec.narrowing import FixedPoint
 
-ONES = 0x01010101
 PIXEL_BYTES = 32
-
-Taps = Mapping[tuple[int, Variant], tirx.Expr]
-"""By row of taps and variant."""
-
-
-def taps_memory(conv: InnerConv, scope: str) -> tirx.Buffer | None:
-    """The scratch for all variants of a depthwise conv's taps."""
-    if conv.depthwise is None:
-        return None
-    elements = conv.out_blocks * _block_bytes(conv)
-    return tirx.decl_buffer(
-        (elements,), "uint8", numbered("taps", conv.number), scope=scope, data_alignment=VECTOR_BYTES
-    )
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What taps are laid out from, and where.
-
-    Attributes:
-        memory: the scratch.
-        filter: the filter cache.
-        filter_byte: of that, where the step's channels begin.
-        block: the first block of 32 channels of the step.
-    """
-
-    memory: tirx.Buffer
-    filter: tirx.Var
-    filter_byte: tirx.Expr
-    block: tirx.Expr
-
-
-def stage_taps(block: Block, conv: InnerConv, stored: Stored, blocks: int) -> None:
-    """Lay out the taps of so many blocks of channels."""
-
-    def one(at: Block, part: tirx.Expr) -> None:
-        _lay_out(at, conv, stored, at.bind("byte", stored.filter_byte + part * conv.group_bytes), stored.block + part)
-
-    block.loop("block", blocks, one)
-
-
-def _lay_out(block: Block, conv: InnerConv, stored: Stored, byte: Number, at: Number) -> None:
-    """The taps of a block of channels, from that byte of the filter on."""
-    spec = conv.depthwise
-    assert spec
-    words_of_row = -(-spec.kernel[1] // WORD_PIXELS)
-    for row in range(spec.kernel[0]):
-        places = [byte + (row * words_of_row + word) * VECTOR_BYTES for word in range(words_of_row)]
-        words = [block.bind("stored", vector.load(stored.filter, place), vector.VECTOR) for place in places]
-        for place, variant in enumerate(variants(spec)):
-            value = _assembled(words, list(taps_of(spec, variant)), _is_signed(conv))
-            target = at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES
-            block.store(stored.memory, vector.at(target), vector.stored(value))
-
-
-def _assembled(words: Sequence[tirx.Expr], places: Sequence[tuple[int, int]], signed: bool) -> tirx.Expr:
-    """The taps of a variant, each in its byte; zero in the others."""
-    value, there = vector.splat(0), 0
-    for tap, byte in places:
-        apart = 8 * (byte - tap % WORD_PIXELS)
-        moved = words[tap // WORD_PIXELS]
-        moved = vector.shift_left(moved, apart) if apart > 0 else vector.shift_right(moved, -apart) if apart else moved
-        value = tirx.bitwise_or(value, tirx.bitwise_and(moved, _bytes(1 << byte, 0xFF)))
-        there |= 1 << byte
-    return tirx.bitwise_xor(value, _bytes(there, MADE_UNSIGNED)) if signed else value
-
-
-def _bytes(there: int, value: int) -> tirx.Expr:
-    """A word in every lane that has a value in some bytes."""
-    word = sum(value << 8 * byte for byte in range(WORD_PIXELS) if there >> byte & 1)
-    return vector.splat(vector.signed(word))
-
-
-def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> tirx.Expr:
-    """The sum of each channel's taps, as they are laid out."""
-    spec, total = conv.depthwise, vector.splat(0)
-    assert spec
-    for row in range(spec.kernel[0]):
-        for place, (shift, _) in enumerate(variants(spec)):
-            if shift == 0:
-                taps = vector.load(memory, at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES)
-                total = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
-    return block.bind("filter_sum", total, vector.VECTOR)
-
-
-def taps_zero(conv: InnerConv) -> int:
-    """What is still to be subtracted from taps as they are laid out."""
-    return conv.filter_zero - MADE_UNSIGNED if _is_signed(conv) else 0
 
 
 @dataclass(frozen=True)
@@ -137,73 +40,92 @@ class SourceRow:
     uses: tuple[tuple[int, int], ...]
 
 
-def emit_rows(
-    block: Block,
-    conv: InnerConv,
-    memory: tirx.Buffer,
-    at: Number,
-    source: tirx.Buffer,
-    rows: Sequence[SourceRow],
-    first: tirx.Expr,
-    targets: Sequence[Target],
-) -> None:
-    """Neighbouring rows of outputs of 32 channels, a tile of all rows at a time: they share the words that they read.
+@dataclass(frozen=True)
+class Rows:
+    """Neighbouring rows of outputs of 32 channels, which share the words that they read.
 
-    Args:
-        block: where to.
+    Attributes:
         conv: depthwise.
         memory: its taps.
-        at: the block of 32 channels.
-        source: what it reads.
-        rows: of that.
+        block: of 32 channels.
+        source: what they read.
+        read: the rows of that.
         first: what sums start from.
         targets: where to, for each row of outputs.
+        halves: whether two tiles share their vectors.
     """
+
+    conv: InnerConv
+    memory: tirx.Buffer
+    block: Number
+    source: tirx.Buffer
+    read: Sequence[SourceRow]
+    first: tirx.Expr
+    targets: Sequence[Target]
+    halves: bool
+
+    @property
+    def ends(self) -> list[list[int]]:
+        """For each row of the source, the rows of outputs that are narrowed behind it.
+
+        A multiplier takes both pipes that multiply, so that outputs go as soon as they can, and free their registers.
+        Shifts go where products leave room, wherever that is.
+        """
+        last = {output: place for place, row in enumerate(self.read) for output, _tap in row.uses}
+        if not isinstance(self.conv.narrowing, FixedPoint):
+            last = dict.fromkeys(last, len(self.read) - 1)
+        return [[output for output, end in last.items() if end == place] for place in range(len(self.read))]
+
+
+def emit_rows(block: Block, rows: Rows) -> None:
+    """All tiles of some rows of outputs, a tile of all rows at a time."""
+    spec = rows.conv.depthwise
+    assert spec
+    are_held = spec.kernel[0] * len(variants(spec)) <= MOST_HELD
+    held = loaded_taps(block, rows.conv, rows.memory, rows.block) if are_held else None
+    for tiles in row_tiles(rows.conv.columns, rows.halves):
+        first = across.twice(block, rows.first) if tiles.apart else rows.first
+        taps = twice(block, held) if held and tiles.apart else held
+
+        def tile(
+            at: Block, index: tirx.Expr, tiles: RowTiles = tiles, first: tirx.Expr = first, taps: Taps | None = taps
+        ) -> None:
+            if not taps:
+                loaded = loaded_taps(at, rows.conv, rows.memory, rows.block)
+                taps = twice(at, loaded) if tiles.apart else loaded
+            _emit_tile(at, rows, tiles, taps, first, index * tiles.pixels + tiles.first)
+
+        block.loop("x", tiles.count, tile)
+
+
+def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, x: Number) -> None:
+    """One tile, or two that share their vectors; each row of outputs is stored when it ends."""
+    conv = rows.conv
     spec = conv.depthwise
     assert spec
-    count = spec.kernel[0] * len(variants(spec))
-    held = _loaded(block, conv, memory, at) if count <= MOST_HELD else None
-
-    def tile(inner: Block, x: Number, pixels: int) -> None:
-        taps = held or _loaded(inner, conv, memory, at)
-        column = x + conv.target.left
-        left = inner.bind("left", column * (conv.stride[1] * PIXEL_BYTES))
-        sums = [[first] * pixels for _ in targets]
-        for row in rows:
-            words = _words(inner, source, row.byte + left, quads_read(spec, pixels))
-            for pixel, uses in enumerate(tile_uses(spec, pixels)):
-                for (output, tap), use in product(row.uses, uses):
-                    weights = taps[tap, use.variant]
-                    total = _product(inner, conv, sums[output][pixel], words(use.pixel), weights, use.variant)
-                    sums[output][pixel] = total
-        for target, made in zip(targets, sums, strict=True):
-            for store in stores(target, column, [[total] for total in made]):
-                store(inner)
-
-    whole, rest = divmod(conv.columns, TILE_PIXELS)
-    block.loop("x", whole, lambda inner, index: tile(inner, index * TILE_PIXELS, TILE_PIXELS))
-    if rest:
-        tile(block, vector.int32(whole * TILE_PIXELS), rest)
+    column, step = x + conv.target.left, conv.stride[1] * PIXEL_BYTES
+    left = block.bind("left", column * step)
+    apart = tiles.apart * step
+    sums = [[first] * tiles.pixels for _ in rows.targets]
+    for row, ends in zip(rows.read, rows.ends, strict=True):
+        words = _words(block, rows.source, row.byte + left, quads_read(spec, tiles.pixels), apart)
+        for pixel, uses in enumerate(tile_uses(spec, tiles.pixels)):
+            for (output, tap), use in product(row.uses, uses):
+                total = sums[output][pixel]
+                weights = taps[tap, use.variant]
+                sums[output][pixel] = add_product(block, conv, total, words(use.pixel), weights, use.variant)
+        for output in ends:
+            for store in stores(rows.targets[output], column, [[total] for total in sums[output]], tiles.apart):
+                store(block)
 
 
-def _loaded(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> Taps:
-    """All taps of 32 channels."""
-    assert conv.depthwise
-    named = [(row, variant) for row in range(conv.kernel[0]) for variant in variants(conv.depthwise)]
-    base = block.bind("of_block", at * _block_bytes(conv))
-    return {
-        name: block.bind("tap", vector.load(memory, base + place * VECTOR_BYTES), vector.VECTOR)
-        for place, name in enumerate(named)
-    }
-
-
-def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int) -> Callable[[int], tirx.Expr]:
-    """Words of 4 pixels of each channel, from any even pixel on."""
+def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int, apart: int) -> Callable[[int], tirx.Expr]:
+    """Words of 4 pixels of each channel, from any even pixel on; of two tiles so many bytes apart, if they are."""
     found: dict[int, tirx.Expr] = {}
 
     def whole(quad: int) -> tirx.Expr:
         if WORD_PIXELS * quad not in found:
-            loaded = block.bind("pixels", vector.load(source, byte + quad * VECTOR_BYTES), vector.VECTOR)
+            loaded = _pixels(block, source, byte + quad * VECTOR_BYTES, apart)
             once = block.bind("shuffled", across.shuffle_bytes(loaded), vector.VECTOR)
             found[WORD_PIXELS * quad] = block.bind("words", across.shuffle_bytes(once), vector.VECTOR)
         return found[WORD_PIXELS * quad]
@@ -223,26 +145,10 @@ def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int) -> Ca
     return words
 
 
-def _product(
-    block: Block, conv: InnerConv, total: tirx.Expr, words: tirx.Expr, taps: tirx.Expr, variant: Variant
-) -> tirx.Expr:
-    """`total` plus the products of one word in every lane."""
-    signed = _is_signed(conv)
-    value = block.bind("sum", dots.dot4_of_vectors(total, words, taps, conv.is_signed, signed), vector.VECTOR)
-    if not (zero := taps_zero(conv)):
-        return value
-    assert conv.depthwise
-    there = sum(1 << byte for _, byte in taps_of(conv.depthwise, variant))
-    zeros = _bytes(there, -zero & 0xFF)
-    return block.bind("sum", dots.dot4_of_vectors(value, words, zeros, conv.is_signed, True), vector.VECTOR)
-
-
-def _is_signed(conv: InnerConv) -> bool:
-    """Whether taps are laid out as signed bytes."""
-    return conv.filter_zero != 0
-
-
-def _block_bytes(conv: InnerConv) -> int:
-    """Of the taps of 32 channels."""
-    assert conv.depthwise
-    return conv.kernel[0] * len(variants(conv.depthwise)) * VECTOR_BYTES
+def _pixels(block: Block, source: tirx.Buffer, byte: tirx.Expr, apart: int) -> tirx.Expr:
+    """4 pixels of 32 channels; or of 16 and those of 4 other pixels behind them, pixel by pixel."""
+    here = block.bind("pixels", vector.load(source, byte), vector.VECTOR)
+    if not apart:
+        return here
+    there = block.bind("pixels", vector.load(source, byte + apart), vector.VECTOR)
+    return block.bind("both", across.lower(across.exchange(there, here, PIXEL_BYTES // 2)), vector.VECTOR)

@@ -13,10 +13,10 @@ from tvm import tirx
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.hvx import dots, vector
-from hexconv.lower.hvx.depthwise import taps_sum, taps_zero
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
 from hexconv.lower.hvx.planes import Planes
 from hexconv.lower.hvx.reduce import ONES
+from hexconv.lower.hvx.taps import taps_sum, taps_zero
 from hexconv.lower.hvx.tile import offset_of
 from hexconv.lower.hvx.words import words_sum
 from hexconv.schedule.block import Block, int32, vector_register
@@ -88,7 +88,12 @@ def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer,
         place = tirx.min(first + lane, conv.out_channels - 1)
         at.store(memory, first + lane, tirx.BufferLoad(bias, [place]))
 
-    block.loop("channel", CHANNEL_BLOCK, channel)
+    def whole(at: Block) -> None:
+        at.store(memory, lanes, tirx.BufferLoad(bias, [lanes]))
+
+    end = first + CHANNEL_BLOCK
+    block.when(end <= conv.out_channels, whole)
+    block.when(end > conv.out_channels, lambda at: at.loop("channel", CHANNEL_BLOCK, channel))
     return block.bind("bias", tirx.BufferLoad(memory, [lanes]), vector.VECTOR)
 
 

@@ -122,16 +122,20 @@ def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> ti
 
 def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
     """All that the last, rounding shift leaves to do; floors of floors may go ahead of it without rounding."""
-    negative = vector.shift_right(scaled, 31) if how.ties_away else None
     if how.shift is None:
         # twice the high half, so that a last shift by 1 serves channels that have none of their own
         doubled = scaled if how.rounds_once else scaled + scaled
-        nudged = block.bind("doubled", doubled if negative is None else doubled + negative, vector.VECTOR)
+        nudged = block.bind("doubled", _nudged(doubled, scaled) if how.ties_away else doubled, vector.VECTOR)
         return block.bind("shifted", vector.shift_right_by(nudged, lanes["shift"]), vector.VECTOR)
-    nudged = scaled if negative is None else block.bind("nudged", scaled + negative, vector.VECTOR)
+    nudged = block.bind("nudged", _nudged(scaled, scaled), vector.VECTOR) if how.ties_away else scaled
     if how.shift <= MOST_NARROWING_SHIFT:
         return nudged
     return block.bind("shifted", vector.shift_right(nudged, how.shift - MOST_NARROWING_SHIFT), vector.VECTOR)
+
+
+def _nudged(value: tirx.Expr, scaled: tirx.Expr) -> tirx.Expr:
+    """A value, one less where `scaled` is negative: halves that are rounded up then go away from zero."""
+    return vector.shift_right_add(value, scaled, 31)
 
 
 def deal_pixels(block: Block, interleaved: tirx.Expr) -> tirx.Expr:

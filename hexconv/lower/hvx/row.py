@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import source_rows
+from hexconv.kernel.depthwise import halved_blocks, source_rows
 from hexconv.kernel.hvx.tiles import overlaps_tiles, tile_pixels
 from hexconv.lower.hvx import depthwise, vector
 from hexconv.lower.hvx.channels import (
@@ -61,7 +61,9 @@ def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: i
     ]
     first = initial_sums(block, channels, int32(0), 1)(0, 0)
     at = channels.step.block + channels.first
-    depthwise.emit_rows(block, conv, taps, at, source_of(channels), rows, first, targets)
+    halves = channels.is_ragged and conv.depthwise is not None and halved_blocks(conv.depthwise) > 0
+    source = source_of(channels)
+    depthwise.emit_rows(block, depthwise.Rows(conv, taps, at, source, rows, first, targets, halves))
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.lower.hvx import vector
-from hexconv.lower.hvx.depthwise import taps_memory
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.planes import Planes, planes_of
 from hexconv.lower.hvx.scales import Scales, scales_of
 from hexconv.lower.hvx.split import split_of
+from hexconv.lower.hvx.taps import taps_memory
 from hexconv.lower.hvx.windows import Windows, windows_of
 from hexconv.spec import Plan
 from hexconv.spec.conv import TABLE

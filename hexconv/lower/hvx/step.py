@@ -7,7 +7,7 @@ from tvm import tirx
 
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.lower.conv_step import ConvStep
-from hexconv.lower.hvx import depthwise, words
+from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.offsets import Offsets, stage_offsets
@@ -92,8 +92,8 @@ def _stage(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, bloc
     """What the step's channels have one each, where no step of theirs came before."""
     assert step.operands, "padding alone wants nothing"
     if scratch.taps is not None:
-        stored = depthwise.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)
-        depthwise.stage_taps(block, conv, stored, blocks)
+        stored = taps.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)
+        taps.stage_taps(block, conv, stored, blocks)
     if scratch.planes:
         words.stage_words(block, scratch.planes, step.operands, step.block, blocks)
     if scratch.offsets is not None:

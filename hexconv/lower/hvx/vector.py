@@ -83,6 +83,11 @@ def shift_left_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
     return instruction("vaslw.acc", total, words, int32(bits))
 
 
+def shift_right_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
+    """`total` plus words shifted right, without rounding."""
+    return instruction("vasrw.acc", total, words, int32(bits))
+
+
 def shift_right_logical(words: tirx.Expr, bits: int) -> tirx.Expr:
     """Words shifted right, zeros behind."""
     return instruction("vlsrw", words, int32(bits))

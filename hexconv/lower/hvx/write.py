@@ -49,8 +49,19 @@ class Target:
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
 
 
-def stores(target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> list[Callable[[Block], None]]:
-    """The stores of some pixels from a stored column on, 128 bytes each; what they need of the sums comes with them."""
+def stores(
+    target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]], apart: int = 0
+) -> list[Callable[[Block], None]]:
+    """The stores of some pixels from a stored column on, 128 bytes each; what they need of the sums comes with them.
+
+    Args:
+        target: where to.
+        column: of the first of them.
+        sums: of each pixel, its blocks.
+        apart: columns to other pixels, whose channels are the upper half of each vector; 0 where all are these ones'.
+    """
+    if apart:
+        return [lambda at: _store_two(at, target, column, apart, [total for row in sums for total in row])]
     together, pixels = target.conv.narrowed_blocks, target.vector_pixels
     if target.conv.narrowing is None:
         return [
@@ -143,6 +154,22 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
         narrowed = narrow(block, _filled_up(there, VECTOR_BLOCKS), conv.narrowing, lanes)
         ordered = deal_pixels(block, scaling.clamped_bytes(narrowed, *conv.codes))
         store_vector(block, target, place, kept(conv, as_codes(block, target, ordered), channels))
+
+
+def _store_two(block: Block, target: Target, column: Number, apart: int, sums: Sequence[tirx.Expr]) -> None:
+    """16 channels of some pixels, and of as many others, a vector each; what is no element holds the fringe."""
+    conv, channels = target.conv, target.channels(0)
+    assert conv.narrowing
+    given = target.lanes(block, 0) if target.lanes else None
+    lanes = {name: across.twice(block, value) for name, value in given.items()} if given is not None else None
+    narrowed = narrow(block, sums, conv.narrowing, [lanes] * len(sums) if lanes is not None else [])
+    codes = as_codes(block, target, deal_pixels(block, scaling.clamped_bytes(narrowed, *conv.codes)))
+    fringe = vector.filled(conv.fringe & 0xFF)
+    pair = block.bind("both", across.exchange(fringe, codes, CHANNEL_BLOCK // 2), "int32x64")
+    for place, half in ((column, across.lower(pair)), (column + apart, across.upper(pair))):
+        is_full = channels == CHANNEL_BLOCK // 2
+        value = half if is_full else kept(conv, half, [channels] * VECTOR_BLOCKS)
+        store_vector(block, target, target.pixel(0, place), value)
 
 
 def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:

@@ -72,6 +72,19 @@ class Fill:
             return None
         return replace(self, target=_begin(self.target, loop.loop_var), elements=self.elements * int(loop.extent))
 
+    def at(self, variable: tirx.Var, trip: int) -> "Fill":
+        """This fill in one trip of a loop."""
+        buffer, first = self.target
+        return replace(self, target=(buffer, Analyzer().simplify(at_value(first, variable, tirx.const(trip, "int32")))))
+
+    def goes_on_with(self, other: "Fill", variable: tirx.Var) -> bool:
+        """Whether another fill begins, in the next trip of a loop, where this one ends, with the same value."""
+        if not self.target[0].same_as(other.target[0]) or int(self.value) != int(other.value):
+            return False
+        begin = at_value(other.target[1], variable, variable + 1)
+        gap = Analyzer().simplify(begin - self.target[1] - self.elements)
+        return isinstance(gap, tirx.IntImm) and int(gap) == 0
+
 
 def _joined(run: Run) -> Run:
     """Rows that lie side by side as one."""

@@ -13,7 +13,7 @@ Who copies and who fills is the plan's affair: a `Mover` says it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm_ffi
 from tvm import tirx
@@ -117,9 +117,33 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
         for part in _split(loop, loop.body, mover.ranges):
             yield from _pieces(_hoisted(part), mover)  # a condition inside of this one may be another loop's
         return
-    for piece in _pieces(loop.body, mover):
-        longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
-        yield longer or _bound(_around(loop, mover.statement(piece)))
+    pieces = _pieces(loop.body, mover)
+    if ends := _ends_that_meet(pieces, loop):
+        begin, last = ends[0], int(loop.extent) - 1
+        pieces = [piece for piece in pieces if not any(piece is end for end in ends)]
+        yield from (end.at(loop.loop_var, trip) for end, trip in zip(ends, (0, last), strict=True))
+        shorter = tirx.For(loop.loop_var, 0, last, loop.kind, loop.body, annotations=loop.annotations)
+        yield from _repeated(replace(ends[1], elements=ends[1].elements + begin.elements), shorter, mover)
+    for piece in pieces:
+        yield from _repeated(piece, loop, mover)
+
+
+def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
+    """A piece of a loop's body, all trips of it: as part of a longer one, or in a loop of its own."""
+    longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
+    yield longer or _bound(_around(loop, mover.statement(piece)))
+
+
+def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:
+    """The first and the last fill of a loop's body, where each trip's last one ends at the next trip's first one.
+
+    So the padding right of a row and that left of the next one are one fill.
+    """
+    fills = [piece for piece in pieces if isinstance(piece, Fill)]
+    if len(fills) < 2 or not isinstance(loop.extent, tirx.IntImm) or int(loop.extent) < 2:
+        return None
+    first, last = fills[0], fills[-1]
+    return (first, last) if last.goes_on_with(first, loop.loop_var) else None
 
 
 def _bound(loop: tirx.For) -> tirx.Stmt:

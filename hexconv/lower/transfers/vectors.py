@@ -16,6 +16,7 @@ from hexconv.schedule.steps import LOOP_NAME, PART
 from hexconv.spec.names import convs_of
 
 PAIR_BYTES = 8
+WORD_BYTES = 4
 
 
 def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
@@ -23,7 +24,7 @@ def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
     main = module["main"]
     convs = convs_of(argument.name for argument in main.params)
     copied = {parts.INPUT_READ, parts.WRITE_BACK, *(parts.filter_read(number + 1) for number in range(convs))}
-    mover = Mover(_moved, fill_by_doublewords, ranges_of(main.body))
+    mover = Mover(_moved, fill_by_vectors, ranges_of(main.body))
 
     def visit(statement: tirx.Stmt) -> tirx.Stmt:
         if (part := part_of(statement)) in copied:
@@ -43,25 +44,29 @@ def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.IRModule({"main": main.with_body(visit(main.body))})
 
 
-def fill_by_doublewords(fill: Fill) -> tirx.Stmt:
-    """Store doublewords, then what is left, element by element.
+def fill_by_vectors(fill: Fill) -> tirx.Stmt:
+    """Store whole vectors, doublewords behind them, then what is left, element by element.
 
     LLVM is not told that all bytes are alike: it would call memset, which costs more than short rows.
     """
     block, (target, first) = Block(), fill.target
-    lanes = PAIR_BYTES // itemsize(target)
-    pairs, rest = divmod(fill.elements, lanes)
-    word = vector.concealed(tirx.IntImm("int32", vector.signed(_repeated(int(fill.value), lanes // 2))))
-    pair = tirx.reinterpret(f"{target.dtype}x{lanes}", tirx.Broadcast(word, 2))
+    size = itemsize(target)
+    word = vector.signed(_repeated(int(fill.value), WORD_BYTES // size))
+    pair = tirx.Broadcast(vector.concealed(tirx.IntImm("int32", word)), PAIR_BYTES // WORD_BYTES)
+    stored = {vector.BYTES // size: vector.moved(vector.splat(word)), PAIR_BYTES // size: pair}
+    left = fill.elements
+    for (lanes, value), name in zip(stored.items(), ("vector", "pair"), strict=True):
+        typed = tirx.reinterpret(f"{target.dtype}x{lanes}", value)
 
-    def whole(at: Block, index: tirx.Expr) -> None:
-        at.store(target, tirx.Ramp(first + index * lanes, 1, lanes), pair)
+        def whole(
+            at: Block, index: tirx.Expr, begin: Number = first, lanes: int = lanes, value: object = typed
+        ) -> None:
+            at.store(target, tirx.Ramp(begin + index * lanes, 1, lanes), value)
 
-    def element(at: Block, index: tirx.Expr) -> None:
-        at.store(target, first + pairs * lanes + index, fill.value)
-
-    block.loop("pair", pairs, whole)
-    block.loop("element", rest, element)
+        count, left = divmod(left, lanes)
+        block.loop(name, count, whole)
+        first = first + count * lanes
+    block.loop("element", left, lambda at, index: at.store(target, first + index, fill.value))
     return block.statement()
 
 

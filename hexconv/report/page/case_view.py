@@ -158,7 +158,7 @@ def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str
     least = sum(needed.traffic_bytes.values())
     yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
     yield "MACs needed", f"{sum(needed.macs.values()):,}"
-    yield "MACs done", f"{cost.recompute:.2f} times the needed"
+    yield "MACs done", f"{cost.recompute:.2f} times those needed"
     rate, profile = measured.rate, measured.profile
     if profile:
         right = "right" if profile.run.check.passed else "WRONG"

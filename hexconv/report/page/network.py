@@ -68,8 +68,8 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     else:
         share = total.saved_bytes / total.before_bytes
         yield (
-            f"The plans move {in_bytes(total.after_bytes or 0)} instead of {in_bytes(total.before_bytes)}, which all "
-            f"convs apart move: {share:.1%} less."
+            f"The plans move {in_bytes(total.after_bytes or 0)} instead of {in_bytes(total.before_bytes)}, which the "
+            f"convs move one by one: {share:.1%} less."
         )
     yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
     limit = max((planned.question.vtcm_bytes for planned in network.planned), default=0)

@@ -142,7 +142,8 @@ def run(command: list[str], seconds: float, stdin: int, keep: tuple[int, ...] = 
         try:
             message, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise Overran(f"the run took longer than {seconds:g} s; allow more, or use a smaller case") from None
+            change = "allow more with --seconds, or use a smaller case"
+            raise Overran(f"the run took longer than {seconds:g} s; {change}") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

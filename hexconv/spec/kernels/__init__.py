@@ -1,9 +1,10 @@
 """The kernels: one object each. A kernel is added to the registry here."""
 
+from hexconv.spec.choices import Kernel, Nest, Target
 from hexconv.spec.kernels.host import HOST, MOST_THREADS
 from hexconv.spec.kernels.hvx import HVX
 from hexconv.spec.kernels.plain import PLAIN
-from hexconv.spec.kernels.rules import Kernel, KernelRules, Nest, Target
+from hexconv.spec.kernels.rules import KernelRules
 
 KERNELS: dict[Kernel, KernelRules] = {rules.name: rules for rules in (PLAIN, HVX, HOST)}
 

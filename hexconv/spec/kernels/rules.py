@@ -2,14 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from hexconv.spec.chain import Chain
-
-Kernel = Literal["plain", "hvx", "host"]
-Target = Literal["llvm", "hexagon"]
-Nest = Literal["blocks", "rows", "bands"]
-"""Of slabs of 8 rows, as the documents have it; of rows; of bands of rows, one a thread."""
+from hexconv.spec.choices import Kernel, Nest, Target
 
 Knobs = dict[str, int | str]
 

@@ -1,6 +1,7 @@
 "use strict";
 // Folding of many blocks at a time, sorting of tables, stripes that move, and addresses that keep what is open and how
-// a table is sorted: #case-NAME, #all-cases;sort=3,descending. The page is whole without it.
+// a table is sorted: #case-NAME, #all-cases;sort=3,descending. What is too wide for the screen says that it scrolls, and
+// fades where it goes on. The page is whole without it.
 const units = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const size = (text) => {
   const found = /(\d[\d,]*\.?\d*)\s*(KiB|MiB|GiB)?/.exec(text);
@@ -79,6 +80,21 @@ for (const figure of document.querySelectorAll(".moving")) {
   });
   figure.querySelector(".moves").hidden = false;
   show();
+}
+
+// "left right": the sides at which something is hidden; no attribute where all of it shows.
+const tell = (region) => {
+  const hidden = region.scrollWidth - region.clientWidth;
+  const sides = [region.scrollLeft > 1 && "left", region.scrollLeft < hidden - 1 && "right"].filter(Boolean).join(" ");
+  if (hidden > 1) region.dataset.scrolls = sides;
+  else delete region.dataset.scrolls;
+};
+const watch = new ResizeObserver((entries) => entries.forEach(({ target }) => tell(target.closest(".scroll"))));
+for (const region of document.querySelectorAll(".scroll")) {
+  tell(region);
+  region.addEventListener("scroll", () => tell(region), { passive: true });
+  watch.observe(region);
+  for (const inside of region.children) watch.observe(inside);
 }
 
 const reveal = () => {

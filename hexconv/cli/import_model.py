@@ -1,0 +1,77 @@
+"""What `hexconv import` does: the chains of a model as files, and a table of them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.table import Table
+
+from hexconv.cli.cases import print_json
+from hexconv.cli.progress import waiting
+from hexconv.cli.shapes import stated_shapes
+from hexconv.cli.show import show
+from hexconv.errors import one_line
+from hexconv.model import Imported, import_model, write_network
+from hexconv.spec import Chain, Target, choose_kernels
+
+SHOWN_NAMES = 3
+
+
+def import_and_show(
+    model: Path, folder: Path, shapes: Sequence[str], target: Target, weights: bool, is_wide: bool, json: bool
+) -> int:
+    """Write the case files and the manifest; returns 0, or 1 if the model has no chain."""
+    with waiting(f"reading {model.name}"):
+        imported = import_model(model, stated_shapes("import", shapes))
+        files = write_network(imported, folder, weights)
+    if json:
+        kernels = {case.name: choose_kernels(case.chain, None, target) for case in imported.cases}
+        written = {"kernels": kernels, "files": [str(file) for file in files]}
+        print_json({**asdict(imported.network), **written})
+    else:
+        _print(imported, target, is_wide)
+    return 0 if imported.cases else 1
+
+
+def _print(imported: Imported, target: Target, is_wide: bool) -> None:
+    """Chains, where each ends and why, then what is in none, then the sum."""
+    network = imported.network
+    if network.chain:
+        show(_chain_table(imported, target), is_wide, ("dtype",))
+    ends: dict[str, list[str]] = {}
+    for case, entry in zip(imported.cases, network.chain, strict=True):
+        ends.setdefault(f"the chain ends because {entry.reason}", []).append(case.name)
+    for end, names in ends.items():
+        print(one_line(f"{', '.join(names)}: {end}"))
+    alike: dict[tuple[str, str], list[str]] = {}
+    for conv in network.not_taken:  # what stops a model's first conv often stops all others
+        alike.setdefault((conv.op, conv.reason), []).append(conv.node)
+    for (op, reason), names in alike.items():
+        print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))
+    for note in network.notes:
+        print(f"note: {one_line(note)}")
+    total = network.taken + len(network.not_taken)
+    print(f"{network.model}: {network.taken} of {total} convs in {len(network.chain)} chains")
+
+
+def _chain_table(imported: Imported, target: Target) -> Table:
+    table = Table("case", "convs", "kernel", "NHWC along the chain", "dtype")
+    for case, entry in zip(imported.cases, imported.network.chain, strict=True):
+        kernels = dict.fromkeys(choice.used for choice in choose_kernels(case.chain, None, target))
+        convs = str(len(entry.convs))
+        table.add_row(case.name, convs, ", ".join(kernels), _shapes(case.chain), case.chain.dtypes)
+    return table
+
+
+def _shapes(chain: Chain) -> str:
+    return " > ".join("x".join(map(str, shape)) for shape in chain.shapes)
+
+
+def _some(names: Sequence[str]) -> str:
+    """A few names, and how many more.
+
+    >>> _some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

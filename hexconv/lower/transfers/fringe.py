@@ -1,0 +1,55 @@
+"""The channels of an input that nothing depends on: lanes of a depthwise conv that have no channel.
+
+before:  if 1 <= w and c < 144: cache[..] = input[..]      after:   if 1 <= w: if c < 144: cache[..] = input[..]
+         else: cache[..] = zero point                               else: cache[..] = zero point
+"""
+
+from collections.abc import Sequence
+
+import tvm
+from tvm import tirx
+
+from hexconv.lower.copies import part_of
+from hexconv.lower.ranges import conjuncts
+from hexconv.lower.transfers.run import uses
+from hexconv.schedule import copies as parts
+from hexconv.schedule.steps import LOOP_NAME
+
+CHANNELS = "ci"
+
+
+def without_fringe(module: tvm.IRModule) -> tvm.IRModule:
+    """Fill no channel that a pixel of the input doesn't have (flat buffers, parts named)."""
+    main = module["main"]
+    return tvm.IRModule({"main": main.with_body(_changed(main.body, False, ()))})
+
+
+def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) -> tirx.Stmt:
+    """A statement, in the part that reads the input or not, inside of loops over channels."""
+    if isinstance(statement, tirx.For):
+        is_read = is_read or part_of(statement) == parts.INPUT_READ
+        if is_read and statement.annotations.get(LOOP_NAME) == CHANNELS:
+            channels = (*channels, statement.loop_var)
+        kept = (statement.loop_var, statement.min, statement.extent, statement.kind)
+        body = _changed(statement.body, is_read, channels)
+        return tirx.For(*kept, body, annotations=statement.annotations)
+    if isinstance(statement, tirx.SeqStmt):
+        return tirx.SeqStmt([_changed(step, is_read, channels) for step in statement.seq])
+    if not isinstance(statement, tirx.IfThenElse):
+        return statement
+    if channels:
+        return _unfilled(statement, channels)
+    otherwise = statement.else_case and _changed(statement.else_case, is_read, channels)
+    return tirx.IfThenElse(statement.condition, _changed(statement.then_case, is_read, channels), otherwise)
+
+
+def _unfilled(guard: tirx.IfThenElse, channels: Sequence[tirx.Var]) -> tirx.IfThenElse:
+    """A guard whose conditions on channels decide only whether there is anything to copy."""
+    own: list[tirx.Expr] = []
+    others: list[tirx.Expr] = []
+    for condition in conjuncts(guard.condition):
+        (own if any(uses(condition, channel) for channel in channels) else others).append(condition)
+    if not own:
+        return guard
+    copied = tirx.IfThenElse(tirx.all(*own), guard.then_case, None)
+    return tirx.IfThenElse(tirx.all(*others), copied, guard.else_case) if others else copied
