@@ -132,6 +132,10 @@ def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     if plan.buffering == "single":
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if f"{name}_cache" in planned.doubled else 1 for name in tensors}
+    if planned.streams:
+        in_flight["input"] = (
+            1 + planned.warm_up - planned.run_in
+        )  # a group for each stripe that only reads, and the next
     if planned.ahead_rows:
         in_flight["input"] = max(_ring_in_flight(planned, band) for band in range(planned.bands.count))
     return in_flight
