@@ -40,7 +40,8 @@ class Plan:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
         rows: rows computed per outer step, instead of `h_split`: 1, 2 or 4, or any number where the chain's output lies
-            row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are read.
+            row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are
+            read.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.

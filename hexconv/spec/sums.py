@@ -3,7 +3,7 @@
 Let a be the activations and w the filter of a conv, za and zw their zero points. Both may be any value of their dtype,
 the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too. Then
 
-| step | is | plain | hvx |
+| step | what it computes | plain | hvx |
 |---|---|---|---|
 | sum | the sum of (a - za) * (w - zw) over one window | yes | yes |
 | with bias | that and the bias of the channel | yes | yes |
