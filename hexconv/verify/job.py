@@ -143,7 +143,7 @@ def _sums(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
 
 
 def _stored(chain: Chain, weights: Mapping[str, Array], sums: Array) -> Array:
-    """Turn the sums of a chain of one conv into its output: scaled, rounded and saturated."""
+    """Turn the sums of a chain of one conv into its output: scaled, rounded and saturated if the conv requantises."""
     by, dtype = chain.conv[0].requantize, chain.output_dtype(0)
     if by is None:
         return sums.astype(dtype)

@@ -60,7 +60,7 @@ class Session:
 
     @property
     def fusions(self) -> Counter[str]:
-        """Operators that compute."""
+        """How many operators of each kind compute something; operators that only move values are left out."""
         return Counter({op: count for op, count in self.operators.items() if op not in MOVES_ALONE})
 
 
