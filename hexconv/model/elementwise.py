@@ -4,7 +4,7 @@
                                              +--------------------------------------------------+
 
 Every element of Q depends on one element of T alone. So all nodes between are run once, at import, on all codes of
-T: with ONNX's own evaluator, in float32, and with the quantisers inside. Of 16 bits only clamps are taken.
+T: with ONNX's own evaluator, in float32, and with the quantisers inside. For codes of 16 bits only clamps are taken.
 """
 
 from collections.abc import Iterator, Sequence
@@ -140,7 +140,7 @@ def _following(graph: Graph, tensor: str) -> Iterator[Node]:
 
 
 def _is_elementwise(graph: Graph, node: Node, known: set[str]) -> bool:
-    """Whether an element of a node's one result depends on that of known tensors alone, and on single numbers."""
+    """Whether each element of a node's one result depends only on known tensors' same element and on single numbers."""
     if node.op not in ELEMENTWISE and node.op not in QUANTISERS:
         return False
     others = [name for name in node.inputs if name and name not in known]

@@ -49,7 +49,7 @@ def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str
 
 
 def _dequantized(attributes: Attributes, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
-    """`(x - zero_point) * scale`, both one for all, or one for each slice along `axis`: DequantizeLinear-10 and -13."""
+    """DequantizeLinear-10 and -13: `(x - zero_point) * scale`, one of both for all, or for each slice along `axis`."""
     along = [1] * x.ndim
     if scale.size != 1:
         along[attributes.get("axis", 1)] = scale.size

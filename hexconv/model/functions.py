@@ -14,8 +14,7 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Raises:
         ValueError: the model would have more than `MOST_NODES` nodes: a few functions that call each other twice grow
-            to any
-            number, and one that calls itself has no end.
+            to any number, and one that calls itself has no end.
     """
     sizes: Sizes = {(function.domain, function.name): len(function.node) for function in model.functions}
     before: Sizes = {}

@@ -42,7 +42,7 @@ class Imported:
     graph: Graph = field(repr=False)
 
     def weights(self, index: int) -> dict[str, Array]:
-        """Weights of a chain as a run names them: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
+        """Weights of a chain by a run's names: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
 
         Where requantisations have one value for each channel, `multiplier1`, `shift1`, ... ([K]) are there too.
 
@@ -65,7 +65,7 @@ class Imported:
 
 
 def limited(case: Case, weights: Mapping[str, Array]) -> Case:
-    """A case whose convs state how far the sums and the biases of its weights go (`hexconv.spec.weights`)."""
+    """The case with each conv stating how large its sums and bias get with these weights (`hexconv.spec.weights`)."""
     numbers = range(1, len(case.chain.conv) + 1)
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     return replace(case, chain=with_limits(case.chain, filters, biases))

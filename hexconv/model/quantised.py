@@ -1,4 +1,4 @@
-"""A quantised tensor of a model: integers, with one scale and one zero point, or of a filter one a channel."""
+"""A quantised tensor of a model: integers with one scale and one zero point; a filter may have one a channel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
