@@ -22,7 +22,7 @@ COLUMNS = (
     "bytes",
     "predicted_elements",  # as the closed form predicts them
     "documented_elements",  # as the source documents state them, where they have the case
-    "peak_bytes",  # all allocations of the case together
+    "peak_bytes",  # the bytes of all allocations of the case together
     "agrees",
     "traffic_bytes",  # bytes copied between memory and caches in the whole case
     "needed_traffic_bytes",

@@ -23,7 +23,7 @@ COLUMNS = (
     "instructions",
     "hvx_instructions",
     "needed_macs",  # the MACs of the outputs that are read, each output counted once
-    "macs_per_packet",  # counts needed MACs, so recompute makes it smaller
+    "macs_per_packet",  # needed MACs per packet, so recompute makes it smaller
     "issue_slots",  # packets plus stalls
     "stalls",  # issue slots lost to stalls, by cause
     "stall_share",  # stalls over packets
