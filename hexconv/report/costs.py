@@ -84,7 +84,7 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
 
 
 def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
-    """The space of plans with these settings, over the splits of a case; stripes are rows where its plan has rows."""
+    """The space of plans with these settings over the splits of a case, or over `rows` where its plan states `rows`."""
     outputs = tensor_extents(case.chain)[1:]
     h_splits = splits(max(output.row_blocks for output in outputs), case.settled.h_split, most)
     k_splits = splits(max(output.channel_blocks for output in outputs), case.settled.k_split, most)
