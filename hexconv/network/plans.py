@@ -41,7 +41,7 @@ def _pieces(planned: Planned, weights: dict, question: Question) -> Iterator:
     cut = planned.cuts.best
     if cut is None:
         limit = question.vtcm_bytes
-        raise Unsupported(f"{planned.name}: no plan of the chain fits {limit} bytes of VTCM; hexconv best says what would")
+        raise Unsupported(f"{planned.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
     for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
         own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
         yield winner.case, own.over(random_tensors(winner.case.chain))

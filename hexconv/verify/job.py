@@ -82,7 +82,7 @@ def _pieces(path: str, target: Any, vtcm_bytes: int) -> tuple[Piece, ...]:
         raise Unsupported(network.refused[0].reason)
     (planned,) = network.planned
     if planned.cuts.best is None:
-        raise Unsupported(f"no plan of the chain fits {vtcm_bytes} bytes of VTCM; hexconv best says what would")
+        raise Unsupported(f"no plan fits {vtcm_bytes} bytes of VTCM; hexconv best says what would")
     winners = planned.pieces(planned.cuts.best)
     firsts = [piece.first - 1 for piece in planned.cuts.best.pieces]
     return tuple(Piece(first, won.case, lower_case(won.case)) for first, won in zip(firsts, winners, strict=True))
