@@ -164,7 +164,7 @@ def _relaid(memory: _Memory, wanted: c_void_p) -> _Memory:
 
 
 def _reorder(source: _Memory, target: _Memory) -> None:
-    """oneDNN's own copy from one layout to another."""
+    """Copy a tensor from one layout to another by oneDNN itself."""
     engine, stream = _engine_and_stream()
     made, primitive = c_void_p(), c_void_p()
     create = _library().dnnl_reorder_primitive_desc_create

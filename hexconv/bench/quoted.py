@@ -51,7 +51,7 @@ def quoted() -> dict[Path, list[str]]:
 
 
 def with_rows(text: str, rows: list[str]) -> str:
-    r"""A page with these rows in the place of those with the same first cell and as many cells.
+    r"""A page in which each of these rows replaces the row with the same first cell and as many cells.
 
     >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
     '| a | 3 |\n| b | 2 |\n'

@@ -22,7 +22,7 @@ from hexconv.sweep.scope import Scope
 
 OF_BYTES: tuple[Dtype, ...] = ("uint8", "int8")
 IN_THE_NEST = Scope(dtypes=OF_BYTES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
-LARGEST_L1 = 60000  # the largest filters over int16: an int32 holds all of their sums
+LARGEST_L1 = 60000  # the largest L1 norm of filters over int16: an int32 holds all of their sums
 FEW_MACS = 60_000_000  # the most MACs of a network's chain, after its image is cut
 MOST_MACS = 300_000_000  # the most MACs of a drawn case: some seconds on the simulator
 HVX = Plan(kernel="hvx")
@@ -129,7 +129,7 @@ def _like_a_network(draw: Draw) -> Chain:
 
 
 def mixed_cases(seed: int) -> Iterator[Case]:
-    """An endless stream of cases in the nest of HVX kernels of which scalar code serves one conv, at times depthwise."""
+    """An endless stream of cases in the nest of HVX kernels; scalar code serves one conv of each, some depthwise."""
     draw = random.Random(seed)
     while True:
         try:

@@ -124,8 +124,7 @@ def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
 
 
 def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The known prices with new ones for scalar code, fitted to half of the cases; its error is that of the other half.
-    """
+    """The known prices, with new ones for scalar code: fitted to half of the cases, their error that of the others."""
     half = len(cases) // 2
     occurs, counted = [nest_parts(case.chain, case.settled) for case in cases], [packets(case, runs) for case in cases]
     scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
