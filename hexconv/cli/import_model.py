@@ -44,7 +44,7 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     for end, names in ends.items():
         print(one_line(f"{', '.join(names)}: {end}"))
     alike: dict[tuple[str, str], list[str]] = {}
-    for conv in network.not_taken:  # the reason that keeps a model's first conv out of a chain often keeps out all others too
+    for conv in network.not_taken:  # convs are often left out for one and the same reason
         alike.setdefault((conv.op, conv.reason), []).append(conv.node)
     for (op, reason), names in alike.items():
         print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 def bar(*columns: ProgressColumn, is_kept: bool = False) -> Progress:
-    """Make a bar on standard error.
+    """Make a bar on standard error; it leaves standard output alone, unless both are one terminal.
 
     Args:
         columns: the columns that the bar shows.

@@ -1,4 +1,4 @@
-"""Writes those pages of the reference that are made from the code, so that they agree with it; `make site` uses them."""
+"""Writes the pages of the reference that are made from the code, so that they agree with it; `make site` uses them."""
 
 import re
 from collections.abc import Callable

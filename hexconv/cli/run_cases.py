@@ -172,7 +172,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
             try:
                 row = run_row(case, run_case(case, lowered, runner, seed, asked.save, filled, tensors))
             except ToolMissing:
-                refused["passed"] = None  # the plan does not fit, so there is no run
+                refused["passed"] = None  # a tool is missing, so the case was not run
                 raise
             row |= {"isa": asked.isa} if asked.isa else {}
             rows.append({**row, "seed": seed} if len(asked.seeds) > 1 else row)
@@ -188,7 +188,7 @@ def _as_result(fit: Fit) -> Row:
 
 
 def _table(rows: list[Row]) -> Table:
-    """The table of results for people, the verdict first; errors are printed beside it."""
+    """The table of results for people, the verdict first; errors are not in it, and are printed apart."""
     drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
     alone = [] if any("thread_waits" in row for row in rows) else ["threads"]
     still = [] if any(row.get("copies") for row in rows) else ["copies", "copies_2d", "copy_bytes"]

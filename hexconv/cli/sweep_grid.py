@@ -26,7 +26,7 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
         json: print JSON instead of a summary.
 
     Returns:
-        0 if every row holds, or says why it makes no case; 1 if something is wrong with a row.
+        0 if every row holds, or says why there is nothing to check; 1 if something is wrong with a row.
     """
     rows = survey(Grid.load(grid), out, settings, _with_progress)
     statuses = Counter(row["status"] for row in rows)
