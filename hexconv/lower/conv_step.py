@@ -34,8 +34,8 @@ class ConvStep:
 
     Attributes:
         number: of the conv, from 1.
-        slab: the first row of the whole stored result that the step may make; of the output, the first slab.
-        begin: the first row, or slab, that it makes, counted from `slab`.
+        row: the first row of the whole stored result that the step may make.
+        begin: the first row, or of blocks of rows the first block, that it makes, counted from there.
         end: one past the last.
         block: the first block of 32 output channels.
         most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
@@ -47,7 +47,7 @@ class ConvStep:
     """
 
     number: int
-    slab: tirx.Expr
+    row: tirx.Expr
     begin: tirx.Expr
     end: tirx.Expr
     block: tirx.Expr
