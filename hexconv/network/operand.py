@@ -74,7 +74,7 @@ class Operand:
 
     @property
     def as_numbers(self) -> "Operand":
-        """The same elements read as plain integers: scale 1, zero point 0, no clamp."""
+        """The same elements read as the plain numbers that they are: scale 1, zero point 0, no clamp."""
         return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
 
     def meaning(self, scale: float, zero_point: int) -> "Operand":
