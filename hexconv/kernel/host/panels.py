@@ -26,7 +26,7 @@ On a core that is not shared it costs nothing, and panels must be cheap there. O
 64x64 pixels, 128 to 128 to 128 channels with AVX2, panels save each of two cores 11 MB, and 0.12 of 1.30 ms.
 """
 
-WORTH = 0.992  # of the cycles of one panel: the cycles of tiles are known no better than that
+WORTH = 0.992  # the share of one panel's cycles that panels may take at most: cycles are known no better
 
 Cycles = Callable[[int], float]
 """From a number of rows of an output to the cycles that computing them takes."""

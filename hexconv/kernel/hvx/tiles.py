@@ -100,5 +100,5 @@ def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
 
 
 def splats_serve(row_bytes: int, filter_zero: int, sums_windows_ahead: bool) -> bool:
-    """Whether a conv can multiply splats (a word in all lanes): its rows are whole vectors, and tiles sum no windows."""
+    """Whether a conv can multiply splats (a word in all lanes): rows are whole vectors, and tiles sum no windows."""
     return row_bytes % VECTOR_BYTES == 0 and (filter_zero == 0 or sums_windows_ahead)
