@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.analyze.footprint import DTYPE_BYTES
-from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.kernel import output_layout
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.names import conv_name, filter_name
 
 Indices = NDArray[np.int64]
@@ -55,7 +56,7 @@ def needed_work(chain: Chain) -> Work:
     Work(traffic_bytes={'input': 256, 'filter1': 512, 'output': 8192}, macs={'conv1': 2048})
     """
     filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
-    traffic = {"output": prod(tensor_extents(chain)[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
+    traffic = {"output": prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]}
     rows, columns = (np.arange(size) for size in chain.shapes[-1][1:3])
     macs = {}
     for index in reversed(range(len(chain.conv))):

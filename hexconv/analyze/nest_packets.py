@@ -62,7 +62,6 @@ from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
-from hexconv.spec.extents import COLUMN_BLOCK
 
 SCALAR_PARTS = ("word", "scalar_run", "product", "element")
 """Of convs that no HVX kernel serves."""
@@ -73,13 +72,13 @@ def nest_parts(chain: Chain, plan: Plan) -> Parts:
     planned, parts = planned_rows(chain, plan), Parts()
     for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
-        steps, together = sum(planned.steps[tensor].values()), planned.rows_together(tensor)
+        steps, together = planned.step_count(tensor), planned.rows_together(tensor)
         for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
             parts.add(each, times)
     for index in range(len(chain.conv)):
         parts.add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
-    parts.add(output.step, sum(planned.steps[-1].values()))
+    parts.add(output.step, planned.step_count(-1))
     parts.add(output.once)
     return parts
 
@@ -146,13 +145,13 @@ def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
 
 def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
     """Vectors of the fringe in a row with elements, and of a row without, for one tile of channels."""
-    tensor, is_last = planned.extents[index + 1], index == len(planned.chain.conv) - 1
+    tensor, in_blocks = planned.extents[index + 1], planned.makes_blocks(index)
     together = planned.forms.channel_units[index + 1]
     pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1
-    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
+    columns = planned.source_columns(index + 1)
     first, end = tensor.valid_columns
-    starts = range(ceil(end / pixels) * pixels if is_last else 0, columns, pixels)
-    filled = len(starts) if is_last else sum(at < first or at + pixels > end for at in starts)
+    starts = range(ceil(end / pixels) * pixels if in_blocks else 0, columns, pixels)
+    filled = len(starts) if in_blocks else sum(at < first or at + pixels > end for at in starts)
     return filled * blocks // together, columns // pixels * blocks // together
 
 

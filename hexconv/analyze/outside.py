@@ -41,7 +41,7 @@ from hexconv.kernel.depthwise import (
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, conv_name, filter_cache, numbered, source_cache, target_cache
 
 WORD_BYTES = 4
@@ -111,9 +111,8 @@ def _scalar(planned: PlannedRows, index: int, touched: Touched) -> None:
     touched.row[source_cache(index + 1)] += (end - first) * work.source_elements * planned.source_bytes
     touched.row[filter_cache(index + 1)] += (end - first) * work.weights * planned.filter_bytes
     touched.once[filter_cache(index + 1)] += work.filter_macs
-    is_last = index == len(planned.chain.conv) - 1
     name = target_cache(index + 1, len(planned.chain.conv))
-    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
+    columns = planned.source_columns(index + 1)
     elements = columns * tensor.channel_blocks * CHANNEL_BLOCK
     for rows in (touched.row, touched.blank_row):
         rows[name] += elements * DTYPE_BYTES[planned.chain.output_dtype(index)]
@@ -200,9 +199,10 @@ def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
     size = VECTOR_BYTES * (2 if is_wide and not is_last else 1)
     tensor = planned.extents[index + 1]
     first, end = tensor.valid_columns
-    columns = tensor.column_blocks * COLUMN_BLOCK if is_last else planned.source_columns(index + 1)
-    starts = range(ceil(end / pixels) * pixels if is_last else 0, columns, pixels)
-    filled = len(starts) if is_last else sum(at < first or at + pixels > end for at in starts)
+    columns = planned.source_columns(index + 1)
+    in_blocks = planned.makes_blocks(index)
+    starts = range(ceil(end / pixels) * pixels if in_blocks else 0, columns, pixels)
+    filled = len(starts) if in_blocks else sum(at < first or at + pixels > end for at in starts)
     for blocks, times in planned.tiles(index).items():
         whole, rest = divmod(end - first, tile_pixels(blocks))
         stored = whole * ceil(tile_pixels(blocks) / pixels) + ceil(rest / pixels)

@@ -244,6 +244,6 @@ def rows_work(chain: Chain, plan: Plan) -> Work:
     traffic = {"input": planned.logical_rows(0) * (end - first) * chain.input[3] * DTYPE_BYTES[chain.dtype]}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
-    traffic["output"] = prod(planned.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    traffic["output"] = prod(planned.forms.output.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {conv_name(index + 1): planned.macs(index) for index in range(last + 1)}
     return Work(traffic, macs)

@@ -23,7 +23,7 @@ def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
     >>> plan = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double")
     >>> [(cache.name, cache.bytes) for cache in rows_footprints(chain, plan)][:3]
-    [('input_cache', 163840), ('filter1_cache', 73728), ('intermediate1', 81920)]
+    [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
     planned = planned_rows(chain, plan)
     return tuple(_of_bands(planned, cache) for cache in (*_caches(planned), *_scratch(planned)))
@@ -38,8 +38,8 @@ def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
 
 def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
     """The caches, in the order of the data."""
-    chain, forms, rows = planned.chain, planned.forms, planned.stripe_rows
-    image = (1, rows[0] + planned.ahead_rows, *forms.activations[0].physical_shape[2:])
+    chain, forms, rows = planned.chain, planned.forms, planned.cache_rows
+    image = (1, rows[0], *forms.activations[0].physical_shape[2:])
     yield _slots(planned, PredictedCache(INPUT_CACHE, "input", chain.dtype, image))
     for index, filter in enumerate(forms.filters):
         number, groups = index + 1, filter.physical_shape[0]
@@ -53,10 +53,19 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
             dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
             shape = (1, rows[number], *layout.physical_shape[2:])
             yield PredictedCache(intermediate(number), "intermediate", dtype, shape)
-    _, _, columns, blocks, *block = forms.activations[-1].physical_shape
-    shape = (1, rows[-1] // ROW_BLOCK, columns, min(planned.plan.k_split, blocks), *block)
+    shape = _output_cache(planned)
     dtype = chain.output_dtype(len(chain.conv) - 1)
     yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", dtype, shape))
+
+
+def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
+    """A stripe of the channels of one step: in blocks of 8 rows, or in rows, in which blocks of channels come first."""
+    layout, rows = planned.forms.activations[-1], planned.stripe_rows[-1]
+    blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
+    if planned.forms.has_output_rows:
+        return (1, rows, blocks // planned.forms.channel_units[-1], *layout.physical_shape[3:])
+    _, _, columns, _, *block = layout.physical_shape
+    return (1, rows // ROW_BLOCK, columns, blocks, *block)
 
 
 def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
@@ -123,6 +132,10 @@ def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     if plan.buffering == "single":
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if f"{name}_cache" in planned.doubled else 1 for name in tensors}
+    if planned.streams:
+        in_flight["input"] = (
+            1 + planned.warm_up - planned.run_in
+        )  # a group for each stripe that only reads, and the next
     if planned.ahead_rows:
         in_flight["input"] = max(_ring_in_flight(planned, band) for band in range(planned.bands.count))
     return in_flight
@@ -130,11 +143,9 @@ def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
 
 def _ring_in_flight(planned: PlannedRows, band: int) -> int:
     """The most rows of the input that a thread has under way: what a step adds to those that were read ahead of it."""
-    ahead, made, end = planned.ahead_rows, planned.bands.first(0, band), planned.bands.end(0, band)
+    ahead, end = planned.ahead_rows, planned.bands.end(0, band)
     most = left = 0
     for step in planned.steps_of(band)[0]:
-        needed = step.start + planned.stripe_rows[0]
-        there = max(min(needed + ahead, end), made)
-        most, made = max(most, left + there - made), there
-        left = max(min(end - needed, ahead), 0)
+        most = max(most, left + len(step.rows))
+        left = min(left + len(step.rows), max(min(end - (step.end - ahead), ahead), 0))
     return most

@@ -1,20 +1,19 @@
 """The steps of a nest of rows, from the shapes and the plan alone: which rows each makes of which tensor.
 
-The output is made in stripes of `h_split` blocks of 8 rows. A conv that makes r rows of its output, from row a of the
-stored tensor on, reads of its source
+The output is made in stripes of `h_split` blocks of 8 rows, or of `rows` rows. A conv that makes r rows of its output,
+from row a of the stored tensor on, reads of its source
 
     rows a * stride .. a * stride + (r - 1) * stride + reach - 1          reach = (kernel - 1) * dilation + 1
 
 or as many of these as there are. That is the stripe of the source; an intermediate's is made in one step, so that r of
 the conv before is the whole of it. A cache holds its stripe, whole rows wide.
 
-Rings (`halo = "roll"`). Where the rows of a tensor below M are there, of its source are there those below
-
-    0 if M = 0, else M * stride + reach - stride
-
-and a step makes the rest of its stripe alone. Double buffering gives a ring of the input as many rows more as one
-stripe of the output adds, none where a stride steps over rows; a cache that is copied to or from more than once gets a
-second slot.
+Rings (`halo = "roll"`, of more than one stripe). With g rows of a tensor for each stripe of the output, and u rows
+under the first one, stripe t makes the rows t * g + u - n .. t * g + u - 1 that there are, n = min(g, u). Stripes begin
+below 0, so that the rows above are made before the first output, a stripe's share each. A ring has the rows that n' new
+rows of its reader read, (n' - 1) * stride + reach, or n if that is more. Double buffering reads the input a stripe's
+share earlier, into a ring with as many rows more, none where a stride steps over rows; a cache that is copied to or
+from more than once gets a second slot.
 
 Bands (`hexconv.kernel.bands`). A thread runs the stripes that its band meets, and makes the rows of its band alone; in
 its first stripe nothing is there. What a cache holds stays as it is.
@@ -23,14 +22,13 @@ its first stripe nothing is there. What a cache holds stays as it is.
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, prod
+from math import ceil
 
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.rows import rows_forms
+from hexconv.kernel.hvx.rows import keeps_output_rows, rows_forms
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
@@ -40,23 +38,43 @@ class RowStep:
     """One step of whatever makes a tensor.
 
     Attributes:
-        start: the row at which its stripe starts.
+        start: the first row that it makes, below the first one of all where it begins in vain.
         end: one past the last row of that.
-        there: rows of the tensor that have been made before, all below this one.
         band: the rows that its thread makes: the first, one past the last.
     """
 
     start: int
     end: int
-    there: int
     band: tuple[int, int]
 
     @property
     def rows(self) -> range:
         """The rows that it makes."""
         first, last = self.band
-        begin = max(self.start, self.there, first)
+        begin = max(self.start, first)
         return range(begin, max(min(self.end, last), begin))
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a stripe of the output makes of a tensor where stripes stream.
+
+    Attributes:
+        apart: rows from one stripe to the next.
+        under: rows under a stripe, of a tensor that never ends.
+        made: rows that are new.
+        ring: rows that are kept.
+    """
+
+    apart: int
+    under: int
+    made: int
+    ring: int
+
+    @property
+    def lead(self) -> int:
+        """The first row that stripe 0 makes."""
+        return self.under - self.made
 
 
 @dataclass(frozen=True)
@@ -81,7 +99,7 @@ class RowSteps:
     @cached_property
     def forms(self) -> Forms:
         """The layouts."""
-        return rows_forms(self.chain, self.plan.k_split)
+        return rows_forms(self.chain, self.plan.k_split, keeps_output_rows(self.chain, self.plan))
 
     @cached_property
     def stripe_rows(self) -> tuple[int, ...]:
@@ -93,7 +111,7 @@ class RowSteps:
         >>> RowSteps(chain, Plan(kernel="hvx"), ("hvx", "hvx")).stripe_rows
         (12, 10, 8)
         """
-        rows = [min(self.plan.h_split, self.extents[-1].row_blocks) * ROW_BLOCK]
+        rows = [min(self.plan.stripe_rows, self.output_rows)]
         for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
             rows.insert(0, min((rows[0] - 1) * conv.stride[0] + conv.reach[0], source.rows))
         return tuple(rows)
@@ -101,7 +119,16 @@ class RowSteps:
     @property
     def stripes(self) -> int:
         """Of the output."""
-        return ceil(self.extents[-1].row_blocks / self.plan.h_split)
+        return ceil(self.output_rows / self.plan.stripe_rows)
+
+    @property
+    def output_rows(self) -> int:
+        """Rows that are written of the output, those of its fringe included."""
+        return self.bands.spans[-1].rows
+
+    def makes_blocks(self, index: int) -> bool:
+        """Whether conv `index` makes blocks of 8 rows: the output, where its cache lies in them."""
+        return self.forms.row_units[index + 1] > 1
 
     @cached_property
     def bands(self) -> RowBands:
@@ -109,13 +136,62 @@ class RowSteps:
         return row_bands(self.chain, self.plan)
 
     @property
+    def streams(self) -> bool:
+        """Whether stripes make new rows alone, and caches are rings."""
+        return self.plan.halo == "roll" and self.stripes > 1
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """Of every tensor before the output, what a stripe makes where stripes stream."""
+        size = self.stripe_rows[-1]
+        reader, shares = Share(size, size, size, 0), []
+        for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
+            (stride, _), (reach, _) = conv.stride, conv.reach
+            apart, under = reader.apart * stride, (reader.under - 1) * stride + reach
+            made, read = min(apart, under), (reader.made - 1) * stride + reach
+            reader = Share(apart, under, made, min(max(made, read), source.rows))
+            shares.insert(0, reader)
+        return tuple(shares)
+
+    @property
     def ahead_rows(self) -> int:
-        """Rows of the input that a ring holds beside a stripe, read ahead of it."""
+        """Rows of the input that a ring holds beside those that are read, read ahead of them."""
         steps_over = any(conv.reach[0] < conv.stride[0] for conv in self.chain.conv)
-        if self.plan.buffering == "single" or self.plan.halo != "roll" or steps_over:
+        if self.plan.buffering == "single" or not self.streams or steps_over:
             return 0
-        added = self.stripe_rows[-1] * prod(conv.stride[0] for conv in self.chain.conv)
-        return min(added, self.extents[0].rows - self.stripe_rows[0])
+        return min(self.shares[0].apart, self.extents[0].rows - self.shares[0].ring)
+
+    @property
+    def warm_up(self) -> int:
+        """Stripes that run in before the first one that makes any output."""
+        if not self.streams:
+            return 0
+        return max(ceil((share.lead + self._ahead(tensor)) / share.apart) for tensor, share in enumerate(self.shares))
+
+    @property
+    def run_in(self) -> int:
+        """Those of them that do more than read the input."""
+        shares = self.shares[1:] if self.streams else ()
+        return max((ceil(share.lead / share.apart) for share in shares), default=0)
+
+    def _ahead(self, tensor: int) -> int:
+        """Rows of a tensor that are made ahead of what is read."""
+        return 0 if tensor else self.ahead_rows
+
+    @cached_property
+    def cache_rows(self) -> tuple[int, ...]:
+        """Rows that the cache of every tensor holds.
+
+        >>> from hexconv.spec import Conv2d, Requantize
+        >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
+        >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
+        >>> RowSteps(chain, Plan(kernel="hvx", rows=1, order="h_outer", halo="roll"), ("hvx", "hvx")).cache_rows
+        (3, 3, 1)
+        """
+        if not self.streams:
+            return self.stripe_rows
+        rings = (share.ring + self._ahead(tensor) for tensor, share in enumerate(self.shares))
+        return (*rings, self.stripe_rows[-1])
 
     def channel_tiles(self, index: int) -> int:
         """Of conv `index`."""
@@ -126,7 +202,7 @@ class RowSteps:
         """How often a thread copies to or from each cache, at most: the iterations of all loops around the copy."""
         times, runs, last = {}, self.extents[-1].batch, len(self.chain.conv) - 1
         for index in reversed(range(last + 1)):
-            stripes = self.bands.most_stripes if index == last else 1
+            stripes = self.bands.most_stripes + self.run_in if index == last else 1
             tiles = runs * stripes * self.channel_tiles(index)
             if index == last:
                 times[OUTPUT_CACHE] = tiles
@@ -141,7 +217,7 @@ class RowSteps:
     @cached_property
     def doubled(self) -> frozenset[str]:
         """The caches of two slots."""
-        rolls = {INPUT_CACHE} if self.plan.halo == "roll" else set()
+        rolls = {INPUT_CACHE} if self.streams else set()
         names = {name for name, times in self.copy_times.items() if times > 1} - rolls
         return frozenset(names if self.plan.buffering == "double" else ())
 
@@ -153,28 +229,35 @@ class RowSteps:
 
     def steps_of(self, band: int) -> tuple[Counter[RowStep], ...]:
         """The steps of one thread that make every tensor, in their order, and how often each is run."""
-        end, stripe, stripes = self.extents[-1].row_blocks * ROW_BLOCK, self.stripe_rows[-1], self.bands.stripes(band)
+        numbers = self.bands.stripes(band)
         rows = [(self.bands.first(t, band), self.bands.end(t, band)) for t in range(len(self.extents))]
-        output: Counter[RowStep] = Counter()
-        for number in stripes:
-            start = number * stripe
-            there = start if self.plan.halo == "roll" and number > stripes[0] else 0
-            output[RowStep(start, min(start + stripe, end), there, rows[-1])] = self.extents[-1].batch
+        if not self.streams:
+            return self._whole_stripes(numbers, rows)
+        batch, starts = self.extents[-1].batch, range(numbers.start - self.warm_up, numbers.stop)
+        steps = []
+        for tensor, share in enumerate(self.shares):
+            lead = share.lead + self._ahead(tensor)
+            firsts = (number * share.apart + lead for number in starts)
+            steps.append(Counter({RowStep(first, first + share.made, rows[tensor]): batch for first in firsts}))
+        size = self.stripe_rows[-1]
+        steps.append(Counter({RowStep(t * size, (t + 1) * size if t >= 0 else 0, rows[-1]): batch for t in starts}))
+        return tuple(steps)
+
+    def _whole_stripes(self, numbers: range, rows: list[tuple[int, int]]) -> tuple[Counter[RowStep], ...]:
+        """The steps of stripes that make all that they read; `rows` of a band by tensor."""
+        size, output = self.stripe_rows[-1], Counter[RowStep]()
+        for start in (number * size for number in numbers):
+            output[RowStep(start, min(start + size, self.output_rows), rows[-1])] = self.extents[-1].batch
         steps = [output]
         for index in reversed(range(len(self.chain.conv))):
             made: Counter[RowStep] = Counter()
             again = self.channel_tiles(index) if self._makes_source_again(index) else 1
             for step, times in steps[0].items():
-                made[self._source_step(index, step, rows[index])] += times * again
+                start = step.start * self.chain.conv[index].stride[0]
+                end = min(start + self.stripe_rows[index], self.extents[index].rows)
+                made[RowStep(start, end, rows[index])] += times * again
             steps.insert(0, made)
         return tuple(steps)
-
-    def _source_step(self, index: int, step: RowStep, band: tuple[int, int]) -> RowStep:
-        """The step that makes what a step of conv `index` reads."""
-        conv = self.chain.conv[index]
-        stride, start = conv.stride[0], step.start * conv.stride[0]
-        there = step.there * stride + conv.reach[0] - stride if step.there else 0
-        return RowStep(start, min(start + self.stripe_rows[index], self.extents[index].rows), there, band)
 
     def logical_rows(self, tensor: int) -> int:
         """Logical rows that all steps make of a tensor, repetitions included."""
@@ -187,6 +270,10 @@ class RowSteps:
     def stored_rows(self, tensor: int) -> int:
         """Rows that all steps make of a tensor, those without elements and repetitions included."""
         return sum(times * len(step.rows) for step, times in self.steps[tensor].items())
+
+    def step_count(self, tensor: int) -> int:
+        """How many steps there are of a tensor, without those that run in and make nothing."""
+        return sum(times for step, times in self.steps[tensor].items() if len(step.rows) or not self.streams)
 
     def making_steps(self, tensor: int) -> int:
         """How many steps make any logical row of a tensor."""

@@ -42,9 +42,10 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
         return ()
     rows = [extents.rows for extents in tensor_extents(chain)]
     if is_in_rows(chain, plan):
-        made = [sorted(steps, key=lambda step: (step.start, step.band)) for steps in planned_rows(chain, plan).steps]
+        planned = planned_rows(chain, plan)
+        made = [sorted(steps, key=lambda step: (step.band, step.start)) for steps in planned.steps]
         return tuple(
-            tuple(_held_by_band(step, last) for step, last in zip(stripe, rows, strict=True))
+            tuple(_held_by_band(*each) for each in zip(stripe, planned.cache_rows, rows, strict=True))
             for stripe in zip(*made, strict=True)
         )
     return tuple(
@@ -56,10 +57,11 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     )
 
 
-def _held_by_band(step: RowStep, last: int) -> Held:
-    """What a thread holds."""
+def _held_by_band(step: RowStep, cache_rows: int, last: int) -> Held:
+    """What a thread holds once it has made the rows of a step."""
     first, end = step.band
-    return _held(max(step.start, first), min(step.end, end), step.there, last)
+    made_end = min(step.end, end)
+    return _held(max(made_end - cache_rows, first), made_end, max(step.start, first), last)
 
 
 def _held(start: int, end: int, there: int, rows: int) -> Held:

@@ -22,6 +22,7 @@ from math import prod
 from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import Work, macs_per_output
 from hexconv.analyze.steps import Steps, tensor_steps
+from hexconv.kernel import output_layout
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import conv_name, filter_name
@@ -42,7 +43,7 @@ def plain_work(chain: Chain, plan: Plan) -> Work:
     for index in range(len(chain.conv)):
         stagings = _filter_stagings(plan, steps[index + 1])
         traffic[filter_name(index + 1)] = stagings * prod(packed_filter(chain, index)) * filter_bytes
-    traffic["output"] = prod(extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    traffic["output"] = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {
         conv_name(i + 1): _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
         for i in range(len(chain.conv))

@@ -105,7 +105,7 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
     layout = packed(ACTIVATION_TAG, expected.shape)
     outputs = {"hexconv": output.numpy(), **{name: layout.pack(convs.output()) for name, convs in peers.items()}}
     passed = all(
-        check(result, expected, "float32", order, case.chain.longest_sum).passed for result in outputs.values()
+        check(result, layout, expected, "float32", order, case.chain.longest_sum).passed for result in outputs.values()
     )
     return {"milliseconds": milliseconds, "onednn": next(iter(peers.values())).version, "passed": passed}
 

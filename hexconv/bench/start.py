@@ -1,8 +1,7 @@
 """`python -m hexconv.bench.start`: how long a user waits for `--help`, of the program and of each command.
 
 The medians of several runs of the whole process on this machine: the seconds that pass, and those that the processor
-works. Other processes add to the first; the second is what the command itself takes. It exits with 1 if the processor
-works for longer than `MOST_SECONDS`.
+works. Other processes add to the first; the second is what the command itself takes.
 """
 
 import os
@@ -15,7 +14,6 @@ from time import perf_counter
 
 PROGRAM = (sys.executable, "-m", "hexconv")
 RUNS = 5
-MOST_SECONDS = 0.3
 
 
 def waits(runs: int = RUNS) -> Iterator[tuple[str, float, float]]:
@@ -40,8 +38,5 @@ def _seconds(arguments: list[str]) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    slow = False
     for line, passed, worked in waits():
         print(f"{passed:.2f} s, of which the processor works {worked:.2f}: {line}")
-        slow |= worked > MOST_SECONDS
-    sys.exit(slow)

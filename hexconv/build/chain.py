@@ -16,8 +16,7 @@ from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
 from hexconv.errors import InputError
-from hexconv.kernel import forms_of
-from hexconv.layout import packed
+from hexconv.kernel import forms_of, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import compiled
@@ -27,7 +26,6 @@ from hexconv.spec import Case, Target
 
 LONGEST_NAME = 60
 RESERVED = ("hexconv",)
-OUTPUT_LAYOUT = "NHWC8h8w32c"
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         target=target,
         isa=isa,
         input=Argument.like("NHWC", chain.input, chain.dtype),
-        output=Argument.like(OUTPUT_LAYOUT, output_shape(chain), chain.output_dtype(len(chain.conv) - 1)),
+        output=Argument.like(chain.output_layout, output_shape(chain), chain.output_dtype(len(chain.conv) - 1)),
         shape=chain.shapes[-1],
         weights_bytes=len(weights.content),
         vtcm_bytes=memory.vtcm_bytes,
@@ -178,12 +176,10 @@ def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str,
 
 
 def _expected(case: Case, tensors: Tensors) -> Array:
-    """The packed output that the definition of a convolution gives, its fringe zero."""
+    """The output, in its layout, that the definition of a convolution gives, its fringe zero."""
     dtype = case.chain.output_dtype(len(case.chain.conv) - 1)
     answer = reference(case.chain, *tensors.logical).astype(dtype)
-    layout = packed(OUTPUT_LAYOUT, case.chain.shapes[-1])
-    assert layout.physical_shape == output_shape(case.chain)
-    return layout.pack(answer, fill=0)
+    return output_layout(case.chain).pack(answer, fill=0)
 
 
 def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:

@@ -3,14 +3,14 @@
 import tvm
 from tvm import te, tirx
 
-from hexconv.compute.conv2d import Filter, Source, conv2d, pack_input
+from hexconv.compute.conv2d import Filter, Source, conv2d, pack_input, write_output
 from hexconv.compute.epilogue import Beside, Vectors, epilogue, needs_epilogue
 from hexconv.compute.stored import Stored
 from hexconv.kernel import Forms, documented_forms
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import lookup_place
 from hexconv.spec import Chain, tensor_extents
-from hexconv.spec.names import OUTPUT, accumulator, bias_name, filter_name, intermediate
+from hexconv.spec.names import OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
 from hexconv.spec.vectors import OF_CHANNELS, vector_names, whole_channels
 
 
@@ -20,10 +20,11 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
     Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
     one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where a conv has one value per channel (int32,
     [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a nest
-    of rows keeps them in the order of `hexconv.kernel.table`), and `output` (NHWC8h8w32c) last.
+    of rows keeps them in the order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
 
-    Its blocks: `input_cache`; then `intermediateI` for each conv I but the last, and `output` for the last one. A conv
-    with an epilogue has a block `accumulatorI` before that.
+    Its blocks: `input_cache`; then `intermediateI` for each conv I but the last, and `output` for the last one, after
+    `output_cache` where the output cache has another layout. A conv with an epilogue has a block `accumulatorI` before
+    its result.
 
     Args:
         chain: what to compute.
@@ -41,16 +42,21 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
         source = Source(tensor, stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, forms)
         beside = Beside(biases[index], vectors[index], lookup_place if forms.has_rows else _as_it_is)
-        tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends)
+        name = output_name(chain, index, forms)
+        tensor = _stage(chain, index, source, filters[index], beside, stored[index + 1], ends, name)
+    if forms.lays_output_out:
+        tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], forms.output))
     packed = [filter.tensor for filter in filters]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
 
-def output_name(chain: Chain, index: int) -> str:
+def output_name(chain: Chain, index: int, forms: Forms) -> str:
     """The name of the tensor that conv `index` (from 0) writes."""
-    return OUTPUT if index == len(chain.conv) - 1 else intermediate(index + 1)
+    if index < len(chain.conv) - 1:
+        return intermediate(index + 1)
+    return OUTPUT_CACHE if forms.lays_output_out else OUTPUT
 
 
 def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
@@ -66,13 +72,14 @@ def _stage(
     beside: Beside,
     output: Stored,
     ends: bool,
+    name: str,
 ) -> te.Tensor:
     """The stages of one conv: its sums, and its epilogue if it `ends` in one."""
-    conv, name = chain.conv[index], output_name(chain, index)
+    conv = chain.conv[index]
     sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, accumulator(index + 1) if ends else name)
     if not ends:
         return sums
-    fringe = 0 if name == "output" else chain.output_zero_point(index + 1)
+    fringe = 0 if index == len(chain.conv) - 1 else chain.output_zero_point(index + 1)
     return epilogue(conv, sums, beside, output, fringe, chain.output_dtype(index), name)
 
 

@@ -8,7 +8,7 @@ from hexconv.compute.stored import Index, Position, Stored
 from hexconv.kernel import has_bytes_apart
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
-from hexconv.spec.names import INPUT_CACHE
+from hexconv.spec.names import INPUT_CACHE, OUTPUT
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,21 @@ def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
         return at.where_logical(stored, logical, tirx.const(zero_point, image.dtype))
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
+
+
+def write_output(cache: te.Tensor, stored: Stored, output: Stored) -> te.Tensor:
+    """Copy the output from a cache of another layout, which holds all of the output, its fringe included.
+
+    Args:
+        cache: the output cache, which the last conv fills.
+        stored: how the output cache lies.
+        output: how the output lies.
+    """
+
+    def element(*index: tirx.Var) -> tirx.Expr:
+        return stored.element_at(cache, Position.of(output.layout, index))
+
+    return te.compute(output.layout.physical_shape, element, name=OUTPUT)
 
 
 def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: str, name: str) -> te.Tensor:

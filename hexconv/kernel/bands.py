@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 
@@ -88,10 +89,11 @@ def row_bands(chain: Chain, plan: Plan) -> RowBands:
     extents = tensor_extents(chain)
     output = extents[-1]
     rows = ceil(output.rows / plan.threads)
-    spans = [Span(1, 0, output.row_blocks * ROW_BLOCK)]
+    written = output.rows if chain.output_layout != ACTIVATION_TAG else output.row_blocks * ROW_BLOCK
+    spans = [Span(1, 0, written)]
     for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
         stride, reader = conv.stride[0], spans[0]
         spans.insert(0, Span(reader.scale * stride, (reader.more - 1) * stride + conv.reach[0], source.rows))
-    stripe_rows = min(plan.h_split, output.row_blocks) * ROW_BLOCK
+    stripe_rows = min(plan.stripe_rows, written)
     tops = tuple(tensor.top for tensor in extents)
     return RowBands(ceil(output.rows / rows), rows, stripe_rows, tuple(spans), tops)

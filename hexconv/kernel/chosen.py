@@ -2,13 +2,15 @@
 
 from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.rows import rows_forms
+from hexconv.kernel.hvx.rows import keeps_output_rows, rows_forms
 from hexconv.spec import Chain, Plan, nest_of
 
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
     """The layouts of all tensors of a chain in its plan's nest."""
-    return rows_forms(chain, plan.k_split) if is_in_rows(chain, plan) else documented_forms(chain)
+    if not is_in_rows(chain, plan):
+        return documented_forms(chain)
+    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan))
 
 
 def is_in_rows(chain: Chain, plan: Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical
+from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
@@ -23,6 +23,7 @@ def documented_forms(chain: Chain) -> Forms:
     """
     return Forms(
         activations=tuple(packed(ACTIVATION_TAG, logical(extents)) for extents in tensor_extents(chain)),
+        output=output_layout(chain),
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
         row_units=(ROW_BLOCK,) * len(chain.shapes),
         channel_units=(1,) * len(chain.shapes),

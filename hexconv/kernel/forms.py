@@ -5,8 +5,8 @@
 
 from dataclasses import dataclass
 
-from hexconv.layout import Layout
-from hexconv.spec import Extents
+from hexconv.layout import Layout, packed
+from hexconv.spec import Chain, Extents
 
 ACTIVATION_TAG = "NHWC8h8w32c"
 BYTES_AXIS = "B"
@@ -18,7 +18,8 @@ class Forms:
     """The layouts of all tensors of one nest.
 
     Attributes:
-        activations: the layouts of the input cache, of every intermediate and of the output.
+        activations: the layouts of the input cache, of every intermediate and of the output cache.
+        output: the layout of the output: that of its cache, or another one.
         filters: the layout of each conv's filter; the argument and its cache share it.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
         channel_units: per activation, the blocks of 32 channels that one step along its axis C counts.
@@ -27,6 +28,7 @@ class Forms:
     """
 
     activations: tuple[Layout, ...]
+    output: Layout
     filters: tuple[Layout, ...]
     row_units: tuple[int, ...]
     channel_units: tuple[int, ...]
@@ -38,10 +40,31 @@ class Forms:
         """Whether intermediates are stored row by row, not in slabs of 8 rows."""
         return self.row_units[0] == 1
 
+    @property
+    def has_output_rows(self) -> bool:
+        """Whether the output cache is stored row by row, too."""
+        return self.row_units[-1] == 1
+
+    @property
+    def lays_output_out(self) -> bool:
+        """Whether writing the output cache back changes its layout."""
+        return self.output != self.activations[-1]
+
 
 def has_bytes_apart(layout: Layout) -> bool:
     """Whether a layout has a digit for the bytes of an element, so that they lie apart."""
     return any(axis.name == BYTES_AXIS for axis in layout.axes)
+
+
+def output_layout(chain: Chain) -> Layout:
+    """The layout of a chain's output.
+
+    >>> from hexconv.spec import Conv2d
+    >>> chain = Chain(input=(1, 8, 9, 8), output_layout="NHCW32c", conv=(Conv2d(out_channels=33),))
+    >>> output_layout(chain).physical_shape
+    (1, 8, 2, 9, 32)
+    """
+    return packed(chain.output_layout, chain.shapes[-1], logical="NHWC")
 
 
 def logical(extents: Extents) -> tuple[int, int, int, int]:

@@ -21,17 +21,15 @@ from tvm import tirx
 from tvm.ir import Call, Range, TensorLoad
 
 from hexconv.kernel.bands import RowBands
+from hexconv.layout import Layout
 from hexconv.lower.conv_steps import MARK
 from hexconv.lower.copies import MOST, is_over_bands, part_of
+from hexconv.lower.run_in import STRIPES
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.copies import FILTER_READ
 from hexconv.schedule.steps import LOOP_NAME, PART
-from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import INPUT, OUTPUT
-
-STRIPES = "ho_outer"
-"""The name of the loop over stripes of the output."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +40,20 @@ class Numbers:
 
     Attributes:
         bands: all bands of the chain.
+        run_in: stripes that run in before the first stripe of each band (`hexconv.schedule.stream`).
         known: the variables by name.
     """
 
     bands: RowBands
+    run_in: int
     known: dict[str, tirx.Var]
 
     @classmethod
-    def of(cls, bands: RowBands) -> "Numbers":
+    def of(cls, bands: RowBands, run_in: int) -> "Numbers":
         """Make new variables for the bands of a chain."""
         tensors = range(len(bands.spans))
         names = [FIRST_STRIPE, TRIPS, *map(first_row, tensors), *map(end_row, tensors)]
-        return cls(bands, {name: tirx.Var(name, "int32") for name in names})
+        return cls(bands, run_in, {name: tirx.Var(name, "int32") for name in names})
 
     def first(self, tensor: int) -> tirx.Var:
         """The variable of the first row of a tensor that the band computes."""
@@ -69,7 +69,7 @@ class Numbers:
         bands, last = self.bands, self.bands.count - 1
         ranges = {
             self.known[FIRST_STRIPE]: Range(0, bands.stripes(last)[0] + 1),
-            self.known[TRIPS]: Range(1, bands.most_stripes + 1),
+            self.known[TRIPS]: Range(1, self.most_trips + 1),
         }
         for tensor, span in enumerate(bands.spans):
             ranges[self.first(tensor)] = Range(0, bands.first(tensor, last) + 1)
@@ -87,22 +87,28 @@ class Numbers:
         output, first = len(bands.spans) - 1, self.known[FIRST_STRIPE]
         yield tirx.Bind(first, tirx.floordiv(self.first(output), bands.stripe_rows))
         end = tirx.floordiv(self.end(output) + (bands.stripe_rows - 1), bands.stripe_rows)
-        yield tirx.Bind(self.known[TRIPS], end - first)
+        yield tirx.Bind(self.known[TRIPS], end - first + self.run_in)
+
+    @property
+    def most_trips(self) -> int:
+        """Stripes of the band that has most, those that run in included."""
+        return self.bands.most_stripes + self.run_in
 
 
-def in_bands(func: tirx.PrimFunc, numbers: Numbers, is_resident: bool) -> tirx.PrimFunc:
+def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident: bool) -> tirx.PrimFunc:
     """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
         func: the function of a nest of rows.
         numbers: the numbers of its bands, which are free variables of the function from here on.
+        output: the layout of its output.
         is_resident: whether filters are staged before all bands, for all of them.
     """
     if numbers.bands.count == 1:
         return func
     steps = list(func.body.seq) if isinstance(func.body, tirx.SeqStmt) else [func.body]
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
-    body = _guarded(as_one([_striped(step, numbers) for step in steps if step not in shared]), numbers)
+    body = _guarded(as_one([_striped(step, numbers) for step in steps if step not in shared]), numbers, output)
     band = tirx.Var("band", "int32")
     loop = tirx.For(band, 0, numbers.bands.count, tirx.ForKind.PARALLEL, body, annotations=_NAMED)
     return func.with_body(as_one([*shared, loop]))
@@ -154,13 +160,13 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
         moved = tvm_ffi.structural_map(
             loop.body, (tirx.Var, lambda each: first + each if each.same_as(loop.loop_var) else each)
         )
-        notes = {**loop.annotations, MOST: numbers.bands.most_stripes}
+        notes = {**loop.annotations, MOST: numbers.most_trips}
         return tirx.For(loop.loop_var, loop.min, trips, loop.kind, moved, annotations=notes)
 
     return tvm_ffi.structural_map(step, (tirx.For, visit))
 
 
-def _guarded(body: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
+def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout) -> tirx.Stmt:
     """The band's rows alone: of what is copied in and out, and as arguments of the marks of convs."""
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
@@ -172,8 +178,8 @@ def _guarded(body: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
 
     def store(statement: tirx.BufferStore) -> tirx.Stmt:
         if statement.buffer.name == OUTPUT:
-            slab, row = statement.indices[1], statement.indices[-3]
-            return within(statement, output - 1, slab * ROW_BLOCK + row)
+            _, row, _, _ = layout.logical_index(tuple(statement.indices))
+            return within(statement, output - 1, row)
         for load in _loads(statement.value):
             if load.source.name == INPUT:
                 return within(statement, 0, load.indices[1] + numbers.bands.tops[0])

@@ -34,9 +34,9 @@ class ConvStep:
 
     Attributes:
         number: the number of the conv, from 1.
-        slab: the first row of the whole stored result that the step may make; of the output, the first slab.
-        begin: the first row, or slab, that it makes, counted from `slab`.
-        end: one past the last row, or slab, that it makes, counted from `slab`.
+        row: the first row of the whole stored result that the step may make.
+        begin: the first row, or block of rows, that it makes, counted from `row`.
+        end: one past the last row, or block of rows, that it makes, counted from `row`.
         block: the first block of 32 output channels.
         most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
         is_first: whether no step of these channels came before.
@@ -47,7 +47,7 @@ class ConvStep:
     """
 
     number: int
-    slab: tirx.Expr
+    row: tirx.Expr
     begin: tirx.Expr
     end: tirx.Expr
     block: tirx.Expr

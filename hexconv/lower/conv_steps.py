@@ -21,12 +21,25 @@ from tvm.ir import Call, TensorLoad
 
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
+from hexconv.lower.rings import FIRST_SLABS
 from hexconv.schedule.copies import convolution
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.steps import LOOP_NAME, PART, STEP
+from hexconv.schedule.stream import RUN_IN
 from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A buffer that begins anew after some slabs, and the slab of its tensor that its first one is; 0 slabs: none."""
+
+    slabs: int
+    start: int
+
+
+NO_RING = Ring(0, 0)
 
 
 @dataclass(frozen=True)
@@ -38,12 +51,14 @@ class Result:
         row_axis: of its block, the axis of rows.
         channel_axis: likewise of blocks of channels.
         blocks: of 32 channels that the latter counts at a time.
+        rows: that the former counts at a time.
     """
 
     number: int
     row_axis: int
     channel_axis: int
     blocks: int
+    rows: int
 
 
 def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
@@ -59,7 +74,9 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
             return block
         result = results[block.name_hint]
         row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
-        at = tirx.Evaluate(tirx.call_extern("int32", MARK, result.number, row, channel * result.blocks))
+        at = tirx.Evaluate(
+            tirx.call_extern("int32", MARK, result.number, row * result.rows, result.rows, channel * result.blocks)
+        )
         return s_tir.SBlock(
             block.iter_vars,
             block.reads,
@@ -78,11 +95,14 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
 
 def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """Make one call of every step that is marked (no blocks, rings not yet folded, buffers not yet flat)."""
-    rings = {str(name): int(rows) for name, rows in (func.attrs or {}).get(RINGS, {}).items()}
+    attributes = func.attrs or {}
+    starts = attributes.get(FIRST_SLABS, {})
+    rings = {str(name): Ring(int(rows), int(starts[name])) for name, rows in attributes.get(RINGS, {}).items()}
+    streams = RUN_IN in attributes
 
     def visit(statement: tirx.Stmt, around: tuple[tirx.For, ...]) -> tirx.Stmt:
         if isinstance(statement, tirx.For) and STEP in statement.annotations:
-            return _call(statement, around, rings)
+            return _call(statement, around, rings, streams)
         if isinstance(statement, tirx.For):
             return _with_body(statement, visit(statement.body, (*around, statement)))
         if isinstance(statement, tirx.SeqStmt):
@@ -92,7 +112,7 @@ def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
             return tirx.IfThenElse(statement.condition, visit(statement.then_case, around), statement.else_case)
         return statement
 
-    return func.with_body(visit(func.body, ()))
+    return func.with_body(visit(func.body, ())).without_attr(RUN_IN)
 
 
 def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRModule:
@@ -116,7 +136,7 @@ class _Inside:
         loops: their variables.
         named: those with names.
         guards: the conditions around the result.
-        at: the mark: conv, row, block of channels.
+        at: the mark: conv, row, rows of a block of them, block of channels, rows of a band.
         result: the store of the result.
         sums: the store that adds a product; None where no element of the result is logical.
     """
@@ -162,15 +182,13 @@ def _inside(loop: tirx.For) -> _Inside:
     return _Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None)
 
 
-def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) -> tirx.Stmt:
+def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
     """A step as a call inside of a loop of one trip, which carries the part's name."""
     found = _inside(loop)
-    number, slab, block, *band = found.at.args[1:]
+    number, row, _unit, block, *band = found.at.args[1:]
     begin, end = _range(found, "ho_inner")
-    loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
-    others = [step.loop_var for step in loops if not uses(found.begin(block), step.loop_var)]
-    is_first = tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
-    arguments = [number, found.begin(slab), begin, end, found.begin(block), _extent(found, "ko_inner"), is_first]
+    is_first = _is_first(found, around, end if streams else None)
+    arguments = [number, found.begin(row), begin, end, found.begin(block), _extent(found, "ko_inner"), is_first]
     arguments += [len(band), *band]
     arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
     if found.sums is not None:
@@ -185,15 +203,32 @@ def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, int]) 
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 
 
-def _rows_of(found: _Inside, load: TensorLoad, rings: Mapping[str, int]) -> list[Any]:
+def _is_first(found: _Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
+    """Whether no step of these channels made anything before; `end` of its trips over rows where stripes run in.
+
+    Then it is the step that has the first row.
+    """
+    _number, row, unit, block, *band = found.at.args[1:]
+    loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
+    others = [step.loop_var for step in loops if not uses(found.begin(block), step.loop_var)]
+    if end is None:
+        return tirx.all(*(variable == 0 for variable in others)) if others else tirx.const(True, "bool")
+    begins, first = found.begin(row), band[0] if band else ZERO
+    images = [variable == 0 for variable in others if not uses(begins, variable)]
+    return tirx.all(*images, begins <= first, first < begins + end * unit)
+
+
+def _rows_of(found: _Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:
     """Some rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
-    origin = [ZERO if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
-    return [tirx.BufferLoad(load.source, origin), found.begin(load.indices[1]), rings.get(load.source.name, 0)]
+    ring = rings.get(load.source.name, NO_RING)
+    row_0 = tirx.const(-ring.start, "int32")
+    origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]
+    return [tirx.BufferLoad(load.source, origin), found.begin(load.indices[1]) + ring.start, ring.slabs]
 
 
 def _read_call(call: Call) -> ConvStep:
     """A step from its call; buffers are flat by now."""
-    number, slab, begin, end, block, most, is_first, limits, *rest = call.args[1:]
+    number, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
     band, places = rest[: int(limits)], rest[int(limits) :]
     target, *source = (
         Rows(load.source, load.indices[0], first, int(ring))
@@ -201,7 +236,7 @@ def _read_call(call: Call) -> ConvStep:
     )
     filter = places[-1]
     operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
-    known = (int(number), slab, begin, end, block, int(most), is_first, operands, target)
+    known = (int(number), row, begin, end, block, int(most), is_first, operands, target)
     return ConvStep(*known, (band[0], band[1]) if band else None)
 
 

@@ -23,6 +23,7 @@ from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
 from hexconv.lower.engine import call_engine
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
+from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.noted import NotFollowed, with_notes
 from hexconv.lower.passes import without_compaction
 
@@ -106,16 +107,21 @@ def has_vectors(text: str) -> bool:
 def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target) -> tuple[bytes, str]:
     """The object file of what LLVM has made, its packets with fewer stalls, and its assembly.
 
-    It has LLVM's own packets where there is no vector, and, with a warning, where the assembler refuses ours.
+    It has LLVM's own packets where there is no vector, and, with a warning, where the assembler refuses ours. Where it
+    refuses LLVM's own too, LLVM's object file would compute something else, and there is none.
 
     Args:
         library: LLVM's module.
         text: its assembly.
         isa: the instruction set.
         target: TVM's, of that.
+
+    Raises:
+        Unsupported: LLVM has written instructions that do not exist.
     """
     if not has_vectors(text):
         return _object_file(library), text
+    text = _possible(text)
     changed = with_fewer_stalls(text, isa)
     try:
         return assembled(changed, target), changed
@@ -126,7 +132,30 @@ def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target
             HexconvWarning,
             stacklevel=2,
         )
-        return _object_file(library), text
+    try:
+        return assembled(text, target), text
+    except Refused as refused:
+        raise _impossible(str(refused)) from refused
+
+
+def _possible(text: str) -> str:
+    """Assembly whose instructions all exist.
+
+    Raises:
+        Unsupported: one of them has no register that it could name.
+    """
+    try:
+        return with_low_registers(text)
+    except NoLowRegister as packet:
+        raise _impossible(f"in the packet {packet}") from packet
+
+
+def _impossible(where: str) -> Unsupported:
+    """What is wrong with assembly that LLVM writes and does not read."""
+    return Unsupported(
+        f"LLVM compiles this kernel to an instruction that does not exist ({where}), so its object file would compute "
+        'something else; state another plan, such as activations = "words", and please report it'
+    )
 
 
 def noting(kernel: HexagonObject) -> HexagonObject | None:
@@ -143,7 +172,9 @@ def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
     """The same as `compile_for_hexagon`, as text."""
     target = hexagon_target(isa)
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
-    return with_fewer_stalls(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm"), isa)
+    return with_fewer_stalls(
+        _possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa
+    )
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:

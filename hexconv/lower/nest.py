@@ -25,6 +25,7 @@ from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copi
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
 from hexconv.schedule.steps import loop_roles
+from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case
 from hexconv.spec.names import cache_of, filter_cache
 
@@ -32,10 +33,11 @@ from hexconv.spec.names import cache_of, filter_cache
 def lower_nest(sch: Schedule, case: Case) -> Lowered:
     """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
     bands, shared = row_bands(case.chain, case.settled), _shared(case)
-    numbers = Numbers.of(bands)
+    beginning = Beginning.of(sch.mod["main"])
+    numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
 
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
-        return in_bands(func, numbers, bool(shared))
+        return in_bands(func, numbers, forms_of(case.chain, case.settled).output, bool(shared))
 
     compacted = passes.compact(mark(sch.mod, _results(case)))
     shaped = rename_loops(passes.unblock(compacted, deal_out, numbers.ranges))
@@ -60,9 +62,10 @@ def _results(case: Case) -> dict[str, Result]:
     """By the name of the block that writes it, each conv's result."""
     forms = forms_of(case.chain, case.settled)
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
+    units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
     return {
-        output_name(case.chain, index): Result(index + 1, role.index("ho"), role.index("ko"), unit)
-        for index, (role, unit) in enumerate(zip(roles, forms.channel_units[1:], strict=True))
+        output_name(case.chain, index, forms): Result(index + 1, role.index("ho"), role.index("ko"), blocks, rows)
+        for index, (role, blocks, rows) in enumerate(units)
     }
 
 

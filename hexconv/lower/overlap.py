@@ -42,6 +42,7 @@ from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.copies import BUFFERING
 from hexconv.schedule.roll import AHEAD
+from hexconv.schedule.steps import LOOP_NAME
 
 Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
 
@@ -97,6 +98,8 @@ class _Overlap:
             yield from self._sequence(statement)
         elif isinstance(statement, tirx.For):
             yield _around(statement, self._rewritten(statement.body))
+        elif isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
+            yield tirx.IfThenElse(statement.condition, as_one(list(self._rewritten(statement.then_case))), None)
         else:
             yield statement
 
@@ -180,17 +183,28 @@ def _runs_ahead(copy: Copy) -> bool:
 
 def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
     """One group a slab, and a wait for all but those that are read ahead of the stripe."""
-    assert isinstance(statement, tirx.For), "slabs are read in a loop"
     assert copy.ring, "a ring that is read ahead"
-    yield _around(statement, [_group_inside(copy, statement.body)])
-    ahead, stripe = copy.ring.ahead_slabs, int(statement.extent) - copy.ring.ahead_slabs
-    start = _substituted(slab_of(statement), [statement], [tirx.const(0, "int32")])
-    beyond = copy.ring.end_slab - stripe - start
-    yield queues.wait(copy.queue, tirx.max(tirx.min(beyond, ahead), 0))
+    yield _group_inside(copy, statement)
+    over_slabs = _over_slabs(statement)
+    slabs = int(over_slabs.extent) if over_slabs is not None else 1
+    first = slab_of(statement)
+    start = _substituted(first, [over_slabs], [tirx.const(0, "int32")]) if over_slabs is not None else first
+    beyond = copy.ring.end_slab - (slabs - copy.ring.ahead_slabs) - start
+    yield queues.wait(copy.queue, tirx.max(tirx.min(beyond, copy.ring.ahead_slabs), 0))
+
+
+def _over_slabs(statement: tirx.Stmt) -> tirx.For | None:
+    """The loop over slabs that are read, if there is more than one."""
+    while isinstance(statement, tirx.IfThenElse):
+        statement = statement.then_case
+    is_over = isinstance(statement, tirx.For) and statement.annotations.get(LOOP_NAME) == "ho"
+    return statement if is_over else None
 
 
 def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
-    """A group of what a guard lets through."""
+    """A group of each slab that a guard lets through."""
+    if statement.same_as(_over_slabs(statement)):
+        return _around(statement, [_group_inside(copy, statement.body)])
     if isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
         return tirx.IfThenElse(statement.condition, _group_inside(copy, statement.then_case), None)
     return _group(copy, statement)

@@ -10,7 +10,8 @@ from hexconv.lower.bounds import keep_inside
 from hexconv.lower.conv_steps import take_out
 from hexconv.lower.guards import guards_to_statements, hoist_guards, with_guards, without_guards
 from hexconv.lower.overlap import overlap
-from hexconv.lower.rings import allocate_outside, fold
+from hexconv.lower.rings import allocate_outside, fold, with_first_slabs
+from hexconv.lower.run_in import run_in
 
 Change = Callable[[tirx.PrimFunc], tirx.PrimFunc]
 
@@ -33,7 +34,10 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
         _function_pass(allocate_outside),
         s_tir.transform.ConvertBlocksToOpaque(),
     ]
-    return s_tir.transform.StmtSimplify()(_compact_unguarded(tvm.ir.transform.Sequential(sequence)(module)))
+    placed = tvm.ir.transform.Sequential(sequence)(module)
+    compacted = with_first_slabs(placed, _compact_unguarded(placed))
+    # Stripes run in before anything else is simplified: TVM would take for granted what holds for all others.
+    return tvm.ir.transform.Sequential([_function_pass(run_in), s_tir.transform.StmtSimplify()])(compacted)
 
 
 def without_compaction() -> tvm.transform.PassContext:

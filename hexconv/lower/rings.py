@@ -7,15 +7,22 @@ all loops instead, its slabs keep their numbers in the whole tensor, and folding
     before:  for n, ho_outer:                                after:  cache = alloc(1, R, ...)
                  cache = alloc(1, stripe, ...)                       for n, ho_outer:
                  cache[0, slab - start, ...]                             cache[0, slab % R, ...]
+
+CompactBufferAllocation counts slabs from the first one that any stripe uses, which need not be the tensor's first.
 """
 
 from collections.abc import Sequence
 
+import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import TensorLoad
+from tvm.sym import Analyzer
 
 from hexconv.schedule.roll import RINGS
+
+FIRST_SLABS = "hexconv.first_slabs"
+"""Attribute of a compacted function: by the name of a ring, the slab of its tensor that its first one is."""
 
 
 def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -36,9 +43,35 @@ def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
     return func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, moved)))
 
 
+def with_first_slabs(placed: tvm.IRModule, compacted: tvm.IRModule) -> tvm.IRModule:
+    """The compacted module, which says at which slab of its tensor each ring begins to count."""
+    before, after = (_first_stores(module["main"]) for module in (placed, compacted))
+    starts = {name: _at_zero(slab) - _at_zero(after[name]) for name, slab in before.items()}
+    main = compacted["main"]
+    return tvm.IRModule({"main": main.with_attr(FIRST_SLABS, starts)}) if starts else compacted
+
+
+def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
+    """By the name of a ring, the slab that the first store to it writes."""
+    rings, found = _rings(func), dict[str, tirx.Expr]()
+
+    def note(store: tirx.BufferStore) -> None:
+        if store.buffer.name in rings:
+            found.setdefault(store.buffer.name, store.indices[1])
+
+    tvm_ffi.structural_walk(func.body, (tirx.BufferStore, note))
+    return found
+
+
+def _at_zero(slab: tirx.Expr) -> int:
+    """A slab where all loops begin."""
+    zero = tirx.const(0, "int32")
+    return int(Analyzer().simplify(tvm_ffi.structural_map(slab, (tirx.Var, lambda _loop: zero))))
+
+
 def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """Keep only as many slabs as a ring has (no blocks, buffers not yet flat)."""
-    rings = _rings(func)
+    rings, starts = _rings(func), (func.attrs or {}).get(FIRST_SLABS, {})
     folded: dict[tirx.Var, tirx.Var] = {}
     if not rings:
         return func
@@ -53,7 +86,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def indices(buffer: tirx.Var, indices: Sequence[tirx.Expr]) -> list[tirx.Expr]:
         _, slab, *rest = indices
-        return [tirx.const(0, "int32"), slab % rings[buffer.name], *rest]
+        return [tirx.const(0, "int32"), (slab + int(starts[buffer.name])) % rings[buffer.name], *rest]
 
     def load(node: TensorLoad) -> TensorLoad:
         home = folded.get(node.source)
@@ -65,7 +98,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     body = tvm_ffi.structural_map(func.body, (tirx.AllocBuffer, allocate))
     body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
-    return func.with_body(body).without_attr(RINGS)
+    return func.with_body(body).without_attr(RINGS).without_attr(FIRST_SLABS)
 
 
 def slab_of(statement: tirx.Stmt) -> tirx.Expr:

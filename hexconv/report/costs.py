@@ -4,7 +4,7 @@ Where a tensor has many blocks, the splits are thinned out to powers of two, the
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hexconv.lower.vtcm import capacity_of
 from hexconv.search import Figures, Space, evaluate
 from hexconv.search.found import front
 from hexconv.search.machine import rates
-from hexconv.search.space import combinations
+from hexconv.search.space import ROWS, combinations
 from hexconv.spec import Case, Plan, tensor_extents
 
 MOST_SPLITS = 8
@@ -84,12 +84,16 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
 
 
 def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
-    """Plans with these words, over the splits of a case."""
+    """Plans with these words, over the splits of a case; stripes are rows where those of its plan are."""
     outputs = tensor_extents(case.chain)[1:]
     h_splits = splits(max(output.row_blocks for output in outputs), case.settled.h_split, most)
     k_splits = splits(max(output.channel_blocks for output in outputs), case.settled.k_split, most)
     if case.settled.kernel != "plain":
         k_splits = (case.settled.k_split,)
+    if case.settled.rows:
+        heights = tuple(sorted({*ROWS, case.settled.rows}))
+        words = tuple(replace(plan, rows=None) for plan in words)
+        return Space(words, np.array([], np.int64), np.array(k_splits), heights)
     return Space(words, np.array(h_splits), np.array(k_splits))
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.kernel.forms import ACTIVATION_TAG
-from hexconv.layout import packed
+from hexconv.layout import Layout
 from hexconv.run.runner import Array
 
 # |error| <= atol * max(max|reference|, magnitude) + rtol * |reference|. A float16 chain rounds every tensor to 11 bits.
@@ -48,18 +47,18 @@ def tolerance_of(dtype: str, longest_sum: int) -> tuple[float, float]:
     return max(relative, longest_sum * ROUNDING_OF_A_SUM), absolute
 
 
-def check(output: Array, expected: Array, dtype: str, magnitude: float, longest_sum: int) -> Check:
-    """Judge a packed output.
+def check(output: Array, layout: Layout, expected: Array, dtype: str, magnitude: float, longest_sum: int) -> Check:
+    """Judge an output.
 
     Args:
-        output: NHWC8h8w32c, as the run left it.
+        output: as the run left it.
+        layout: of that.
         expected: logical NHWC.
         dtype: of the output.
         magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
             where all outputs are small because what they sum cancels. Integers are exact.
         longest_sum: the most products that a conv of the chain adds up for one output.
     """
-    layout = packed(ACTIVATION_TAG, expected.shape)
     logical = layout.unpack(output)
     # Zeros of either sign are zeros: compare as numbers, where NaN equals nothing.
     fringe_is_zero = bool(np.all((output == 0) | layout.pack(np.ones(expected.shape, bool))))

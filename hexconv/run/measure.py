@@ -8,9 +8,7 @@ import numpy as np
 
 from hexconv.compute import magnitude, reference
 from hexconv.errors import NotWritten, Overran, Unsupported
-from hexconv.kernel import forms_of
-from hexconv.kernel.forms import ACTIVATION_TAG
-from hexconv.layout import packed
+from hexconv.kernel import forms_of, output_layout
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
 from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts
@@ -144,9 +142,9 @@ def run_case(
     measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
     expected = reference(chain, *tensors.logical)
     order = magnitude(chain, tensors.image, tensors.filters, tensors.biases)
-    verdict = check(measurement.outputs[0], expected, dtype, order, chain.longest_sum)
+    verdict = check(measurement.outputs[0], output_layout(chain), expected, dtype, order, chain.longest_sum)
     if save:
-        _keep(save, _logical(tensors, measurement.outputs[0], expected.shape))
+        _keep(save, _logical(tensors, output_layout(chain).unpack(measurement.outputs[0])))
     counted = (measurement.counts, measurement.vtcm_bytes)
     sources = (given.weights_from, given.image_from)
     told = (case.name, runner.target, given.fill(fills))
@@ -194,9 +192,8 @@ def _check_memory(chain: Chain) -> None:
         )
 
 
-def _logical(tensors: Tensors, output: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def _logical(tensors: Tensors, output: np.ndarray) -> dict[str, np.ndarray]:
     """All tensors of a run by the names of the contract."""
     filters = {filter_name(number): filter for number, filter in enumerate(tensors.filters, 1)}
     biases = {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
-    result = packed(ACTIVATION_TAG, shape).unpack(output)
-    return {"input": tensors.image, **filters, **biases, **tensors.vectors, "output": result}
+    return {"input": tensors.image, **filters, **biases, **tensors.vectors, "output": output}

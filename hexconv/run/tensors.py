@@ -7,14 +7,14 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.kernel import Forms, documented_forms, has_bytes_apart
+from hexconv.kernel import Forms, documented_forms, has_bytes_apart, output_layout
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
 from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.run.vectors import drawn_vectors
-from hexconv.spec import Chain, Conv2d, tensor_extents
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
@@ -151,8 +151,8 @@ def _laid_apart(filter: Array, layout: Layout) -> Array:
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:
-    """NHWC8h8w32c shape of what leaves the chain."""
-    return tensor_extents(chain)[-1].packed_shape
+    """Shape of what leaves the chain, as its layout says."""
+    return output_layout(chain).physical_shape
 
 
 def _rest(dtype: str) -> float:

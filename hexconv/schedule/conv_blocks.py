@@ -11,7 +11,7 @@ from hexconv.layout import Layout
 from hexconv.schedule import steps
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import accumulator
+from hexconv.spec.names import OUTPUT, accumulator
 
 FILTER_LOOPS = ("ko", "co", "rh", "rw", "cio", "ki", "cii")
 FEW_INPUTS_LOOPS = ("ko", "ci", "rh", "rw", "ki")
@@ -61,13 +61,13 @@ def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> li
 
 def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: Forms) -> ConvBlocks:
     """Find a conv's blocks by name, stage its filter, put what it writes where the plan says."""
-    name = output_name(chain, index)
+    name, role = output_name(chain, index, forms), "output" if index == len(chain.conv) - 1 else "intermediates"
     epilogue = sch.get_sblock(name) if has_epilogue(chain, index, forms) else None
     sums = sch.get_sblock(accumulator(index + 1)) if epilogue else sch.get_sblock(name)
     if epilogue:
         sch.set_scope(sums, 0, plan.scope("intermediates"))
-    if name != "output":
-        sch.set_scope(epilogue or sums, 0, plan.scope("intermediates"))
+    if name != OUTPUT:
+        sch.set_scope(epilogue or sums, 0, plan.scope(role))
     return ConvBlocks(
         number=index + 1,
         sums=sums,
@@ -114,5 +114,9 @@ def declare_reads(sch: Schedule, conv: ConvBlocks) -> None:
     steps.read_whole_blocks(sch, conv.sums, 0, conv.source_axes)
     steps.read_whole_blocks(sch, conv.sums, 1, conv.filter_axes)
     if conv.epilogue:
-        inner = steps.loop_roles(conv.layout)
-        steps.read_whole_blocks(sch, conv.epilogue, 0, tuple(range(4 - len(inner), 0)))
+        steps.read_whole_blocks(sch, conv.epilogue, 0, inner_axes(conv.layout))
+
+
+def inner_axes(layout: Layout) -> tuple[int, ...]:
+    """The axes of a packed activation inside of those over blocks, counted from its end."""
+    return tuple(range(4 - len(layout.outputs), 0))

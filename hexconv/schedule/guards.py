@@ -38,7 +38,7 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
             return realize
         epilogue = epilogues[results[sums]]
         outside = [loop for value in epilogue.iter_values for loop in tirx.analysis.undefined_vars(value, [])]
-        own = [condition for condition in _conjuncts(realize.predicate) if not _uses_only(condition, outside)]
+        own = [condition for condition in conjuncts(realize.predicate) if not _uses_only(condition, outside)]
         return s_tir.SBlockRealize(realize.iter_values, tirx.all(epilogue.predicate, *own), realize.block)
 
     main = module["main"]
@@ -46,9 +46,9 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded)))})
 
 
-def _conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
+def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
     """The conditions that a conjunction is made of."""
-    return [*_conjuncts(condition.a), *_conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
+    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
@@ -72,7 +72,7 @@ def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
 def _all_of(conditions: list[tirx.Expr]) -> tirx.Expr:
     """All conditions, each said once (sums of loop variables may come in any order)."""
     terms: list[tirx.Expr] = []
-    for term in (Analyzer().simplify(term) for condition in conditions for term in _conjuncts(condition)):
+    for term in (Analyzer().simplify(term) for condition in conditions for term in conjuncts(condition)):
         if not any(tvm_ffi.structural_equal(term, known) for known in terms):
             terms.append(term)
     return tirx.all(*terms)

@@ -70,9 +70,6 @@ class Stage:
         all_slabs: slabs of the whole tensor.
         ho: the loop over the slabs of a stripe, where it is made in one step.
         ahead_slabs: how far it is made ahead of what is needed.
-        unit: rows of a slab; 1 of tensors that are kept in rows.
-        band: the rows that a thread makes: the first, and one past the last; None where one makes all.
-        first_stripe: the first stripe that it makes of the output.
     """
 
     blocks: tuple[str, ...]
@@ -85,9 +82,6 @@ class Stage:
     all_slabs: int
     ho: tirx.Var | None = None
     ahead_slabs: int = 0
-    unit: int = ROW_BLOCK
-    band: tuple[tirx.Expr, tirx.Expr] | None = None
-    first_stripe: tirx.Expr = ZERO
 
     @property
     def ring_slabs(self) -> int:
@@ -106,10 +100,9 @@ def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
     outer = [stage.ho_outer for stage in stages if stage.ho_outer is not None]
     output, *rolled = stages
     start = _start(slabs[output.blocks[-1]], outer)
-    unit = output.unit, rolled[0].unit
-    consumer = _Reader(output.conv, start, _later(output), start + output.step_slabs, False, *unit)
+    consumer = _Reader(output.conv, start, _later(output), start + output.step_slabs, False)
     guards: Guards = {}
-    for stage, source in zip(rolled, [*rolled[1:], None], strict=True):
+    for stage in rolled:
         made, needed = consumer.made(stage.ahead_slabs), consumer.needed(stage.ahead_slabs)
         inside = [slabs[stage.blocks[-1]] < stage.all_slabs] if stage.ahead_slabs else []
         guards |= {
@@ -119,16 +112,16 @@ def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
             start = _start(slabs[stage.blocks[-1]], outer)
             if stage.filter_block:
                 guards[stage.filter_block] = list(_makes_something(stage, start, made, needed))
-            consumer = _reader(stage, consumer, start, source.unit if source else stage.unit)
+            consumer = _reader(stage, consumer, start)
     guarded = add_guards(_lengthened(module, rolled), guards)["main"]
     rings = {stage.buffer: stage.ring_slabs for stage in rolled}
     ahead = {stage.buffer: [stage.ahead_slabs, stage.all_slabs] for stage in rolled if stage.ho is not None}
     return tvm.IRModule({"main": guarded.with_attr({RINGS: rings, AHEAD: ahead})})
 
 
-def halo_slabs(conv: Conv2d, unit: int) -> int:
-    """Slabs of `unit` rows that two steps of a conv, one behind the other, both read; negative: that neither reads."""
-    return (conv.reach[0] - 1 - conv.stride[0]) // unit + 1
+def halo_slabs(conv: Conv2d) -> int:
+    """Slabs of 8 rows that two steps of a conv, one behind the other, both read; negative: that neither reads."""
+    return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
 
 
 @dataclass(frozen=True)
@@ -141,8 +134,6 @@ class _Reader:
         begun: whether there are any.
         end: one past the last slab that the step makes.
         is_cut: whether a step can end before its stripe's next one would start.
-        unit: rows of its slabs.
-        source_unit: rows of the slabs of its source.
     """
 
     conv: Conv2d | None
@@ -150,8 +141,6 @@ class _Reader:
     begun: tirx.Expr
     end: tirx.Expr
     is_cut: bool
-    unit: int
-    source_unit: int
 
     def made(self, ahead: int) -> tirx.Expr:
         """How many slabs of its source have been made."""
@@ -166,16 +155,16 @@ class _Reader:
     @property
     def _stride(self) -> int:
         assert self.conv is not None, "only the input, which comes last, is made by no conv"
-        return self.conv.stride[0] * self.unit // self.source_unit
+        return self.conv.stride[0]
 
     @property
     def _halo(self) -> int:
         assert self.conv is not None, "only the input, which comes last, is made by no conv"
-        return halo_slabs(self.conv, self.source_unit)
+        return halo_slabs(self.conv)
 
 
-def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr, source_unit: int) -> _Reader:
-    """A step of `stage`, which makes what a step of `consumer` reads, from slabs of `source_unit` rows."""
+def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr) -> _Reader:
+    """A step of `stage`, which makes what a step of `consumer` reads."""
     assert stage.ho_outer is not None, "a step has a loop"
     made = consumer.made(0)
     stripe_end = [*consumer.needed(0), _at_zero(start, [stage.ho_outer]) + stage.stripe_slabs][0]
@@ -186,8 +175,6 @@ def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr, source_unit: int)
         begun=tirx.any(consumer.begun, _later(stage)),
         end=tirx.min(start + stage.step_slabs, stripe_end) if is_cut else start + stage.step_slabs,
         is_cut=is_cut,
-        unit=stage.unit,
-        source_unit=source_unit,
     )
 
 
@@ -204,9 +191,9 @@ def _lengthened(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
 
 
 def _later(stage: Stage) -> tirx.Expr:
-    """Whether a step is not the first in its stripe, or of the output, in its band."""
+    """Whether a step is not the first in its stripe."""
     assert stage.ho_outer is not None, "a step has a loop"
-    return stage.ho_outer > stage.first_stripe
+    return stage.ho_outer > 0
 
 
 def _makes_something(
@@ -219,10 +206,6 @@ def _makes_something(
     yield from (start < end for end in needed)
     ends = [start + stage.step_slabs, stripe_start + stage.stripe_slabs, tirx.const(stage.all_slabs, "int32")]
     yield from (made < end for end in [*ends, *needed])
-    if stage.band:
-        first_row, end_row = stage.band
-        yield from (begin < end_row for begin in (start, made))
-        yield from (first_row < end for end in [*ends, *needed])
 
 
 def _start(slab: tirx.Expr, outer: Sequence[tirx.Var]) -> tirx.Expr:

@@ -115,18 +115,22 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order:
     A conv with one row step makes its source once for all of its channel tiles, whatever the order: so the 1x1 listings
     of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
-    by_role = dict(zip(loop_roles(layout), loops, strict=False))
-    n, ho, wo, ko = (by_role.pop(role) for role in ("n", "ho", "wo", "ko"))
-    rest = [*by_role.values(), *loops[len(layout.outputs) :]]
+    n, ho, wo, ko, *rest = rows_first(layout, loops)
     rows, channels = splits
     ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, channels)])
     ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, rows)])
-    rows_outside = order == "h_outer" or _is_unit(sch, ho_outer)
+    rows_outside = order == "h_outer" or is_unit(sch, ho_outer)
     outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
     sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
     name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
     name_loops(sch, [ko_inner, ho_inner, wo], ["ko_inner", "ho_inner", "wo"])
     return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
+
+
+def rows_first(layout: Layout, loops: Sequence[LoopRV]) -> list[LoopRV]:
+    """The loops over a packed activation, and those inside of them: n, ho, wo and ko come first."""
+    by_role = dict(zip(loop_roles(layout), loops, strict=False))
+    return [*(by_role.pop(role) for role in ("n", "ho", "wo", "ko")), *by_role.values(), *loops[len(layout.outputs) :]]
 
 
 def order_reduction(sch: Schedule, loops: Sequence[LoopRV], roles: Sequence[str], block: int = CHANNEL_BLOCK) -> LoopRV:
@@ -171,19 +175,19 @@ def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequenc
 def name_loops(sch: Schedule, loops: Sequence[LoopRV], names: Sequence[str]) -> None:
     """Give loops the names that the lowered TIR shows; loops of one iteration vanish there and stay unnamed."""
     for loop, name in zip(loops, names, strict=True):
-        if not _is_unit(sch, loop):
+        if not is_unit(sch, loop):
             sch.annotate(loop, LOOP_NAME, name)
 
 
 def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
     """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
-    first = next(loop for loop in loops if not _is_unit(sch, loop))
-    sch.annotate(first, PART, part)
+    longer = [loop for loop in loops if not is_unit(sch, loop)]
+    sch.annotate([*longer, loops[-1]][0], PART, part)
 
 
 def note(sch: Schedule, loop: LoopRV, text: str) -> None:
     """Say what a loop is there for; loops of one iteration vanish, and with them the need to say it."""
-    if not _is_unit(sch, loop):
+    if not is_unit(sch, loop):
         sch.annotate(loop, NOTE, text)
 
 
@@ -231,7 +235,7 @@ def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
     return min(factor, extent(sch, loop))
 
 
-def _is_unit(sch: Schedule, loop: LoopRV) -> bool:
+def is_unit(sch: Schedule, loop: LoopRV) -> bool:
     """Whether a loop has one iteration."""
     extent = sch.get(loop).extent
     return isinstance(extent, tirx.IntImm) and extent.value == 1

@@ -25,24 +25,22 @@ Source: seed document 003, "Schedule" of each section.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 
 import tvm
-from tvm import tirx
 from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
-from hexconv.kernel.bands import row_bands
 from hexconv.kernel.depthwise import without_groups
 from hexconv.schedule import copies, steps
-from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row, of_band
-from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads
+from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
 from hexconv.schedule.guards import guard_accumulators
-from hexconv.schedule.roll import Stage, halo_slabs, roll
+from hexconv.schedule.laid_out import write_laid_out
+from hexconv.schedule.placed import Nest, Placed
+from hexconv.schedule.rolled import rolled, streamed
 from hexconv.spec import Chain, Plan
-from hexconv.spec.names import INPUT_CACHE, accumulator
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import INPUT_CACHE, OUTPUT, accumulator
 
 INPUT_LOOPS = {
     7: ("n", "ho", "wo", "co", "hi", "wi", "ci"),
@@ -50,23 +48,6 @@ INPUT_LOOPS = {
     4: ("n", "ho", "wo", "co"),
 }
 """By the number of axes that the input cache has."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A conv where it belongs.
-
-    Attributes:
-        blocks: of the conv.
-        tiles: its outer loops.
-        slabs: that these go over: a stripe, or the whole output.
-        rc_outer: the loop at which its sums are set to zero.
-    """
-
-    blocks: ConvBlocks
-    tiles: steps.Tiles
-    slabs: int
-    rc_outer: LoopRV
 
 
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
@@ -79,8 +60,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     for conv in convs:
         declare_reads(sch, conv)
 
-    output = sch.cache_write(convs[-1].result, 0, plan.scope("output"))
-    tiles = steps.write_back(sch, output, plan, forms.activations[-1])
+    output, tiles = _write_back(sch, convs[-1], plan, forms)
     steps.name_part(sch, sch.get_loops(output)[3:], copies.WRITE_BACK)
 
     placed: list[Placed] = []
@@ -95,70 +75,23 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     for conv in placed:
         _zero_apart(sch, conv.blocks, conv.rc_outer, forms)
-    stages = [_stage(sch, chain, plan, conv, forms) for conv in placed]
-    stages.append(_input_stage(sch, input_cache, stages, plan, forms))
-    module = roll(sch.mod, stages) if plan.halo == "roll" else sch.mod
+    nest = Nest(output, tuple(placed), input_cache)
+    module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest, forms) if plan.halo == "roll" else sch.mod
     module = guard_accumulators(module, _accumulators(sch, convs))
     main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
-def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, forms: Forms) -> Stage:
-    """A placed conv, as rings need to know it."""
-    blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
-    is_output = blocks.number == len(chain.conv)
-    has_bands = forms.has_rows and row_bands(chain, plan).count > 1
-    stem = result.removesuffix("_update")
-    return Stage(
-        # Sums that were taken apart are two blocks; an accumulator runs where its epilogue does, and isn't named here.
-        blocks=(result,) if result == stem else (f"{stem}_init", result),
-        filter_block=sch.get(blocks.filter_cache).name_hint if plan.filters == "per_tile" else None,
-        conv=chain.conv[blocks.number - 1],
-        ho_outer=sch.get(conv.tiles.ho_outer).loop_var,
-        buffer=steps.written(sch, blocks.result).name,
-        stripe_slabs=conv.slabs,
-        step_slabs=min(_step_slabs(forms, blocks.number, plan, conv.slabs), conv.slabs),
-        all_slabs=steps.all_slabs(sch, blocks.result),
-        unit=forms.row_units[blocks.number],
-        band=(of_band(first_row(blocks.number)), of_band(end_row(blocks.number))) if has_bands else None,
-        first_stripe=of_band(FIRST_STRIPE) if has_bands and is_output else tirx.const(0, "int32"),
-    )
-
-
-def _step_slabs(forms: Forms, tensor: int, plan: Plan, slabs: int) -> int:
-    """The slabs that one step makes of a tensor; a stripe of rows is made whole."""
-    return slabs if forms.row_units[tensor] == 1 else plan.h_split
-
-
-def _input_stage(sch: Schedule, cache: SBlockRV, convs: Sequence[Stage], plan: Plan, forms: Forms) -> Stage:
-    """The input cache read, as rings need to know it.
-
-    Args:
-        sch: with all convs placed.
-        cache: the block that reads the input.
-        convs: from the last to the first.
-        plan: that places them.
-        forms: its layouts.
-    """
-    loops = sch.get_loops(cache)[-len(forms.activations[0].outputs) :]
-    ho, name = sch.get(loops[1]), steps.written(sch, cache).name
-    slabs, last = int(ho.extent), steps.all_slabs(sch, cache)
-    ahead = min(_ahead_slabs(convs, forms), last - slabs) if plan.buffering == "double" else 0
-    unit = forms.row_units[0]
-    return Stage((sch.get(cache).name_hint,), None, None, None, name, slabs, slabs, last, ho.loop_var, ahead, unit)
-
-
-def _ahead_slabs(convs: Sequence[Stage], forms: Forms) -> int:
-    """The slabs of the input that one step adds to those before it: of the first conv, or of the chain if in rows.
-
-    None where a stride steps over slabs: the next ones are then not those that follow.
-    """
-    kernels = [stage.conv for stage in convs if stage.conv]
-    if any(halo_slabs(kernel, forms.row_units[0]) < 0 for kernel in kernels):
-        return 0
-    if forms.has_rows:
-        return convs[0].step_slabs * convs[0].unit * prod(kernel.stride[0] for kernel in kernels)
-    return convs[-1].step_slabs * kernels[-1].stride[0]
+def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, steps.Tiles]:
+    """The block that copies the output cache to the output, in the outermost tiles."""
+    if forms.lays_output_out:
+        output = sch.get_sblock(OUTPUT)
+        steps.read_whole_blocks(sch, output, 0, inner_axes(last.layout))
+    else:
+        output = sch.cache_write(last.result, 0, plan.scope("output"))
+        if not forms.has_output_rows:
+            return output, steps.write_back(sch, output, plan, forms.output)
+    return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1] * CHANNEL_BLOCK)
 
 
 def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
@@ -168,12 +101,12 @@ def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
 
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Forms) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
-    n, ho, wo, ko, *inner = steps.fuse_producer(sch, conv.result, tiles.innermost)
+    n, ho, wo, ko, *inner = steps.rows_first(conv.layout, steps.fuse_producer(sch, conv.result, tiles.innermost))
     sch.reorder(n, ko, ho, wo, *inner)
     steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
     steps.name_part(sch, [n, ko, ho, wo, *inner], copies.convolution(conv.number))
     _name_step(sch, conv, ko, forms)
-    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), _place_sums(sch, conv, wo, inner))
+    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), ho, _place_sums(sch, conv, wo, inner))
 
 
 def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> None:
@@ -186,7 +119,8 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     """Compute any other conv at loop `at`, in outer loops of its own."""
     loops = steps.fuse_producer(sch, conv.result, at)
     slabs = steps.extent(sch, loops[1])
-    splits = (_step_slabs(forms, conv.number, plan, slabs), plan.k_split // forms.channel_units[conv.number])
+    rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made whole
+    splits = (rows, plan.k_split // forms.channel_units[conv.number])
     tiles = steps.tile(sch, loops, splits, plan.order, conv.layout)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     steps.note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
@@ -195,7 +129,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     body = sch.get_loops(conv.result)[outer + 3 :]
     steps.name_part(sch, body, copies.convolution(conv.number))
     _name_step(sch, conv, body[0], forms)
-    return Placed(conv, tiles, slabs, _place_sums(sch, conv, body[2], body[3:]))
+    return Placed(conv, tiles, slabs, body[1], _place_sums(sch, conv, body[2], body[3:]))
 
 
 def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[LoopRV]) -> LoopRV:

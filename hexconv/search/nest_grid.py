@@ -1,8 +1,8 @@
 """Every plan of a nest of rows at once, from a few plans of each axis of the space.
 
-How often rows are made, steps run and filters staged is a matter of words and h_split; what one of them takes, of words
-and k_split. The one thing between both: where stripes stand inside of channel tiles, what the last conv reads is made
-once for each of its tiles. So every figure is a sum of products of the two, and the closed form of single plans
+How often rows are made, steps run and filters staged is a matter of words and of stripes; what one of them takes, of
+words and k_split. The one thing between both: where stripes stand inside of channel tiles, what the last conv reads is
+made once for each of its tiles. So every figure is a sum of products of the two, and the closed form of single plans
 (`hexconv.analyze.rows`, `hexconv.analyze.nest_packets`) gives the factors.
 """
 
@@ -31,7 +31,10 @@ from hexconv.spec.places import MIXED
 
 @dataclass(frozen=True)
 class NestGrid:
-    """A chain over a space, all of whose plans have a nest of rows. Arrays are [words, H, K], or broadcast to that."""
+    """A chain over a space, all of whose plans have a nest of rows, and stripes of one kind.
+
+    Arrays are [words, H, K], or broadcast to that; H of stripes.
+    """
 
     chain: Chain
     space: Space
@@ -40,12 +43,13 @@ class NestGrid:
     def _by_rows(self) -> dict[Plan, list[PlannedRows]]:
         """Of words that stripes differ by, [H]: all channels of a conv in one tile."""
         most, words = int(self.space.k_splits[-1]), dict.fromkeys(map(_alike, self.space.words))
-        return {plan: [self._at(plan, int(h), most) for h in self.space.h_splits] for plan in words}
+        return {plan: [self._at(plan, stripe, most) for stripe in self.space.stripes] for plan in words}
 
     @cached_property
     def _by_tiles(self) -> dict[Plan, list[PlannedRows]]:
-        """The same, [K]: stripes of one block of rows."""
-        return {plan: [self._at(plan, 1, int(k)) for k in self.space.k_splits] for plan in self._by_rows}
+        """The same, [K]: stripes of one height. All of a space are of one kind: rows, or blocks of them."""
+        stripe = {"rows": self.space.rows[0]} if self.space.rows else {"h_split": 1}
+        return {plan: [self._at(plan, stripe, int(k)) for k in self.space.k_splits] for plan in self._by_rows}
 
     @property
     def _one(self) -> list[PlannedRows]:
@@ -57,8 +61,8 @@ class NestGrid:
         """Bands of every plan."""
         return self._one[0].bands.count
 
-    def _at(self, words: Plan, h_split: int, k_split: int) -> PlannedRows:
-        return planned_rows(self.chain, replace(words, h_split=h_split, k_split=k_split))
+    def _at(self, words: Plan, stripe: Mapping[str, int], k_split: int) -> PlannedRows:
+        return planned_rows(self.chain, replace(words, **stripe, k_split=k_split))
 
     @cached_property
     def _kind(self) -> type:
@@ -96,7 +100,7 @@ class NestGrid:
         """Rows with elements, rows without, and steps."""
         rows = self._times(tensor, lambda planned: planned.logical_rows(tensor))
         stored = self._times(tensor, lambda planned: sum(t * len(s.rows) for s, t in planned.steps[tensor].items()))
-        return rows, stored - rows, self._times(tensor, lambda planned: sum(planned.steps[tensor].values()))
+        return rows, stored - rows, self._times(tensor, lambda planned: planned.step_count(tensor))
 
     def _together(self, tensor: int) -> list[Integers]:
         """How often four, two and one rows are made together."""
@@ -131,18 +135,22 @@ class NestGrid:
 
     def _caches(self, planned: PlannedRows) -> dict[str, PredictedCache]:
         """Caches of one slot, by name."""
-        plan = replace(planned.plan, buffering="single")
-        return {cache.name: cache for cache in rows_footprints(self.chain, plan)}
+        return {cache.name: cache for cache in rows_footprints(self.chain, self._single(planned).plan)}
+
+    def _single(self, planned: PlannedRows) -> PlannedRows:
+        """The same where the kernel copies, so that nothing is there twice."""
+        return planned_rows(self.chain, replace(planned.plan, buffering="single"))
 
     def _tensors(self, caches: Mapping[str, PredictedCache]) -> dict[str, int]:
         """The tensors whose rows caches hold."""
         held = [name for name, cache in caches.items() if cache.role in ("input", "intermediate", "output")]
         return {name: tensor for tensor, name in enumerate(held)}
 
-    def _cache_rows(self, tensor: int) -> tuple[Integers, int]:
-        """Rows of a cache, and those that it has where stripes are one block of rows."""
-        rows = self._rows(lambda planned: planned.stripe_rows[tensor] + (0 if tensor else planned.ahead_rows))
-        return rows, self._one[0].stripe_rows[tensor]
+    def _cache_rows(self, tensor: int) -> tuple[Integers, Integers]:
+        """Rows of a cache, and those that the cache of `_caches` has."""
+        known = {words: self._single(row[0]).cache_rows[tensor] for words, row in self._by_tiles.items()}
+        sampled = np.array([known[_alike(plan)] for plan in self.space.words])[:, None, None]
+        return self._rows(lambda planned: planned.cache_rows[tensor]), sampled
 
     def _slots(self) -> dict[str, Integers]:
         """Of each cache that is copied to or from: two where that happens more than once while something computes."""
@@ -151,12 +159,13 @@ class NestGrid:
         runs: Any = np.array(self._one[0].extents[-1].batch, self._kind)
         for index in reversed(range(len(self.chain.conv))):
             is_last = index == len(self.chain.conv) - 1
-            steps = runs * self._rows(lambda planned: planned.bands.most_stripes) if is_last else runs
+            trips = self._rows(lambda planned: planned.bands.most_stripes + planned.run_in)
+            steps = runs * trips if is_last else runs
             tiles = steps * self._tiles(lambda planned, index=index: planned.channel_tiles(index))
             times |= {OUTPUT_CACHE: tiles} if is_last else {}
             times[filter_cache(index + 1)] = np.where(resident, 1, tiles)
             runs = steps * self._again if is_last else steps
-        times[INPUT_CACHE] = np.where(self.space.rolls, 1, runs)
+        times[INPUT_CACHE] = np.where(self._rows(lambda planned: planned.streams), 1, runs)
         return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}
 
     @property

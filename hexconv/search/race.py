@@ -55,8 +55,9 @@ def _case(planned: Planned, plan: Plan) -> Case:
 
 def figures_of(chain: Chain, plan: Plan) -> Figures:
     """The figures of one plan."""
-    words = replace(plan, k_split=1, h_split=1)
-    space = Space((words,), np.array([plan.h_split]), np.array([plan.k_split]))
+    words = replace(plan, k_split=1, h_split=1, rows=None)
+    h_splits, rows = ([], (plan.rows,)) if plan.rows else ([plan.h_split], ())
+    space = Space((words,), np.array(h_splits, int), np.array([plan.k_split]), rows)
     return evaluate(chain, space, rates(plan.arch)).figures(0)
 
 

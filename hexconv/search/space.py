@@ -1,8 +1,9 @@
 """The plan space of a chain: every plan that the knobs allow, as a grid of numpy axes.
 
 Two knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
-is no part of the space. The grid has three axes: words x h_split x k_split, in the order in which they are declared, so
-that the plan with fewer departures from the documented schedule stands before one with more.
+is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
+that the plan with fewer departures from the documented schedule stands before one with more. Stripes are `h_split`
+blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,6 @@ import numpy as np
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel import is_in_rows
 from hexconv.kernel.documented import documented_filter
-from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.search.exact import Integers
 from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 from hexconv.spec.kernels import KERNELS
@@ -30,8 +30,11 @@ WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
 Where caches lie is one more, of the words that a search is given.
 """
 
-FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS))
+FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows"))
 """Knobs of a plan that a search leaves as they are."""
+
+ROWS = (1, 2, 4)
+"""Rows of a stripe that is less than a block of 8."""
 
 PART = 1 << 18
 """Plans, and steps of their last conv, that are held in memory at a time."""
@@ -39,17 +42,19 @@ PART = 1 << 18
 
 @dataclass(frozen=True)
 class Space:
-    """Plans of one chain; a plan's number counts through words, then h_split, then k_split.
+    """Plans of one chain; a plan's number counts through words, then stripes, then k_split.
 
     Attributes:
         words: one plan for every combination of words, its splits 1.
         h_splits: [H], increasing.
         k_splits: [K], increasing.
+        rows: of the stripes that stand behind those of `h_splits`.
     """
 
     words: tuple[Plan, ...]
     h_splits: Integers
     k_splits: Integers
+    rows: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, chain: Chain, plan: Plan, storages: Sequence[Storage] = ()) -> "Space":
@@ -66,10 +71,11 @@ class Space:
         (12, 8, 4)
         """
         outputs = tensor_extents(chain)[1:]
-        rows = max(output.row_blocks for output in outputs)
+        blocks = max(output.row_blocks for output in outputs)
+        rows = tuple(rows for rows in ROWS if rows <= outputs[-1].rows) if acts("rows", plan.kernel or "plain") else ()
         has_channels = acts("k_split", kernel_of(chain, plan))
         channels = max(output.channel_blocks for output in outputs) if has_channels else 1
-        return cls(combinations(plan, storages), np.arange(1, rows + 1), np.arange(1, channels + 1))
+        return cls(combinations(plan, storages), np.arange(1, blocks + 1), np.arange(1, channels + 1), rows)
 
     def check(self, chain: Chain) -> None:
         """Refuse what is too much to look at whole.
@@ -81,20 +87,36 @@ class Space:
         if self.size > most:
             words, h, k = self.shape
             raise Unsupported(
-                f"{self.size} plans ({words} combinations of words x {h} of h_split x {k} of k_split); a search looks "
+                f"{self.size} plans ({words} combinations of words x {h} of stripes x {k} of k_split); a search looks "
                 f"at every plan, at {most} at most; plan a chain of fewer rows or channels"
             )
 
     def parts(self, rows: int) -> "Iterator[Space]":
-        """The space by ranges of `h_split`, each small enough to be held in memory; `rows` of the output, in blocks."""
+        """The space by kinds of stripes and ranges of `h_split`, each small enough to be held in memory.
+
+        Args:
+            rows: of the output, in blocks.
+        """
+        if self.rows and len(self.h_splits):
+            yield from replace(self, rows=()).parts(rows)
+            yield replace(self, h_splits=self.h_splits[:0])
+            return
+        if self.rows:
+            yield self
+            return
         held = np.cumsum(len(self.words) * len(self.k_splits) + 2 * (rows // self.h_splits + 1))
         for h_splits in np.split(self.h_splits, np.flatnonzero(np.diff(held // PART)) + 1):
             yield replace(self, h_splits=h_splits)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Combinations of words, values of h_split, values of k_split."""
-        return len(self.words), len(self.h_splits), len(self.k_splits)
+        """Combinations of words, stripes, values of k_split."""
+        return len(self.words), len(self.rows) + len(self.h_splits), len(self.k_splits)
+
+    @property
+    def stripes(self) -> list[dict[str, int]]:
+        """What a plan says of each height of a stripe."""
+        return [*({"h_split": int(h)} for h in self.h_splits), *({"rows": rows} for rows in self.rows)]
 
     @property
     def size(self) -> int:
@@ -104,7 +126,7 @@ class Space:
     def plan(self, number: int) -> Plan:
         """One plan of the space."""
         word, h, k = np.unravel_index(number, self.shape)
-        return replace(self.words[word], h_split=int(self.h_splits[h]), k_split=int(self.k_splits[k]))
+        return replace(self.words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
         """[words, 1, 1]: where a knob has a value."""
@@ -123,7 +145,7 @@ def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ..
     found = []
     for values in product(*words.values()):
         try:
-            found.append(replace(plan, k_split=1, h_split=1, **dict(zip(words, values, strict=True))))
+            found.append(replace(plan, k_split=1, h_split=1, rows=None, **dict(zip(words, values, strict=True))))
         except InputError:
             continue
     return tuple(found)
@@ -156,9 +178,9 @@ class Scope:
         filters = ("as its tiles multiply them",) if is_in_rows(chain, plan) else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
         fixed = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
-        fixed |= {"filters": " and ".join(filters), "output": ACTIVATION_TAG, "arch": plan.arch}
+        fixed |= {"filters": " and ".join(filters), "output": chain.output_layout, "arch": plan.arch}
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
         names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
         turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
-        splits = {"h_split": space.h_splits, "k_split": space.k_splits}
-        return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items()})
+        splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
+        return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items() if len(all)})

@@ -7,6 +7,7 @@ import numpy as np
 
 from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
 from hexconv.analyze.needed import macs_per_output
+from hexconv.kernel import output_layout
 from hexconv.search.exact import Integers, integer_type
 from hexconv.search.space import Space
 from hexconv.search.steps import Made, tensors_made
@@ -74,7 +75,7 @@ def work_terms(chain: Chain, space: Space, stripes: Stripes, made: tuple[Made, .
     rows = [_chosen(space, tensor.rows.astype(kind)) for tensor in made]
     stagings = [_chosen(space, tensor.stagings.astype(kind)) for tensor in made]
     moved = [rows[0] * (_row_elements(stripes, 0) * DTYPE_BYTES[chain.dtype])]
-    constant = nothing + prod(stripes.extents[-1].packed_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    constant = nothing + prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     computed = [nothing]
     for index in range(len(chain.conv)):
         filter_bytes = prod(packed_filter(chain, index)) * DTYPE_BYTES[chain.dtype_of_filters]

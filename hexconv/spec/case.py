@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
-from hexconv.spec.chain import Chain
+from hexconv.spec.chain import IN_BLOCKS, Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
@@ -75,6 +75,7 @@ class Case:
             )
         if self.plan.h_split > most_h:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
+        _check_rows(self.chain, self.plan)
         _check_steps(self.chain, self.plan)
 
     @cached_property
@@ -137,18 +138,33 @@ def _states_knobs(table: dict[str, Any]) -> bool:
     return bool(table.get("plan", {}).keys() - {"kernel"})
 
 
+def _check_rows(chain: Chain, plan: Plan) -> None:
+    """A stripe has some rows of the output, or of each of its blocks of 8, or some of these."""
+    if plan.rows is None:
+        return
+    most = tensor_extents(chain)[-1].rows
+    if plan.rows > most:
+        raise InputError("plan.rows", str(plan.rows), f"1 to {most}, the rows of the output")
+    if chain.output_layout == IN_BLOCKS and plan.rows % ROW_BLOCK and ROW_BLOCK % plan.rows:
+        given = f"{plan.rows} of an output in {IN_BLOCKS}"
+        raise InputError("plan.rows", given, f'1, 2, 4 or whole blocks of {ROW_BLOCK}, or output_layout = "NHWC"')
+
+
 def _check_steps(chain: Chain, plan: Plan) -> None:
     """Every closed form walks over the steps of every conv, and over those that make the stripe that each one reads.
 
     The first conv's stripe is read in one step, however many slabs a stride makes of it.
     """
     extents, steps = tensor_extents(chain), 0
+    if plan.rows:
+        steps = blocks(extents[-1].rows, plan.rows) * len(chain.conv)
     slabs = min(plan.h_split, extents[-1].row_blocks)
-    for index in reversed(range(len(chain.conv))):
+    for index in reversed(range(0 if plan.rows else len(chain.conv))):
         conv, source, output = chain.conv[index], extents[index], extents[index + 1]
         stripe = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
         slabs = min(stripe, source.row_blocks)
         steps += output.row_blocks * (blocks(slabs, plan.h_split) if index else 1)
     if steps > MOST_STEPS:
-        allowed = f"up to {MOST_STEPS} steps; a larger h_split, smaller kernels, or a smaller image"
-        raise InputError("plan.h_split", f"{plan.h_split}, which makes {steps} steps over rows", allowed)
+        knob, value = ("rows", plan.rows) if plan.rows else ("h_split", plan.h_split)
+        allowed = f"up to {MOST_STEPS} steps; a larger {knob}, smaller kernels, or a smaller image"
+        raise InputError(f"plan.{knob}", f"{value}, which makes {steps} steps over rows", allowed)

@@ -17,6 +17,9 @@ Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
 """Of an integer dtype; int16 is symmetric, as TFLite has it."""
+OutputLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
+IN_BLOCKS: OutputLayout = "NHWC8h8w32c"
+"""The layout that outputs have where nothing is said."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int8": ("int8", "uint8"),
     "uint8": ("int8", "uint8"),
@@ -38,6 +41,8 @@ class Chain:
         dtype: of the input, of everything between two convs, and of the filters if nothing else is said of them.
         filter_dtype: of the filters, where it is another one: the usual quantised network is uint8 with int8 filters.
         zero_point: of the input, for integer chains.
+        output_layout: how the output lies. `"NHWC8h8w32c"`, in blocks of 8 rows, 8 columns and 32 channels, with zeros
+            where these are no elements; `"NHWC"`, its elements alone; `"NHCW32c"`, row by row in blocks of 32 channels.
         conv: the convs in order.
 
     Raises:
@@ -49,6 +54,7 @@ class Chain:
     dtype: Dtype = "float32"
     filter_dtype: Dtype | None = None
     zero_point: ZeroPoint = 0
+    output_layout: OutputLayout = IN_BLOCKS
     conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
 
     def __post_init__(self) -> None:

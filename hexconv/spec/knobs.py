@@ -57,6 +57,7 @@ _AVX2: Mapping[str, Value] = {"kernel": "host", "simd": "avx2"}
 KNOBS: Mapping[str, Knob] = {
     "k_split": Knob(turned=(2,), named="ks{}"),
     "h_split": Knob(turned=(2,), named="hs{}"),
+    "rows": Knob(turned=(2,), beside={"kernel": "hvx"}, named="r{}"),
     "order": Knob(turned=("h_outer",), searched=get_args(Order)),
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
     "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),
@@ -91,7 +92,7 @@ def why_without_effect(knob: str, kernel: Kernel) -> str:
     """Why a knob does nothing on a kernel, and which ones obey it.
 
     >>> why_without_effect("halo", "host")
-    'host does not obey halo: it rolls stripes, stages whole filters and has no VTCM; plain and hvx obey it'
+    'host does not obey halo: it rolls stripes of blocks, stages whole filters and has no VTCM; plain and hvx obey it'
     """
     obeying = " and ".join(other for other in KERNELS if acts(knob, other))
     verb = "obey" if " and " in obeying else "obeys"

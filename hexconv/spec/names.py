@@ -121,8 +121,9 @@ def cache_of(buffer: str) -> str:
 
     `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
 
-    >>> [cache_of(f"{name}_global.vtcm") for name in ("filter1", "output", "input_cache", "intermediate1")]
-    ['filter1_cache', 'output_cache', 'input_cache', 'intermediate1']
+    >>> [cache_of(f"{name}_global.vtcm") for name in ("filter1", "output", "output_cache", "intermediate1")]
+    ['filter1_cache', 'output_cache', 'output_cache', 'intermediate1']
     """
     stem, scope, _ = buffer.partition(SCOPE_MARK)
-    return f"{stem}_cache" if scope and read_name(stem).role in STAGED else stem
+    is_argument = scope and not stem.endswith("_cache")
+    return f"{stem}_cache" if is_argument and read_name(stem).role in STAGED else stem

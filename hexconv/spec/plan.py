@@ -5,6 +5,7 @@ from dataclasses import fields
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
+from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.kernels.hvx import most_threads, why_fewer_threads
@@ -38,6 +39,8 @@ class Plan:
     Attributes:
         k_split: output-channel blocks (32 channels each) computed per outer step (seed document 003, "Baseline").
         h_split: block rows (8 rows each) computed per outer step.
+        rows: rows computed per outer step, instead of `h_split`: 1, 2 or 4, or any number where the chain's output lies
+            row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are read.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.
@@ -73,13 +76,14 @@ class Plan:
             caches in VTCM.
 
     Raises:
-        InputError: rings for a halo, but the stripes are not outermost; a knob that has no effect on the kernel that is
-            wished for; more threads than HVX contexts; or caches in the VTCM of an architecture of which nobody says
-            how much it has.
+        InputError: rings for a halo, but the stripes are not outermost; both `h_split` and `rows`; a knob that has no
+            effect on the kernel that is wished for; more threads than HVX contexts; or caches in the VTCM of an
+            architecture of which nobody says how much it has.
     """
 
     k_split: Size = 1
     h_split: Size = 1
+    rows: Size | None = None
     order: Order = "k_outer"
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
@@ -97,6 +101,9 @@ class Plan:
         if self.halo == "roll" and self.order != "h_outer":
             allowed = '"recompute", or order = "h_outer" with it: else each channel tile starts all stripes anew'
             raise InputError("plan.halo", f'"roll" with order = "{self.order}"', allowed)
+        if self.rows and self.h_split > 1:
+            what = f"plan.rows: {self.rows} beside h_split = {self.h_split}; both say how high a stripe is"
+            raise InputError.because(what, "leave one of them out")
         self._check_effects()
         self._check_threads()
         if self.uses_vtcm and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
@@ -126,6 +133,15 @@ class Plan:
         """
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "kernel"}
         return {name: value for name, value in values.items() if value != getattr(Plan, name)}
+
+    @property
+    def stripe_rows(self) -> int:
+        """Rows of the output in a stripe, where it has as many.
+
+        >>> Plan(h_split=2).stripe_rows, Plan(kernel="hvx", rows=2).stripe_rows
+        (16, 2)
+        """
+        return self.rows or self.h_split * ROW_BLOCK
 
     @property
     def uses_vtcm(self) -> bool:
@@ -160,6 +176,8 @@ class Plan:
 
     def _tells(self, knob: str) -> bool:
         """Whether the name tells a knob's value."""
+        if knob == "h_split" and self.rows:
+            return False
         if knob in SPLITS:
             return acts(knob, self.kernel or "plain")
         if knob in WHOSE_VTCM:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.chain import IN_BLOCKS
+from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.kernels.hvx import most_threads
 from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
@@ -29,6 +31,8 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     """
     outputs = tensor_extents(chain)[1:]
     knobs: dict[str, Any] = {"h_split": draw.size(max(output.row_blocks for output in outputs))}
+    if acts("rows", kernel) and "rows" in scope.turned and draw.is_one_in(2):
+        knobs = {"rows": _rows(draw, chain)}
     if acts("storage", kernel):
         knobs["storage"] = _storage(draw, scope)
         knobs["arch"] = draw.one_of(*ARCHS) if knobs["storage"] != "global" else Plan.arch
@@ -42,6 +46,14 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     if kernel == "hvx":
         knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
     return Plan(kernel=kernel, **knobs)
+
+
+def _rows(draw: Draw, chain: Chain) -> int:
+    """Rows of a stripe: any, where the output lies row by row."""
+    rows = tensor_extents(chain)[-1].rows
+    if chain.output_layout != IN_BLOCKS:
+        return draw.size(rows)
+    return draw.one_of(*(some for some in (1, 2, 4, ROW_BLOCK) if some <= rows))
 
 
 def _storage(draw: Draw, scope: Scope) -> Storage:

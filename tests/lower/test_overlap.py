@@ -12,6 +12,7 @@ from tvm import tirx
 from hexconv.analyze import work_usage
 from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
+from hexconv.kernel import output_layout
 from hexconv.lower import lower_case, passes, queues
 from hexconv.lower.names import drop_annotations
 from hexconv.lower.transfers import start_copies
@@ -67,7 +68,7 @@ def run(case: Case, module: tvm.IRModule, copies: Copies) -> bytes | None:
     except RunFailed:
         return None
     right = numpys(chain)
-    verdict = check(measured.outputs[0], right, dtype, 0.0, chain.longest_sum)
+    verdict = check(measured.outputs[0], output_layout(chain), right, dtype, 0.0, chain.longest_sum)
     return measured.outputs[0].tobytes() if verdict.passed else None
 
 

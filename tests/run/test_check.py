@@ -17,7 +17,8 @@ def judged(
     values: np.ndarray, expected: np.ndarray, size: float = 0.0, dtype: str = "float32", longest_sum: int = 1
 ) -> Check:
     """The verdict on logical values."""
-    return check(packed(ACTIVATION_TAG, expected.shape).pack(values), expected, dtype, size, longest_sum)
+    layout = packed(ACTIVATION_TAG, expected.shape)
+    return check(layout.pack(values), layout, expected, dtype, size, longest_sum)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)

@@ -47,7 +47,7 @@ def test_caches_that_do_not_fit_vtcm_are_told_with_what_they_take(
     path = tmp_path / "large.toml"
     path.write_text(replace(case, plan=replace(case.plan, storage="vtcm", arch="v65")).to_toml())
     assert exit_code(["run", str(path), "--target", "hexagon"]) == 1
-    assert "669696 of v65's 262144 bytes of VTCM, 407552 too many" in capsys.readouterr().err
+    assert "653312 of v65's 262144 bytes of VTCM, 391168 too many" in capsys.readouterr().err
 
 
 @pytest.mark.simulator

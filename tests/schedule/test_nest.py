@@ -1,5 +1,6 @@
 """HVX kernels in the planned nest: exact under every knob, with the caches, bytes and products that were predicted."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,8 @@ from hexconv.run.copies import MOMENTS, Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.schedule.roll import Stage
+from hexconv.schedule import stream
+from hexconv.schedule.stream import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.schedule.integer_chains import hvx_cases
 
@@ -72,10 +74,10 @@ def test_a_ring_one_row_too_short_is_noticed(name: str, monkeypatch: pytest.Monk
     case = Case("small", SMALL, replace(ROLLING, buffering="single"))
     assert is_right(case, lower_case(case))
 
-    def shorter(stage: Stage) -> int:
-        return stage.stripe_slabs + stage.ahead_slabs - stage.buffer.startswith(name)
+    def shorter(shares: Sequence[Share]) -> dict[str, int]:
+        return {one.of.buffer: one.ring_rows - one.of.buffer.startswith(name) for one in shares}
 
-    monkeypatch.setattr(Stage, "ring_slabs", property(shorter))
+    monkeypatch.setattr(stream, "rings_of", shorter)
     assert not is_right(case, lower_case(case))
 
 

@@ -152,7 +152,7 @@ def test_the_grid_of_another_kernel_is_what_its_scalar_forms_say(plan: Plan) -> 
     grid = grid_of(chain, plan)
     plans = [found.plan for found in map(grid.figures, range(grid.space.size))]
     assert plans[0] == plan
-    assert len(set(plans)) == {"hvx": 12 * 5 * 2, "host": 5}[plan.kernel]
+    assert len(set(plans)) == {"hvx": 12 * (5 + 3) * 2, "host": 5}[plan.kernel]
     for number in range(grid.space.size):
         figures = grid.figures(number)
         work = planned_work(chain, figures.plan)

@@ -8,9 +8,10 @@ from hexconv.analyze import planned_work
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.nest_packets import nest_parts
 from hexconv.search import Space
-from hexconv.search.machine import rates
+from hexconv.search.exact import Integers
+from hexconv.search.machine import Prices, rates
 from hexconv.search.nest_grid import nest_grid
-from hexconv.spec import Chain, Plan, kernel_of
+from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
 from hexconv.spec.places import STORAGES, Storage
 from tests.strategies import chains
 
@@ -25,7 +26,12 @@ def test_every_plan_has_the_figures_of_its_closed_form(chain: Chain, places: set
     assume(kernel_of(chain, plan) == "hvx")
     space = Space.of(chain, plan, storages)
     assume(space.size <= MOST_PLANS)
-    columns = nest_grid(chain, space, prices.packets)
+    for part in space.parts(tensor_extents(chain)[-1].row_blocks):
+        columns = nest_grid(chain, part, prices.packets)
+        _check(chain, part, columns, prices)
+
+
+def _check(chain: Chain, space: Space, columns: tuple[Integers, ...], prices: Prices) -> None:
     for number, found in enumerate(zip(*columns, strict=True)):
         one = space.plan(number)
         work = planned_work(chain, one)

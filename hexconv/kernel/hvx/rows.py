@@ -3,7 +3,8 @@
     input cache      NHWC         a row of the image is one run, pixels widened to doublewords
     intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
                      channels as its tiles narrow at a time; as wide as their stores reach
-    output           NHWC8h8w32c  as the document has it
+    output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
+                     sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
     filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate
 
 A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
@@ -22,16 +23,17 @@ from functools import lru_cache
 from math import ceil
 
 from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise, without_groups
-from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical
+from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BLOCKS, interleaved_blocks, narrowed_blocks
 from hexconv.layout import Layout, packed
-from hexconv.spec import Chain, Extents, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
 DEPTHWISE_TAG = "OIHW32o4w"
 """The filter of a depthwise conv: words of 4 taps of a row, with one channel in each lane."""
+ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
 BLOCK_WORDS = 8
 """Words of 4 channels in a block of 32."""
 MADE_UNSIGNED = 128
@@ -39,13 +41,18 @@ MADE_UNSIGNED_HALVES = 1 << 15
 
 
 @lru_cache(REMEMBERED)
-def rows_forms(chain: Chain, k_split: int) -> Forms:
+def rows_forms(chain: Chain, k_split: int, has_output_rows: bool) -> Forms:
     """The layouts of all tensors of a chain in a nest of rows.
+
+    Args:
+        chain: a chain of integers.
+        k_split: `k_split` of the plan.
+        has_output_rows: whether the output cache is kept in rows, too (`keeps_output_rows`).
 
     >>> from hexconv.spec import Conv2d
     >>> from hexconv.spec import Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
-    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4)
+    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4, False)
     >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
     [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
     """
@@ -56,20 +63,45 @@ def rows_forms(chain: Chain, k_split: int) -> Forms:
         1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
         for index, tensor in enumerate(extents[1:-1])
     )
+    output_unit = _output_unit(chain, k_split) if has_output_rows and not depthwise[-1] else 1
     halves = chain.dtype == "int16"
     between = (_rows(_read_by_depthwise(chain, index), unit, halves) for index, unit in enumerate(units, start=1))
     return Forms(
         activations=(
             _blocks(_read_by_depthwise(chain, 0)) if depthwise[0] else packed(PIXELS_TAG, _padded(extents[0])),
             *between,
-            packed(ACTIVATION_TAG, logical(extents[-1])),
+            _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
         ),
+        output=output_layout(chain),
         filters=tuple(_rows_filter(chain, index, k_split, unit) for index, unit in enumerate((1, *units))),
-        row_units=(*(1 for _ in chain.conv), ROW_BLOCK),
-        channel_units=(1, *units, 1),
+        row_units=(*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK),
+        channel_units=(1, *units, output_unit),
         filter_dtype="uint8",
         filter_shift={"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0),
     )
+
+
+def keeps_output_rows(chain: Chain, plan: Plan) -> bool:
+    """Whether the output cache of a nest of rows is kept in rows: where the output is, or a stripe is some rows."""
+    return plan.rows is not None or chain.output_layout != ACTIVATION_TAG
+
+
+def _output_unit(chain: Chain, k_split: int) -> int:
+    """Blocks of channels that lie together in an output cache in rows: several where bytes of an output do."""
+    if chain.output_layout != PIXELS_TAG or ELEMENT_BYTES[chain.output_dtype(len(chain.conv) - 1)] > 1:
+        return 1
+    return narrowed_blocks(tensor_extents(chain)[-1].channel_blocks, k_split)
+
+
+def _output_rows(chain: Chain, unit: int) -> Layout:
+    """An output cache in rows: vectors of `unit` blocks of channels, as many rows and columns as the output has."""
+    output = tensor_extents(chain)[-1]
+    if chain.output_layout == ACTIVATION_TAG:
+        output = replace(output, rows=output.row_blocks * ROW_BLOCK, columns=output.column_blocks * COLUMN_BLOCK)
+    last = len(chain.conv) - 1
+    pixels = VECTOR_BLOCKS // unit // ELEMENT_BYTES[chain.output_dtype(last)]
+    columns = f"{pixels}w" if pixels > 1 else ""
+    return packed(f"NHCW{columns}{unit * CHANNEL_BLOCK}c", _widened(output, pixels), logical="NHWC")
 
 
 def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:

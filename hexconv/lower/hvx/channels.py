@@ -85,20 +85,21 @@ def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) ->
 def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
     """Where the results of a row go."""
     conv, place = channels.conv, channels.step.target
-    if conv.is_last:
+    if conv.makes_blocks:
         columns, row = conv.target_columns, block.bind("target_row", y + place.first * ROW_BLOCK)
 
         def pixel(part: Number, column: Number) -> Number:
             at = channels.first + part
             return place.origin + block_of_output(row, column, channels.step.most_blocks, at, columns)
     else:
-        bytes_apart = 2 if conv.is_wide else 1
-        block_bytes, together = conv.target_columns * CHANNEL_BLOCK * bytes_apart, conv.narrowed_blocks
-        index = in_ring(place, place.first + y) * (conv.out_blocks * block_bytes)
-        base = block.bind("target_row", place.origin + index + channels.first * block_bytes)
+        bytes_apart = 2 if conv.is_wide and not conv.is_last else 1
+        block_elements, together = conv.target_columns * CHANNEL_BLOCK * bytes_apart, conv.narrowed_blocks
+        held = channels.step.most_blocks * together if conv.is_last else conv.out_blocks
+        index = in_ring(place, place.first + y) * (held * block_elements)
+        base = block.bind("target_row", place.origin + index + channels.first * block_elements)
 
         def pixel(part: Number, column: Number) -> Number:
-            return base + part * block_bytes + column * (CHANNEL_BLOCK * together)
+            return base + part * block_elements + column * (CHANNEL_BLOCK * together)
 
     table = channels.scratch.table
     return Target(conv, place.buffer, pixel, channels.blocks, channels.is_ragged, _lanes(channels), table)

@@ -9,10 +9,11 @@ from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
 from hexconv.kernel.hvx.plane import Plane, columns_of, plane_of
 from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import has_vector_rows, multiplied_words, splats_serve, tile_blocks
+from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import TABLE
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 
 VECTOR_BYTES = 128
@@ -30,6 +31,7 @@ class InnerConv:
         source: stored extents of the tensor that it reads.
         target: stored extents of the tensor that it makes.
         plane: how its source lies.
+        made_as: how the rows of its target are counted.
         target_columns: the pixels of a row of the cache that it fills.
         kernel: (rows, columns), as are stride and dilation.
         is_signed: whether activations are int8.
@@ -57,6 +59,7 @@ class InnerConv:
     source: Extents
     target: Extents
     plane: Plane
+    made_as: Made
     target_columns: int
     kernel: tuple[int, int]
     stride: tuple[int, int]
@@ -79,6 +82,11 @@ class InnerConv:
     has_table: bool = False
     wants_splats: bool = False
     pixels: PixelLanes | None = None
+
+    @property
+    def makes_blocks(self) -> bool:
+        """Whether its target lies in blocks of 8 rows, 8 columns and 32 channels."""
+        return self.made_as.unit == ROW_BLOCK
 
     @property
     def out_blocks(self) -> int:
@@ -212,6 +220,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         source=extents[index],
         target=extents[index + 1],
         plane=plane_of(forms, index, chain.dtype == "int16"),
+        made_as=Made.of(forms, index + 1),
         target_columns=columns_of(forms, index + 1),
         kernel=conv.kernel,
         stride=conv.stride,

@@ -63,7 +63,7 @@ def _tile_channels(
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
         (_depthwise_rows if scratch.taps is not None else _tiled_rows)(at, channels, first, count)
 
-    each_row(block, step, conv.target, conv.is_last, padding, made)
+    each_row(block, step, conv.target, conv.made_as, padding, made)
 
 
 def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:

@@ -81,7 +81,7 @@ def stores(
 def fill_columns(block: Block, target: Target) -> None:
     """Fill the columns of a row that no tile stores to, or that a later tile stores to in part only."""
     (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
-    if target.conv.is_last:
+    if target.conv.makes_blocks:
         _fill(block, target, range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels))
         return
     columns = range(0, target.conv.target_columns, pixels)

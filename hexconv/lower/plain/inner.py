@@ -15,8 +15,8 @@ from hexconv.kernel.table import lookup_place
 from hexconv.layout import Layout
 from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
 from hexconv.lower.plain.cache import FlatCache
+from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Conv2d, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.names import numbered
 from hexconv.spec.vectors import UNCACHED, whole_channels
 
@@ -34,6 +34,7 @@ class ScalarInner:
         sums_words: whether its sums are made of words of 4 bytes.
         is_signed: whether activations are int8.
         is_last: whether it makes the output.
+        made_as: how the rows of its target are counted.
         source: stored part and layout of the tensor that it reads.
         target: stored part and layout of the tensor that it makes.
         filter: layout of its filter.
@@ -53,6 +54,7 @@ class ScalarInner:
     sums_words: bool
     is_signed: bool
     is_last: bool
+    made_as: Made
     source: Stored
     target: Stored
     filter: Layout
@@ -95,7 +97,8 @@ class ScalarInner:
     def target_places(self, step: ConvStep, y: tirx.Expr, x: tirx.Expr, channel: Any) -> list[tuple[Position, Any]]:
         """Where an element of a step goes, byte by byte where these lie apart: position, element of the buffer."""
         place, layout = step.target, self.target.layout
-        row = y + place.first * ROW_BLOCK if self.is_last else in_ring(place, place.first + y)
+        unit = self.made_as.unit
+        row = y + place.first * unit if unit > 1 else in_ring(place, place.first + y)
         cache = FlatCache.of(layout, place.buffer, place.origin, **({"C": step.most_blocks} if self.is_last else {}))
         found = []
         for byte in (0, 1) if has_bytes_apart(layout) else (0,):
@@ -119,6 +122,7 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
         sums_words=sums_words(chain, index),
         is_signed=chain.dtype == "int8",
         is_last=is_last,
+        made_as=Made.of(forms, index + 1),
         source=stored[index],
         target=stored[index + 1],
         filter=forms.filters[index],

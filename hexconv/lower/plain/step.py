@@ -47,7 +47,7 @@ class ScalarConv:
             block,
             step,
             inner.target.extents,
-            inner.is_last,
+            inner.made_as,
             lambda at, y: _fill(at, channels, y, (0, inner.columns), 0),
             lambda at, first, count: _rows(at, channels, first, count),
         )

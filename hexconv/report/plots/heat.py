@@ -12,7 +12,7 @@ from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.sweeps import BySplits, Measured
 from hexconv.report.units import in_bytes, unit_for
-from hexconv.spec import Case
+from hexconv.spec import Case, Plan
 
 REFUSED_SIGN = "✗"
 
@@ -95,14 +95,26 @@ def _rate(run: dict[tuple[int, int], float]) -> Quantity:
 
 
 def _splits(cost: PlanCost) -> tuple[int, int]:
-    return cost.plan.k_split, cost.plan.h_split
+    return cost.plan.k_split, _height(cost.plan)
+
+
+def _height(plan: Plan) -> int:
+    """How high a stripe is: in rows, or in blocks of 8 of them."""
+    return plan.rows or plan.h_split
+
+
+def _knob(case: Case) -> str:
+    """What says how high a stripe is."""
+    return "rows" if case.settled.rows else "h_split"
 
 
 def _plot(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Plot:
     """One heat map."""
     rows = [_row(case, cost, quantity.value(cost), quantity.short(quantity.value(cost))) for cost in costs]
     numbers = _numbers(case, costs, quantity, measured)
-    return Plot(f"{case.name}-{quantity.name}", quantity.title, _words(case, costs, quantity), _map(rows), numbers)
+    return Plot(
+        f"{case.name}-{quantity.name}", quantity.title, _words(case, costs, quantity), _map(rows, _knob(case)), numbers
+    )
 
 
 def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
@@ -110,10 +122,10 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
     fitting = [cost for cost in costs if cost.fits]
     least = min(fitting or costs, key=quantity.value)
     return (
-        f"{quantity.what} over k_split and h_split. {len(fitting)} of {len(costs)} plans fit the "
+        f"{quantity.what} over k_split and {_knob(case)}. {len(fitting)} of {len(costs)} plans fit the "
         f"{in_bytes(capacity_of(case.settled))} of {case.settled.arch}. "
         f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
-        f"at k_split {least.plan.k_split}, h_split {least.plan.h_split}."
+        f"at k_split {least.plan.k_split}, {_knob(case)} {_height(least.plan)}."
     )
 
 
@@ -121,7 +133,7 @@ def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured
     """A row a plan; what a sweep measured stands in a column of its own, where there is any."""
     figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
     has_any = any(figure is not None for figure in figures)
-    headings = ("k_split", "h_split", quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
+    headings = ("k_split", _knob(case), quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
     rows = []
     for cost, figure in zip(costs, figures, strict=True):
         cells = (*map(str, _splits(cost)), quantity.told(quantity.value(cost)), "yes" if cost.fits else "no")
@@ -135,7 +147,7 @@ def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
     plan = cost.plan
     return {
         "k": plan.k_split,
-        "h": plan.h_split,
+        "h": _height(plan),
         "value": value,
         "text": text if cost.fits else f"{REFUSED_SIGN}{_two_digits(text)}",
         "fits": cost.fits,
@@ -153,8 +165,8 @@ def _two_digits(text: str) -> str:
     return f"{number:.2g}" if number < 99 else f"{number:.0f}"
 
 
-def _map(rows: list[dict[str, Any]]) -> alt.TopLevelMixin:
-    """Cells, their texts, and a frame around the case's own plan."""
+def _map(rows: list[dict[str, Any]], knob: str) -> alt.TopLevelMixin:
+    """Cells, their texts, and a frame around the case's own plan; `knob` says how high a stripe is."""
     values = [row["value"] for row in rows]
     low, high = min(values), max(values)
     for row in rows:
@@ -164,12 +176,12 @@ def _map(rows: list[dict[str, Any]]) -> alt.TopLevelMixin:
     axis = alt.Axis(labelAngle=0, ticks=False, domain=False)
     beside = alt.Axis(labelAngle=0, ticks=False, domain=False, labelPadding=6, titlePadding=8)
     base = alt.Chart(data(rows)).encode(
-        x=alt.X("h:O", title="h_split", axis=axis),
+        x=alt.X("h:O", title=knob, axis=axis),
         y=alt.Y("k:O", title="k_split", axis=beside, sort="descending"),
     )
     cells = base.mark_rect().encode(color=alt.Color("colour:N", scale=None))
     inner = alt.Scale(paddingInner=0.04)
-    cells = cells.encode(x=alt.X("h:O", title="h_split", axis=axis, scale=inner))
+    cells = cells.encode(x=alt.X("h:O", title=knob, axis=axis, scale=inner))
     ink = alt.condition("datum.fits", alt.value(INK), alt.value(FAINT))
     texts = base.mark_text(fontSize=TEXT_PIXELS).encode(text="text:N", color=ink)
     own = base.transform_filter("datum.own").mark_rect(fill=None, stroke=MARK, strokeWidth=2)

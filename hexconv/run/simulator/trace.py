@@ -21,9 +21,10 @@ from hexconv.run.simulator.structures import MAX_THREADS
 
 OPTIONS = ("-d", "in_asm,exec,nochain")
 TICK_MICROSECONDS = 10_000_000
-"""How rarely the counters are sampled meanwhile: QEMU loses a line if a signal comes while it waits for the pipe.
+"""How rarely the counters are sampled meanwhile: QEMU loses a line if a signal comes while it writes to the pipe.
 
-The counters move by less than 2^31 in that time: with a trace, QEMU runs 100 million packets a second at most.
+The timer counts the time in which QEMU runs, so that no signal comes while it waits for who reads the pipe. The
+counters move by less than 2^31 in that time: with a trace, QEMU runs 100 million packets a second at most.
 """
 _PIPE_BYTES = 1 << 20
 _EVENT = re.compile(

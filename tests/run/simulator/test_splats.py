@@ -59,3 +59,20 @@ def test_splats_of_rows_of_one_vector_are_right(rows_above: int) -> None:
     case = Case("one-vector", chain, Plan(kernel="hvx", activations="splats"))
     ran = run_case(case, lower_case(case), Simulator())
     assert ran.check.passed, ran.check
+
+
+@pytest.mark.simulator
+def test_splats_whose_amounts_need_many_registers_are_right() -> None:
+    """LLVM leaves the amounts of some alignments in registers that these cannot name (`hexconv.lower.packets`)."""
+    how = Requantize(multiplier=1 << 30, shift=-10, rounding="up")
+    convs = (
+        Conv2d(out_channels=16, kernel=(3, 2), padding=Padding(top=6, left=1), filter_l1=65535, requantize=how),
+        Conv2d(
+            out_channels=32, kernel=(1, 2), padding=Padding(top=8, left=1, bottom=7), filter_l1=56946, requantize=how
+        ),
+        Conv2d(out_channels=32, padding=Padding(top=8, right=1), groups=32, filter_l1=7072),
+    )
+    chain = Chain(input=(1, 1, 13, 8), dtype="int16", conv=convs)
+    case = Case("many-registers", chain, Plan(kernel="hvx", activations="splats"))
+    ran = run_case(case, lower_case(case), Simulator(slots=False))
+    assert ran.check.passed, ran.check

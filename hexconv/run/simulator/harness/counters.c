@@ -11,6 +11,7 @@
 
 enum { PACKETS, INSTRUCTIONS, HVX, COUNTERS };
 enum { SECOND = 1000000 }; /* in microseconds */
+enum { ITIMER_VIRTUAL = 1 }; /* of time in which QEMU runs, not of time in which it waits for who reads its trace */
 
 struct sample {
     uint32_t value[COUNTERS];
@@ -79,9 +80,9 @@ struct counts counters_total(void) {
 /* What sending ourselves a signal leaves in the counters. */
 static __attribute__((noinline)) struct sample trace_of_a_signal(void *handler) {
     const int32_t self = system_call4(SYS_GETPID, 0, 0, 0, 0);
-    on_signal(SIG_ALRM, handler, 0);
+    on_signal(SIG_VTALRM, handler, 0);
     const struct sample before = read_counters();
-    system_call4(SYS_KILL, (uintptr_t)self, SIG_ALRM, 0, 0);
+    system_call4(SYS_KILL, (uintptr_t)self, SIG_VTALRM, 0, 0);
     struct sample after = read_counters();
     for (int i = 0; i < COUNTERS; i++) after.value[i] -= before.value[i];
     return after;
@@ -111,5 +112,5 @@ bool counters_open(uint32_t start, uint32_t tick_microseconds) {
     const struct {
         int32_t interval_seconds, interval_microseconds, first_seconds, first_microseconds;
     } timer = {seconds, microseconds, seconds, microseconds};
-    return system_call4(SYS_SETITIMER, 0, (uintptr_t)&timer, 0, 0) == 0;
+    return system_call4(SYS_SETITIMER, ITIMER_VIRTUAL, (uintptr_t)&timer, 0, 0) == 0;
 }

@@ -41,7 +41,7 @@ _Noreturn static inline void leave(int status) {
 }
 
 /* Signals: the kernel's own structures, with their 32-bit layout. */
-enum { SIG_ILL = 4, SIG_BUS = 7, SIG_FPE = 8, SIG_KILL = 9, SIG_SEGV = 11, SIG_ALRM = 14 };
+enum { SIG_ILL = 4, SIG_BUS = 7, SIG_FPE = 8, SIG_KILL = 9, SIG_SEGV = 11, SIG_VTALRM = 26 };
 enum { SA_SIGINFO = 0x4, SA_ONSTACK = 0x08000000 };
 
 struct signal_action {

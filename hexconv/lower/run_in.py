@@ -1,0 +1,71 @@
+"""Stripes that run in: they come before the first one, and make what it reads but no output.
+
+    before:  for ho_outer in range(8):                  after:  for ho_ahead in range(1):
+                 input cache read of ho_outer                       input cache read of ho_ahead - 3
+                 if there(ho_outer * 8 + ho): ...               for ho_outer in range(10):
+                                                                    input cache read of ho_outer - 2
+                                                                    if 0 <= (ho_outer - 2) * 8 + ho: ...
+
+It stands behind TVM's CompactBufferAllocation, which finds the sizes of caches from stripes that all make output.
+"""
+
+import tvm_ffi
+from tvm import tirx
+from tvm.ir import Call
+
+from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.schedule.bands import FIRST_STRIPE, of_band
+from hexconv.schedule.copies import INPUT_READ
+from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.stream import THERE, Beginning
+
+STRIPES = "ho_outer"
+"""The name of the loop over stripes of the output."""
+
+
+def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Begin the stripes of a function as early as its schedule says (blocks opaque)."""
+    beginning = Beginning.of(func)
+    if beginning is None:
+        return func
+
+    def asked(call: Call) -> tirx.Expr:
+        is_asked = call.op.name == "tirx.call_pure_extern" and call.args[0].value == THERE
+        return call.args[1] >= 0 if is_asked else call
+
+    def begun(loop: tirx.For) -> tirx.Stmt:
+        return _begun(loop, beginning) if loop.annotations.get(LOOP_NAME) == STRIPES else loop
+
+    body = tvm_ffi.structural_map(func.body, (Call, asked))
+    return func.with_body(tvm_ffi.structural_map(body, (tirx.For, begun)))
+
+
+def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
+    """The loop over stripes, from so many before the first one on; before it, the loop over those that only read."""
+    stripe, before = loop.loop_var, beginning.stripes
+    body = _at(loop.body, stripe, stripe - before)
+    stripes = tirx.For(stripe, loop.min, loop.extent + before, loop.kind, body, annotations=loop.annotations)
+    if not beginning.reads:
+        return stripes
+    ahead = tirx.Var("ho_ahead", "int32")
+    first = of_band(FIRST_STRIPE) if beginning.has_bands else tirx.const(0, "int32")
+    reads = _at(_input_read(loop.body), stripe, first + ahead - (before + beginning.reads))
+    notes = {LOOP_NAME: "ho_ahead"}
+    return as_one([tirx.For(ahead, 0, beginning.reads, tirx.ForKind.SERIAL, reads, annotations=notes), stripes])
+
+
+def _input_read(body: tirx.Stmt) -> tirx.Stmt:
+    """The statement of a stripe that reads the input."""
+    found: list[tirx.For] = []
+
+    def visit(loop: tirx.For) -> None:
+        if loop.annotations.get(PART) == INPUT_READ:
+            found.append(loop)
+
+    tvm_ffi.structural_walk(body, (tirx.For, visit))
+    return found[0]
+
+
+def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:
+    """What a stripe does, at another number."""
+    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: value if each.same_as(stripe) else each))

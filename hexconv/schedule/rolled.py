@@ -1,0 +1,114 @@
+"""A placed chain rolls: what `hexconv.schedule.roll` and `hexconv.schedule.stream` have to know of its blocks."""
+
+from collections.abc import Sequence
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from hexconv.kernel import Forms
+from hexconv.kernel.bands import row_bands
+from hexconv.schedule import steps
+from hexconv.schedule.bands import end_row, first_row, of_band
+from hexconv.schedule.placed import Nest, Placed
+from hexconv.schedule.roll import Stage, halo_slabs, roll
+from hexconv.schedule.stream import Output, Stream, stream
+from hexconv.spec import Chain, Plan
+
+
+def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, _forms: Forms) -> tvm.IRModule:
+    """A chain in blocks of 8 rows, every slab made once."""
+    stages = [_stage(sch, chain, plan, conv) for conv in nest.convs]
+    return roll(sch.mod, [*stages, _input_stage(sch, nest, stages, plan)])
+
+
+def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> tvm.IRModule:
+    """A chain in rows, every row made once; as it is where its output is one stripe."""
+    last, *others = nest.convs
+    if steps.extent(sch, last.tiles.ho_outer) == 1:
+        return sch.mod
+    bands = row_bands(chain, plan)
+    has_bands = bands.count > 1
+    output = Output(
+        blocks=_names(sch, [last.blocks.result, last.blocks.sums, nest.output]),
+        filter_block=_filter_block(sch, last, plan),
+        conv=chain.conv[-1],
+        ho_outer=sch.get(last.tiles.ho_outer).loop_var,
+        stripe_rows=bands.stripe_rows,
+        band=_band(last.blocks.number) if has_bands else None,
+    )
+    tensors = [_stream(sch, chain, plan, conv, has_bands) for conv in others]
+    tensors.append(_input_stream(sch, nest, forms))
+    return stream(sch.mod, output, tensors, plan.buffering == "double")
+
+
+def _stream(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, has_bands: bool) -> Stream:
+    """What makes an intermediate."""
+    blocks, ho = conv.blocks, sch.get(conv.ho_inner)
+    return Stream(
+        blocks=_names(sch, [blocks.result, blocks.sums]),
+        filter_block=_filter_block(sch, conv, plan),
+        conv=chain.conv[blocks.number - 1],
+        buffer=steps.written(sch, blocks.result).name,
+        ho=ho.loop_var,
+        loop_name="ho_inner",
+        all_rows=steps.all_slabs(sch, blocks.result),
+        band=_band(blocks.number) if has_bands else None,
+    )
+
+
+def _band(tensor: int) -> tuple[tirx.Expr, tirx.Expr]:
+    """The rows of a tensor that a thread makes: the first, and one past the last."""
+    return of_band(first_row(tensor)), of_band(end_row(tensor))
+
+
+def _input_stream(sch: Schedule, nest: Nest, forms: Forms) -> Stream:
+    """What reads the input."""
+    loops = sch.get_loops(nest.input)[-len(forms.activations[0].outputs) :]
+    ho, buffer = sch.get(loops[1]), steps.written(sch, nest.input).name
+    return Stream(_names(sch, [nest.input]), None, None, buffer, ho.loop_var, "ho", steps.all_slabs(sch, nest.input))
+
+
+def _names(sch: Schedule, blocks: Sequence[steps.SBlockRV]) -> tuple[str, ...]:
+    return tuple(sch.get(block).name_hint for block in blocks)
+
+
+def _filter_block(sch: Schedule, conv: Placed, plan: Plan) -> str | None:
+    """The block that stages a conv's filter in each tile, if one does."""
+    return sch.get(conv.blocks.filter_cache).name_hint if plan.filters == "per_tile" else None
+
+
+def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
+    """A placed conv, as rings of slabs need to know it."""
+    blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
+    stem = result.removesuffix("_update")
+    return Stage(
+        # Sums that were taken apart are two blocks; an accumulator runs where its epilogue does, and isn't named here.
+        blocks=(result,) if result == stem else (f"{stem}_init", result),
+        filter_block=_filter_block(sch, conv, plan),
+        conv=chain.conv[blocks.number - 1],
+        ho_outer=sch.get(conv.tiles.ho_outer).loop_var,
+        buffer=steps.written(sch, blocks.result).name,
+        stripe_slabs=conv.slabs,
+        step_slabs=min(plan.h_split, conv.slabs),
+        all_slabs=steps.all_slabs(sch, blocks.result),
+    )
+
+
+def _input_stage(sch: Schedule, nest: Nest, convs: Sequence[Stage], plan: Plan) -> Stage:
+    """The input cache read, as rings of slabs need to know it."""
+    ho, name = sch.get(sch.get_loops(nest.input)[-6]), steps.written(sch, nest.input).name
+    slabs, last = int(ho.extent), steps.all_slabs(sch, nest.input)
+    ahead = min(_ahead_slabs(convs), last - slabs) if plan.buffering == "double" else 0
+    return Stage((sch.get(nest.input).name_hint,), None, None, None, name, slabs, slabs, last, ho.loop_var, ahead)
+
+
+def _ahead_slabs(convs: Sequence[Stage]) -> int:
+    """The slabs of the input that one step of the first conv adds to those before it.
+
+    None where a stride steps over slabs: the next ones are then not those that follow.
+    """
+    kernels = [stage.conv for stage in convs if stage.conv]
+    if any(halo_slabs(kernel) < 0 for kernel in kernels):
+        return 0
+    return convs[-1].step_slabs * kernels[-1].stride[0]

@@ -1,0 +1,253 @@
+"""Rings for a nest of rows: every row of every tensor is made once, and kept while anything reads it.
+
+A stripe of the output reads a stripe of every tensor; most of its rows were read for the stripe before. Each stripe
+makes the rows alone that are new, the last ones of each tensor's stripe:
+
+    before:  for ho_outer:                              after:  for ho_outer:
+                 for ho: input_cache[ho] = ...                      for ho: input_cache[new row % R] = ...
+                 for ho_inner: conv2d #1                            for ho_inner: conv2d #1, new rows
+                 for ho_inner: conv2d #2                            for ho_inner: conv2d #2, new rows
+
+With g rows of a tensor for each stripe of the output (its rows times the strides in between) and u rows of it under a
+stripe, stripe t makes
+
+    rows t * g + u - n .. t * g + u - 1         n = min(g, u)         as far as there are such rows
+
+The first stripe needs what no stripe before it has made. So stripes begin at -W, where no tensor has a row yet: those
+below 0 make no output, and run the rows in that it needs, a stripe's share each (`hexconv.lower.run_in`):
+
+    W = the most of (u - n) / g, rounded up
+
+Those of them in which nothing is made of any intermediate read the input and do nothing else.
+
+The n' rows that a reader makes of its own tensor read the last (n' - 1) * stride + reach rows: that many, or n if that
+is more, has the ring R, and row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
+
+Read ahead (`buffering = "double"`). The input is read one stripe's share earlier than it is needed, into a ring with as
+many rows more, so that copies are under way while a stripe computes. None where a stride steps over rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+
+from hexconv.schedule.guards import conjuncts
+from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
+from hexconv.schedule.steps import LOOP_NAME
+from hexconv.spec import Conv2d
+
+RUN_IN = "hexconv.run_in"
+"""Attribute of a scheduled function, whose stripes stream: how they begin (`Beginning`)."""
+
+
+THERE = "hexconv_is_there"
+
+
+def is_there(row: tirx.Expr) -> tirx.Expr:
+    """Whether a row, or a stripe, is none of those before the first one.
+
+    The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.run_in`): until then it would
+    know that all rows are there.
+    """
+    return tirx.call_pure_extern("bool", THERE, row)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What makes one tensor, or writes the output back.
+
+    Attributes:
+        blocks: names of the blocks whose axis of rows it is.
+        filter_block: name of the block that stages the conv's filter in each tile, if one does.
+        conv: the conv that makes it, None for the input.
+        buffer: name of the buffer.
+        ho: the loop over its rows.
+        loop_name: of that loop.
+        all_rows: of the whole tensor.
+        band: the rows that a thread makes: the first, and one past the last; None where one makes all.
+    """
+
+    blocks: tuple[str, ...]
+    filter_block: str | None
+    conv: Conv2d | None
+    buffer: str
+    ho: tirx.Var
+    loop_name: str
+    all_rows: int
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of one stripe of a tensor.
+
+    Attributes:
+        of: the tensor.
+        apart: rows from one stripe to the next.
+        rows: that a stripe makes.
+        lead: the first of them, in stripe 0.
+        ring_rows: rows that are kept.
+        ahead_rows: rows of these that are read ahead.
+    """
+
+    of: Stream
+    apart: int
+    rows: int
+    lead: int
+    ring_rows: int
+    ahead_rows: int = 0
+
+    @property
+    def warm_up(self) -> int:
+        """Stripes before the first one in which the tensor has no row yet."""
+        return -(-self.lead // self.apart)
+
+    def first(self, stripe: tirx.Expr) -> tirx.Expr:
+        """The first row that a stripe makes; below 0 where that is none."""
+        return stripe * self.apart + self.lead
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The stripes before the first one that makes any output.
+
+    Attributes:
+        reads: how many come first that only read the input.
+        stripes: how many run in after these.
+        has_bands: whether every thread has a first one of its own.
+    """
+
+    reads: int
+    stripes: int
+    has_bands: bool
+
+    @classmethod
+    def of(cls, func: tirx.PrimFunc) -> "Beginning | None":
+        """Of a scheduled function; None where its stripes don't stream."""
+        found = (func.attrs or {}).get(RUN_IN)
+        return cls(int(found[0]), int(found[1]), bool(found[2])) if found is not None else None
+
+
+@dataclass(frozen=True)
+class Output:
+    """The end of a chain.
+
+    Attributes:
+        blocks: names of the blocks that run where a stripe makes output: the conv's, and the copy to the output.
+        filter_block: as in `Stream`.
+        conv: the last one.
+        ho_outer: the loop over stripes.
+        stripe_rows: of one.
+        band: as in `Stream`.
+    """
+
+    blocks: tuple[str, ...]
+    filter_block: str | None
+    conv: Conv2d
+    ho_outer: tirx.Var
+    stripe_rows: int
+    band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+
+def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_ahead: bool) -> tvm.IRModule:
+    """Make every row once, and keep those alone that are read.
+
+    Args:
+        module: scheduled, with blocks.
+        output: of the chain.
+        tensors: from the last intermediate to the input.
+        is_ahead: whether the input is read ahead.
+    """
+    shares = _shares(output, tensors, is_ahead)
+    *made, read = (share.warm_up for share in shares)
+    run_in = max(made, default=0)
+    makers = {name: share for share in shares for name in share.of.blocks}
+    stagers = {share.of.filter_block: share for share in shares if share.of.filter_block}
+    ends = {*output.blocks, *([output.filter_block] if output.filter_block else [])}
+
+    def realized(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
+        name = realize.block.name_hint
+        if name in makers:
+            return _made(realize, makers[name], output.ho_outer)
+        if name in stagers:
+            return _guarded(realize, _makes_something(stagers[name], output.ho_outer))
+        return _guarded(realize, _makes_output(output)) if name in ends else realize
+
+    def looped(loop: tirx.For) -> tirx.For:
+        share = next((share for share in shares if share.of.ho.same_as(loop.loop_var)), None)
+        if share is None:
+            return loop
+        annotations = {**loop.annotations, LOOP_NAME: share.of.loop_name}
+        return tirx.For(loop.loop_var, loop.min, share.rows, loop.kind, loop.body, annotations=annotations)
+
+    main = module["main"]
+    body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, realized))
+    body = tvm_ffi.structural_map(body, (tirx.For, looped))
+    ahead = {share.of.buffer: [share.ahead_rows, share.of.all_rows] for share in shares if share.of.conv is None}
+    beginning = [max(read - run_in, 0), run_in, int(output.band is not None)]
+    attributes = {RINGS: rings_of(shares), AHEAD: ahead, RUN_IN: beginning}
+    return tvm.IRModule({"main": main.with_body(body).with_attr(attributes)})
+
+
+def rings_of(shares: Sequence[Share]) -> dict[str, int]:
+    """The rows that the ring of every tensor has, by the name of its buffer."""
+    return {share.of.buffer: share.ring_rows for share in shares}
+
+
+def _shares(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list[Share]:
+    """What a stripe makes of every tensor, from the end of the chain to its input."""
+    shares: list[Share] = []
+    reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
+    steps_over = False
+    for tensor in tensors:
+        stride, reach = reader.stride[0], reader.reach[0]
+        apart, under = apart * stride, (under - 1) * stride + reach
+        read, made = (made - 1) * stride + reach, min(apart, under)
+        steps_over = steps_over or reach < stride
+        ring = min(max(made, read), tensor.all_rows)
+        if tensor.conv is None:
+            ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0
+            shares.append(Share(tensor, apart, made, under - made + ahead, ring + ahead, ahead))
+            return shares
+        shares.append(Share(tensor, apart, made, under - made, ring))
+        reader = tensor.conv
+    raise AssertionError("the input, which no conv makes, comes last")
+
+
+def _made(realize: s_tir.SBlockRealize, share: Share, stripe: tirx.Var) -> s_tir.SBlockRealize:
+    """A block that makes rows of a tensor: the new ones, where there are such rows."""
+    row = share.first(stripe) + share.of.ho
+    values = [row if axis == SLAB_AXIS else value for axis, value in enumerate(realize.iter_values)]
+    others = [part for part in conjuncts(realize.predicate) if not _uses(part, (stripe, share.of.ho))]
+    predicate = tirx.all(*others, is_there(row), row < share.of.all_rows)
+    return s_tir.SBlockRealize(values, predicate, realize.block)
+
+
+def _makes_something(share: Share, stripe: tirx.Var) -> list[tirx.Expr]:
+    """Whether a stripe makes any row: otherwise its filter needn't be staged."""
+    first = share.first(stripe)
+    conditions = [is_there(first + (share.rows - 1)), first < share.of.all_rows]
+    if share.of.band:
+        first_row, end_row = share.of.band
+        conditions += [first_row < first + share.rows, first < end_row]
+    return conditions
+
+
+def _makes_output(output: Output) -> list[tirx.Expr]:
+    """Whether a stripe makes any output: of its own band, where there are some."""
+    reached = [] if output.band is None else [output.band[0] < (output.ho_outer + 1) * output.stripe_rows]
+    return [is_there(output.ho_outer), *reached]
+
+
+def _guarded(realize: s_tir.SBlockRealize, conditions: Sequence[tirx.Expr]) -> s_tir.SBlockRealize:
+    """A block that runs only where further conditions hold."""
+    return s_tir.SBlockRealize(realize.iter_values, tirx.all(realize.predicate, *conditions), realize.block)
+
+
+def _uses(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
+    """Whether a condition asks for any of some loops."""
+    free = tirx.analysis.undefined_vars(condition, [])
+    return any(variable.same_as(loop) for variable in free for loop in loops)
