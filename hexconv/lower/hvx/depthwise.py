@@ -68,8 +68,8 @@ class Rows:
     def ends(self) -> list[list[int]]:
         """For each row of the source, the rows of outputs that are narrowed after it.
 
-        Requantising by a multiplier takes both pipes that multiply, so outputs are narrowed as soon as they can be. That
-        frees their registers. Shifts go wherever products leave room.
+        Requantising by a multiplier takes both pipes that multiply, so outputs are narrowed as soon as they can be.
+        That frees their registers. Shifts go wherever products leave room.
         """
         last = {output: place for place, row in enumerate(self.read) for output, _tap in row.uses}
         if not isinstance(self.conv.narrowing, FixedPoint):
