@@ -1,4 +1,4 @@
-"""Numbers without running: what caches must hold, who shares memory, what TVM allocated, what is moved and computed."""
+"""Figures found without a run: what caches hold, which share memory, what TVM allocated, what is moved and computed."""
 
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache

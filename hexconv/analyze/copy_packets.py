@@ -1,4 +1,4 @@
-"""The parts of a nest of rows that copies take: of the input, of filters, of the output."""
+"""How many parts (`hexconv.analyze.nest_packets`) the copies of the input, of the filters and of the output take."""
 
 from math import gcd, prod
 
@@ -10,7 +10,7 @@ WORD_BYTES = 4
 
 
 def on_input(planned: PlannedRows) -> Spent:
-    """What the input takes."""
+    """Count the parts that copying the input into its cache takes."""
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
     pairs = planes * together * element / PAIR_BYTES
@@ -28,19 +28,21 @@ def on_input(planned: PlannedRows) -> Spent:
 
 
 def _planes(planned: PlannedRows) -> tuple[int, int]:
-    """Planes of channels that the input's cache has, and the channels of one."""
+    """Return how many planes of channels the input's cache has, and how many channels one plane holds."""
     _, _, *between, together = planned.forms.activations[0].physical_shape
     return (between[0] if len(between) > 1 else 1), together
 
 
 def _row_moved(size: int, stored: int, planes: int, pixels: int) -> Parts:
-    """A row of the input that the kernel copies: one run of bytes, or one of each pixel and plane.
+    """Count the parts of a row of the input that the kernel itself copies.
+
+    It copies one run of bytes, or one run for each pixel and plane.
 
     Args:
-        size: bytes of a pixel.
-        stored: bytes of a pixel in the cache.
-        planes: that these are dealt to.
-        pixels: of the row.
+        size: the bytes of a pixel.
+        stored: the bytes of a pixel in the cache.
+        planes: the planes that the bytes of a pixel are dealt to.
+        pixels: the pixels of the row.
     """
     if planes == 1 and stored == size:
         return _moved(size * pixels, size)
@@ -51,13 +53,13 @@ def _row_moved(size: int, stored: int, planes: int, pixels: int) -> Parts:
 
 
 def _moved(run: int, step: int) -> Parts:
-    """A run of bytes of the input that the kernel copies, where runs are so many bytes apart."""
+    """Count the parts of one run of bytes of the input that the kernel copies; runs start `step` bytes apart."""
     vectors, rest = divmod(run, VECTOR_BYTES)
     return Parts(line=1, vector=vectors, unit=rest // gcd(run, step, PAIR_BYTES))
 
 
 def _stores(start: int, end: int) -> int:
-    """Stores from a byte of a pixel to its end, each as long as the address of the first one allows.
+    """Count the stores from byte `start` of a pixel to byte `end`, all as long as the address of the first allows.
 
     >>> [_stores(start, 8) for start in (1, 2, 3, 4, 6, 8)], [_stores(start, 32) for start in (12, 13)]
     ([7, 3, 5, 1, 1, 0], [5, 19])
@@ -66,7 +68,7 @@ def _stores(start: int, end: int) -> int:
 
 
 def on_filter(planned: PlannedRows, index: int) -> Parts:
-    """What it takes to stage all of a filter."""
+    """Count the parts that it takes to stage all of the filter of conv `index` once."""
     pieces = 1 if planned.plan.filters == "resident" else planned.channel_tiles(index)
     if planned.plan.buffering == "double":
         return Parts(start=pieces, group=pieces)
@@ -74,7 +76,7 @@ def on_filter(planned: PlannedRows, index: int) -> Parts:
 
 
 def on_output(planned: PlannedRows) -> Spent:
-    """What it takes to copy the output, beside what its conv takes."""
+    """Count the parts that it takes to copy the output to memory; those of the last conv are not among them."""
     tensor, last = planned.extents[-1], len(planned.chain.conv) - 1
     tiles = planned.channel_tiles(last)
     if planned.plan.buffering == "double":

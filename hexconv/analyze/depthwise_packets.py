@@ -1,4 +1,4 @@
-"""The parts of a nest of rows that depthwise convs take: products of lanes, and the words of pixels that they need."""
+"""How many parts (`hexconv.analyze.nest_packets`) depthwise convs take: products of lanes, and the words they read."""
 
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
@@ -20,21 +20,24 @@ from hexconv.spec import Conv2d
 
 
 def on_rows_together(planned: PlannedRows, index: int) -> tuple[Parts, ...]:
-    """What so many neighbouring rows of a conv share: words of their source, and taps; nothing unless depthwise."""
+    """Count what neighbouring rows of a conv share, for each of `TILE_ROWS`: words of their source, and taps.
+
+    A conv that is not depthwise has no such parts.
+    """
     if not is_depthwise(planned.chain, index):
         return tuple(Parts() for _ in TILE_ROWS)
     return tuple(_shared(planned, index, rows) for rows in TILE_ROWS)
 
 
 def on_taps(planned: PlannedRows, index: int) -> Parts:
-    """What it takes to lay out the taps of all channels."""
+    """Count the parts that it takes to lay out the taps of all channels."""
     conv = planned.chain.conv[index]
     taps = sum(len(list(taps_of(conv, variant))) for variant in variants(conv))
     return Parts(laid=conv.kernel[0] * taps * planned.extents[index + 1].channel_blocks)
 
 
 def on_depthwise_tiles(planned: PlannedRows, index: int) -> Parts:
-    """What the tiles of a row take, all channels, beside what rows share; nothing unless depthwise."""
+    """Count the parts of all tiles of a row, without those that rows share; none unless the conv is depthwise."""
     parts = Parts()
     if is_depthwise(planned.chain, index):
         for tiles, blocks in _tiles(planned, index):
@@ -48,7 +51,7 @@ def _tiles(planned: PlannedRows, index: int) -> tuple[tuple[RowTiles, int], ...]
 
 
 def _shared(planned: PlannedRows, index: int, rows: int) -> Parts:
-    """What some rows of all channels share."""
+    """Count the parts that `rows` neighbouring rows share, for all channels."""
     conv, parts = planned.chain.conv[index], Parts(tap=taps_loaded(planned, index))
     read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
     for tiles, blocks in _tiles(planned, index):
@@ -59,7 +62,10 @@ def _shared(planned: PlannedRows, index: int, rows: int) -> Parts:
 
 
 def taps_loaded(planned: PlannedRows, index: int) -> int:
-    """Vectors of taps that some rows load, all channels: held in registers, or for each tile."""
+    """Count the vectors of taps that rows made together load, for all channels.
+
+    Each is loaded once where registers hold all taps of a channel block, else once for each tile.
+    """
     conv = planned.chain.conv[index]
     taps = conv.kernel[0] * len(variants(conv))
     if taps <= MOST_HELD:
@@ -68,13 +74,13 @@ def taps_loaded(planned: PlannedRows, index: int) -> int:
 
 
 def vectors_loaded(planned: PlannedRows, index: int) -> int:
-    """Vectors of pixels that some rows load of one row of the source, all channels."""
+    """Count the vectors of pixels that rows made together load from one row of the source, for all channels."""
     conv = planned.chain.conv[index]
     return sum(quads_loaded(conv, tiles) * tiles.count * blocks for tiles, blocks in _tiles(planned, index))
 
 
 def quads_loaded(conv: Conv2d, tiles: RowTiles) -> int:
-    """Vectors of 4 pixels that a tile, or two that share their vectors, load of a row.
+    """Count the vectors of 4 pixels that a tile loads from a row, or that two tiles in the same vectors load.
 
     >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4)), quads_loaded(
     ...     Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4, apart=4)

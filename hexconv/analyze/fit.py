@@ -1,7 +1,8 @@
-"""Whether a plan's caches fit VTCM. A plan that doesn't is a result: by how much, because of what, and what would.
+"""Whether a plan's caches fit VTCM. If they don't, the result says by how much, why, and which change would help.
 
-The demand is the closed form's: the merged allocations of the plan that lie in VTCM, each in whole granules of 2 KiB,
-all of them held for the whole run; where none does, what it would be if all did. Nothing is lowered or built for it.
+The demand comes from the closed form. It is the sum of the plan's merged allocations that lie in VTCM, each rounded up
+to whole granules of 2 KiB and held for the whole run. If no allocation lies in VTCM, it is what the demand would be if
+all did. Nothing is lowered or built to find it.
 """
 
 import json
@@ -19,7 +20,7 @@ MOST_TRIED = 64
 
 @dataclass(frozen=True)
 class Term:
-    """One allocation: the caches that take turns in it, their bytes, and what that takes of VTCM."""
+    """One allocation: the caches that take turns in it, its bytes, and the bytes of VTCM that it takes."""
 
     holds: tuple[str, ...]
     bytes: int
@@ -28,14 +29,14 @@ class Term:
 
 @dataclass(frozen=True)
 class Lever:
-    """A change of the plan that makes it fit: knobs with their new values, what is then needed and what there is."""
+    """A change of the plan that makes it fit: new values of knobs, the bytes it then needs, and the bytes there are."""
 
     knobs: dict[str, int | str]
     demand_bytes: int
     capacity_bytes: int
 
     def __str__(self) -> str:
-        """As it stands in a case file."""
+        """The knobs as a case file states them."""
         return " with ".join(f"{knob} = {json.dumps(value)}" for knob, value in self.knobs.items())
 
 
@@ -44,11 +45,11 @@ class Fit:
     """Demand against capacity.
 
     Attributes:
-        arch: whose VTCM.
-        demand_bytes: what the plan takes of it.
-        capacity_bytes: what there is.
-        terms: what the demand is made of, largest first.
-        levers: changes that bring it under; empty when it fits, or when nothing does.
+        arch: the architecture whose VTCM is meant.
+        demand_bytes: the bytes of VTCM that the plan takes.
+        capacity_bytes: the bytes of VTCM that the architecture has.
+        terms: the allocations that the demand is the sum of, largest first.
+        levers: changes of the plan that make it fit; empty if it fits, or if no such change helps.
     """
 
     arch: str
@@ -64,11 +65,11 @@ class Fit:
 
     @property
     def gap_bytes(self) -> int:
-        """Bytes too many; negative is room left."""
+        """How many bytes the demand exceeds the capacity by; negative if there is room left."""
         return self.demand_bytes - self.capacity_bytes
 
     def __str__(self) -> str:
-        """The result in one line."""
+        """The result in one line: demand, capacity, what takes how much, and which changes make it fit."""
         verdict = f"{self.gap_bytes} too many" if self.gap_bytes > 0 else f"{-self.gap_bytes} to spare"
         terms = ", ".join(f"{'/'.join(term.holds)} {term.vtcm_bytes}" for term in self.terms)
         levers = " or ".join(map(str, self.levers)) or "no split and no architecture"
@@ -80,7 +81,7 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     """Compare what a plan's caches take with the VTCM of its architecture.
 
     Raises:
-        InputError: nobody says how much VTCM the architecture has.
+        InputError: the size of the architecture's VTCM is not known, and the plan doesn't state it.
     """
     capacity = capacity_of(plan)
     terms = vtcm_terms(chain, plan)
@@ -90,17 +91,17 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
 
 
 def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
-    """The allocations of a plan in VTCM, largest first; all where it puts none there."""
+    """The allocations of a plan that lie in VTCM, largest first; all allocations if none lies there."""
     memories = [each for each in shared_allocations(chain, plan) if each.is_in_vtcm or not plan.uses_vtcm]
     terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes, memory.copies)) for memory in memories]
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
 
 
 def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
-    """What brings a plan under, by one knob where that is enough, and a larger VTCM.
+    """Changes that make a plan fit: one slot instead of two, filters by the tile, smaller splits, or a larger VTCM.
 
-    For each split the largest smaller value that fits, both splits where neither does alone; one slot instead of two,
-    filters by the tile instead of whole.
+    Each change is one knob. For a split it is the largest smaller value that fits; both splits change together only if
+    neither is enough alone.
     """
     words = [("buffering", "single"), ("filters", "per_tile")]
     for knob, value in words:
@@ -120,7 +121,7 @@ def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Le
 
 
 def _smaller(split: int) -> list[int]:
-    """Smaller values, largest first: all of them, or of a large split every power of two.
+    """The values below a split that are tried, largest first: all of them, or powers of two for a large split.
 
     >>> _smaller(4), _smaller(100)
     ([3, 2, 1], [64, 32, 16, 8, 4, 2, 1])
@@ -131,7 +132,7 @@ def _smaller(split: int) -> list[int]:
 
 
 def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:
-    """The first of these plans that fits, as a change of these knobs."""
+    """The first of `plans` that fits, as a change of `knobs`; nothing if none fits."""
     for plan in plans:
         needed = sum(term.vtcm_bytes for term in vtcm_terms(chain, plan))
         if needed <= capacity:

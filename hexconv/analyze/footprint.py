@@ -9,8 +9,8 @@ channel blocks.
 Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
 own; a 3x3 kernel makes a cache 9 times as large. Resident filters are staged whole.
 
-Groups. A filter has the input channels of one group; where these are no whole blocks of 32 it is stored without blocks
-of them, [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
+Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
+blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
 
 Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
 
@@ -65,19 +65,19 @@ PLACES: dict[str, Role] = {
     **{"scale": "filters", "intermediate": "intermediates", "accumulator": "intermediates", "window": "intermediates"},
     **{"planes": "intermediates", "words": "filters", "output": "output"},
 }
-"""By the role of a cache, or of what a kernel has beside them, whose place it shares."""
+"""The role by which a plan places a buffer (`hexconv.spec.places`), by the role of a cache or of a kernel's buffer."""
 
 
 @dataclass(frozen=True)
 class PredictedCache:
-    """One cache as the closed form has it.
+    """One cache as the closed form predicts it.
 
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
         role: `input`, `filter`, `intermediate`, `accumulator` or `output`.
-        dtype: of an element.
-        shape: in elements, packed.
-        copies: as many as the first axis has; one a thread.
+        dtype: the type of an element.
+        shape: the packed sizes, in elements.
+        copies: how many equal parts the first axis has: one for each thread that has a cache of its own.
     """
 
     name: str
@@ -88,22 +88,22 @@ class PredictedCache:
 
     @property
     def place(self) -> Role:
-        """Whose place in VTCM or outside it has."""
+        """The role by which a plan says whether this buffer lies in VTCM or outside."""
         return PLACES[self.role]
 
     def is_in_vtcm(self, plan: Plan) -> bool:
-        """Whether a plan puts it there; words of weights never are, nor, beside splats, words of windows."""
+        """Whether a plan puts it into VTCM; words of weights never are there, nor words of windows beside splats."""
         by_word = self.role == "words" or (self.role == "window" and plan.activations == "splats")
         return plan.is_in_vtcm(self.place) and not by_word
 
     @property
     def elements(self) -> int:
-        """Elements held."""
+        """How many elements the cache holds, in all of its copies."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes held."""
+        """How many bytes the cache holds, in all of its copies."""
         return self.elements * DTYPE_BYTES[self.dtype]
 
 
@@ -130,7 +130,7 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
-    """The caches of two slots: one is computed on while the other is copied to or from.
+    """The names of the caches with two slots: one slot is computed on while the other is copied to or from.
 
     >>> conv = Conv2d(out_channels=64)
     >>> sorted(doubled_caches(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")))
@@ -159,7 +159,7 @@ def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
 
 
 def ahead_slabs(chain: Chain, plan: Plan) -> int:
-    """Slabs of the input that a ring holds beside a stripe, read ahead of it.
+    """How many slabs of the input a ring buffer holds besides its stripe: those that are read ahead.
 
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
@@ -176,7 +176,7 @@ def ahead_slabs(chain: Chain, plan: Plan) -> int:
 
 @lru_cache(REMEMBERED)
 def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
-    """Slabs of 8 rows that are held of each tensor: the input, every intermediate, the output."""
+    """How many slabs of 8 rows are held of each tensor: of the input, every intermediate, and the output."""
     extents = tensor_extents(chain)
     slabs = [min(plan.h_split, extents[-1].row_blocks)]
     for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
@@ -199,7 +199,9 @@ def row_steps(chain: Chain, plan: Plan, index: int) -> int:
 
 
 def halo_slabs(conv: Conv2d) -> int:
-    """Slabs of its source that two steps of a conv, one behind the other, both read; negative: that neither reads.
+    """How many slabs of the source two successive steps of a conv both read: its halo.
+
+    A negative number counts the slabs between the two steps that neither reads.
 
     >>> halo_slabs(Conv2d(out_channels=1, kernel=(3, 3))), halo_slabs(Conv2d(out_channels=1))
     (1, 0)
@@ -208,7 +210,7 @@ def halo_slabs(conv: Conv2d) -> int:
 
 
 def slabs_read(conv: Conv2d, step: int) -> int:
-    """Slabs of 8 rows that a conv reads to write `step` of them.
+    """How many slabs of 8 rows a conv reads to write `step` slabs.
 
     >>> slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), 2), slabs_read(Conv2d(out_channels=1, stride=(2, 2)), 2)
     (3, 4)
@@ -218,19 +220,19 @@ def slabs_read(conv: Conv2d, step: int) -> int:
 
 
 def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
-    """A stripe of one image: full width, all channels."""
+    """The packed shape of a stripe of one image: `slabs` slabs, full width, all channels."""
     return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
 
 
 def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
-    """The filter blocks of one step of conv `index`, or all where the filters are resident."""
+    """The cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
     return PredictedCache(filter_cache(index + 1), "filter", chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
-    """Shape of the packed filter of conv `index`, whose first axis is blocks of 32 output channels."""
+    """The shape of the packed filter of conv `index`; its first axis is blocks of 32 output channels."""
     out_channels, inputs, *kernel = chain.filter_shapes[index]
     out_blocks = -(-out_channels // CHANNEL_BLOCK)
     if chain.conv[index].groups > 1 and inputs % CHANNEL_BLOCK:
@@ -239,7 +241,7 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
 
 
 def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
-    """What conv `index` writes: an intermediate, or the output cache."""
+    """The cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
     dtype = chain.output_dtype(index)
     if index < len(chain.conv) - 1:
         return PredictedCache(intermediate(index + 1), "intermediate", dtype, _stripe(tensor, slabs))
@@ -248,7 +250,7 @@ def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: in
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:
-    """Whether the sums of conv `index` are not yet what it writes."""
+    """Whether conv `index` sums into an accumulator, since an epilogue turns its sums into what it writes."""
     conv = chain.conv[index]
     changes = conv.bias or conv.activation != "none" or conv.requantize is not None
     return changes or chain.output_dtype(index) != chain.accumulator_dtype

@@ -1,16 +1,18 @@
 """How large every cache of the host kernels is, from the shapes and the plan alone: the closed form.
 
-The output's rows are dealt to `threads` bands, as evenly as they come; each has caches of its own, as large as the
-widest band needs them. Rows are those of `hexconv.analyze.rolling`, of each band. Where bands hand rows
-up (`hexconv.analyze.seams`), all bands' caches lie in one buffer, and there is a buffer for the rows of all seams of
-every intermediate that has some; else each thread allocates one band's.
+The output's rows are dealt to `threads` bands, as evenly as possible. Each band has caches of its own, as large as the
+widest band needs them. How many rows they hold is computed by `hexconv.analyze.rolling`, for each band. If bands hand
+rows up (`hexconv.analyze.seams`), the caches of all bands lie in one buffer, and each intermediate with seams has one
+buffer more, for the rows of all of its seams. Else each thread allocates the caches of one band.
 
-Filters. All of them: an element for every tap and input channel of whole blocks of 32 output channels. Biases: whole
-blocks, where there is one.
+Filters. All of each filter is held: an element for every tap and input channel, for whole blocks of 32 output channels.
+A bias is held in whole blocks too, if a conv has one.
 
-Input cache. Only where the first conv has padding: rows as wide as the padded input, pixels of the logical channels.
+Input cache. It exists only if the first conv has padding. Its rows are as wide as the padded input, and its pixels have
+the logical channels.
 
-Intermediates. Rows as wide as the padded input of their reader, pixels of whole blocks of 32 channels.
+Intermediates. Their rows are as wide as the padded input of the conv that reads them, and their pixels have whole
+blocks of 32 channels.
 """
 
 from math import ceil, prod
@@ -54,7 +56,7 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def _band_rows(chain: Chain, plan: Plan) -> list[int]:
-    """Per tensor, the most rows that a stripe of any band reads."""
+    """The most rows of each tensor that a stripe of any band reads, the input first."""
     bands, stripe_rows = bands_of(chain, plan), plan.h_split * ROW_BLOCK
     held = [rolled_rows(chain, stripe_rows, band)[0] for band in bands.all]
     return [max(rows) for rows in zip(*held, strict=True)]
@@ -67,7 +69,7 @@ def has_input_cache(chain: Chain) -> bool:
 
 
 def _line(chain: Chain, tensor: int) -> int:
-    """Elements of a row of an intermediate's cache."""
+    """How many elements a row of an intermediate's cache has."""
     return _padded_columns(chain, tensor) * _whole_blocks(chain.shapes[tensor][3])
 
 

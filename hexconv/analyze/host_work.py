@@ -1,16 +1,16 @@
 """What the host kernels move and multiply, from the shapes and the plan alone: the closed form.
 
-Rows are those of `hexconv.analyze.seams`: of an intermediate at a seam, once where bands hand them up, else twice; of a
-cached input, by every band that reads them.
+How many rows are computed is found by `hexconv.analyze.seams`. Rows of an intermediate at a seam count once if bands
+hand them up, else twice. Rows of a cached input count once for every band that reads them.
 
-MACs. Every pixel has whole vectors of output channels; lanes that fill up the last one count too.
+MACs. Every pixel has whole vectors of output channels; the lanes that fill up the last vector count too.
 
-Input. With a cache the new rows of every band. Read in place, an element for every tap and input channel of every pixel
-and every group of output channels that a tile computes together; no cache of ours holds it meanwhile, so each load
-counts.
+Input. With an input cache, the new rows of every band count. An input that is read in place counts one element for
+every tap and input channel of every pixel, and for every group of output channels that a tile computes together: no
+cache of the plan holds it, so each load counts.
 
-Filters, once: four input channels of a vector of output channels together, be they there or not. Output: all of
-it once, its fringe included. Biases are left out, as they are for the plain kernel.
+Filters count once, with whole words of four input channels and whole vectors of output channels, whether or not the
+conv has that many. All of the output counts once, its fringe included. Biases are left out, as for the plain kernel.
 """
 
 from math import ceil, prod
@@ -25,7 +25,7 @@ from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.names import conv_name, filter_name
 
 WORD = 4
-"""Input channels that lie together in a packed filter."""
+"""How many input channels lie together in a packed filter."""
 
 ELEMENT_BYTES = DTYPE_BYTES["float32"]
 
@@ -52,28 +52,28 @@ def host_work(chain: Chain, plan: Plan) -> Work:
 
 
 def _loaded_in_place(chain: Chain, registers: Registers, rows: int) -> int:
-    """Elements of one image that the first conv loads from the argument, for some rows of its output."""
+    """How many elements of one image the first conv loads from the argument for `rows` rows of its output."""
     (_, height, width, _), depth, vectors = chain.shapes[1], _depth(chain, 0), _vectors(chain, 0, registers)
     groups = split_evenly(vectors, tiling(registers, height, width, vectors).vectors)
     return rows * width * depth * sum(count for count, _ in groups)
 
 
 def _filter_elements(chain: Chain, index: int, registers: Registers) -> int:
-    """Elements of a packed filter that are loaded."""
+    """How many elements of the packed filter of conv `index` are loaded."""
     words = prod(chain.conv[index].kernel) * ceil(chain.shapes[index][3] / WORD)
     return _vectors(chain, index, registers) * registers.lanes * words * WORD
 
 
 def _row_macs(chain: Chain, index: int, registers: Registers) -> int:
-    """Of one row of a conv's output."""
+    """How many multiply-accumulates one row of the output of conv `index` takes."""
     return chain.shapes[index + 1][2] * _vectors(chain, index, registers) * registers.lanes * _depth(chain, index)
 
 
 def _depth(chain: Chain, index: int) -> int:
-    """Products in a sum."""
+    """How many products one output element of conv `index` sums."""
     return prod(chain.conv[index].kernel) * chain.shapes[index][3]
 
 
 def _vectors(chain: Chain, index: int, registers: Registers) -> int:
-    """Vectors of output channels."""
+    """How many vectors the output channels of conv `index` fill."""
     return ceil(chain.conv[index].out_channels / registers.lanes)

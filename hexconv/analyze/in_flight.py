@@ -1,14 +1,15 @@
 """How many copies of each tensor are under way at once, from the shapes and the plan alone: the closed form.
 
-A copy is what is started and waited for as one: what a step copies of a tensor, or one slab that is read into a ring.
+A copy is what is started and waited for as one: the part of a tensor that a step copies, or one slab that is read into
+a ring buffer.
 
-`buffering = "single"`, and the host kernel: none, everything waits. With `"double"`, between its start
-and its wait,
+With `buffering = "single"`, and in the host kernel, no copy is under way: each is waited for at once. With `"double"`,
+these are under way between their start and their wait:
 
-- a cache of two slots has the copy that a step needs and the next one, or the copies of the last two outputs;
-- a cache of one slot has one;
-- a ring that is read ahead is filled whole before the first step waits, and no more is under way ever after: a step
-  starts no more slabs than are read ahead, and no more than those are under way then.
+- for a cache of two slots, the copy that a step needs and the next one, or the copies of the last two outputs;
+- for a cache of one slot, one copy;
+- for a ring buffer that is read ahead, all of its slabs: it is filled before the first step waits. There are never more
+  later, since a step starts no more slabs than are read ahead, and only these are then under way.
 """
 
 from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
@@ -19,7 +20,7 @@ from hexconv.spec.names import copied_arguments
 
 
 def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
-    """The most copies of each tensor that have started and that nothing has waited for.
+    """The largest number of copies of each tensor that have started and that nothing has waited for yet.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128)

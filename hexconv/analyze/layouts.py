@@ -22,8 +22,8 @@ class Tensor:
     Attributes:
         name: `input`, `filter1`, `intermediate`, ..., `output`.
         is_filter: whether its shape is OIHW, else NHWC.
-        shape: logical sizes.
-        dtype: of its elements.
+        shape: its logical sizes.
+        dtype: the type of its elements.
     """
 
     name: str
@@ -37,16 +37,16 @@ class LayoutUsage:
     """One tensor in one system.
 
     Attributes:
-        case: name of the case.
-        tensor: name of the tensor.
-        shape: logical NHWC or OIHW.
-        dtype: of the elements.
-        logical_bytes: what its elements take alone.
+        case: the name of the case.
+        tensor: the name of the tensor.
+        shape: its logical sizes, NHWC or OIHW.
+        dtype: the type of its elements.
+        logical_bytes: the bytes of its elements alone.
         system: `packed`, `onednn`, `mace` or `okk`.
         layout: the system's name of the layout.
-        bytes: to allocate; on okk on all NPUs together; None where the system refuses.
-        waste_bytes: bytes that no element uses; more than `bytes - logical_bytes` never.
-        waste_percent: of `bytes`.
+        bytes: the bytes to allocate, for `okk` on all NPUs together; None if the system refuses the tensor.
+        waste_bytes: the bytes that no element uses, which are `bytes - logical_bytes`.
+        waste_percent: the waste as a share of `bytes`, in percent.
         refusal: why the system doesn't take the tensor.
     """
 
@@ -73,11 +73,11 @@ class _Asked:
 
 
 def usage(case: Case, chip: str = "bm1684") -> list[LayoutUsage]:
-    """Rows for all tensors of a chain, in the order of the data flow.
+    """Rows that say what each tensor of a chain takes in each system, in the order of the data flow.
 
     Args:
-        case: whose chain.
-        chip: for okk.
+        case: the case whose chain is looked at.
+        chip: the chip that `okk` lays tensors out for.
 
     Returns:
         One row per tensor and system; a system that doesn't take a tensor gives a row that says why.
@@ -86,7 +86,7 @@ def usage(case: Case, chip: str = "bm1684") -> list[LayoutUsage]:
 
 
 def tensors(chain: Chain) -> Iterator[Tensor]:
-    """Input, then filter and output of every conv."""
+    """The tensors of a chain: its input, then the filter and the output of every conv."""
     yield Tensor("input", False, chain.shapes[0], chain.dtype)
     last = len(chain.conv)
     for k, shape in enumerate(chain.filter_shapes, start=1):
@@ -124,7 +124,7 @@ def _packed(tensor: Tensor) -> _Asked:
 
 
 def _onednn(tensor: Tensor) -> _Asked:
-    """What its convolutions choose on 512-bit vectors: blocks of 16 for floats, nhwc for bytes."""
+    """The layout that oneDNN's convolutions choose on 512-bit vectors: blocks of 16 for floats, nhwc for bytes."""
     byte = tensor.dtype in ("int8", "uint8")
     if tensor.is_filter:
         return _Asked("OIhw4i16o4i" if byte else "OIhw16i16o", tensor.shape)
@@ -136,11 +136,11 @@ def _mace(tensor: Tensor) -> _Asked:
 
 
 def _okk(tensor: Tensor, chip: str) -> _Asked:
-    """Local memory from NPU 0: what the convolution of the chip reads and writes.
+    """The layout in local memory, from NPU 0 on, that the chip's convolution reads or writes.
 
-    The BM1684 reads float32 weights in the 2IC mode and bytes in the 4N mode; newer chips read float32
-    weights as compact (1, O, I, kernel). Their other weights lie in 64IC and 32IC modes, which aren't in
-    the catalog.
+    The BM1684 reads float32 weights in the 2IC mode and bytes in the 4N mode. Newer chips read float32
+    weights as compact (1, O, I, kernel); their other weights lie in 64IC and 32IC modes, which the
+    catalog of layouts does not have.
     """
     where = Placement(chip=chip)
     if not tensor.is_filter:

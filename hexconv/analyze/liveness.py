@@ -1,9 +1,9 @@
-"""When each cache is live, read off the loop nest of a plan.
+"""When each cache is live, found by a walk through the loop nest of a plan.
 
 A cache belongs to the innermost loop around everything that touches it, and lives from the first to the last statement
-of that loop's body that touches it; a loop is one statement of the body around it. Rings (`halo = "roll"`) and caches
-of two slots (`buffering = "double"`) belong to the outermost level, whatever loops touch them: what they hold, or what
-is still copied to or from them, outlives every step.
+of that loop's body that touches it; a loop is one statement of the body around it. Ring buffers (`halo = "roll"`) and
+caches of two slots (`buffering = "double"`) belong to the outermost level, whatever loops touch them: what they hold,
+or what is still copied to or from them, outlives every step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from hexconv.analyze.nest import Leaf, Loop, Node, chain_nest
 from hexconv.spec import Chain, Plan
 
 ROLLED = ("input", "intermediate")
-"""Roles of the caches that a rolling halo keeps."""
+"""The roles of the caches that become ring buffers with a rolling halo."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def lifetimes(chain: Chain, plan: Plan) -> dict[str, Lifetime]:
 
 
 def _walk(body: Sequence[Statement], now: int, first: dict[str, int], last: dict[str, int]) -> int:
-    """Note starts and ends of one body that begins at statement `now`; return the number of the next statement."""
+    """Note when each cache of a body starts and ends; its first statement is number `now`. Return the next number."""
     for statement in body:
         first |= dict.fromkeys(statement.starts, now)
         end = _walk(statement.inside, now, first, last) if statement.inside else now + 1

@@ -1,16 +1,16 @@
-"""What a chain needs at least, whatever the plan: bytes that must be moved, and MACs.
+"""Lower bounds of a chain, whatever the plan: the bytes that must be moved, and the MACs that must be done.
 
-What is read is found backwards from the chain's output, all of which is read. A pixel of a tensor is read if a tap of
-the next conv meets it from a pixel that is read itself. So rows and columns that a stride or a dilation steps over are
-not needed, nor are those behind the last stride, nor those that only pixels of this kind read. Rows and columns are
-independent of each other, so that two lists per tensor say it all. Of a pixel that is read all channels are: the groups
-of a conv read all channels of its source together.
+The pixels that must be read are found backwards from the chain's output, all of which is needed. A pixel of a tensor is
+read if a tap of the next conv meets it while that conv computes a pixel that is read itself. So rows and columns that a
+stride or a dilation steps over are not needed, nor those behind the last stride, nor those that only unneeded pixels
+read. Rows and columns are independent of each other: a list of each per tensor is enough. If a pixel is read, all of
+its channels are: the groups of a conv read all channels of its source together.
 
 Traffic. Every element of the input that is read counts once, and so does every element of the packed output. A tap of a
 filter counts if it meets a logical pixel, and not only padding, from any pixel that is read.
 
-MACs. Those of the pixels of every conv that are read, once: K outputs of C x kernel products each. Products with
-padding count like any other: every kernel multiplies them.
+MACs. Every pixel of a conv's output that is read counts once, with its K output channels of C x kernel products each.
+Products with padding count like any other: every kernel multiplies them.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Work:
-    """What is moved and what is computed.
+    """What is moved and what is computed: bytes between memory and caches, and multiply-accumulates.
 
     Attributes:
-        traffic_bytes: by tensor: `input`, `filter1`, ..., read; `output`, written.
-        macs: multiply-accumulates by conv: `conv1`, ...
+        traffic_bytes: the bytes by tensor: `input`, `filter1`, ... are read, `output` is written.
+        macs: the multiply-accumulates by conv: `conv1`, ...
     """
 
     traffic_bytes: dict[str, int]
@@ -42,14 +42,14 @@ class Work:
 
 @dataclass(frozen=True)
 class _Reached:
-    """What outputs reach along one axis: the logical indices of the source, and the taps that meet any of them."""
+    """What outputs read along one axis: the logical indices of the source, and the taps that meet any of them."""
 
     indices: Indices
     taps: int
 
 
 def needed_work(chain: Chain) -> Work:
-    """The least that any plan moves and computes.
+    """The bytes and the MACs that every plan moves and computes at least.
 
     >>> pointwise = Conv2d(out_channels=32, stride=(2, 2))
     >>> needed_work(Chain(input=(1, 8, 8, 4), conv=(pointwise,)))
@@ -71,7 +71,7 @@ def needed_work(chain: Chain) -> Work:
 
 
 def needed_macs(chain: Chain) -> int:
-    """Multiply-accumulates of the outputs of every conv that are read, each once.
+    """The multiply-accumulates of all outputs of all convs that are read, each output counted once.
 
     >>> needed_macs(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, kernel=(3, 3)),)))
     2592
@@ -80,12 +80,12 @@ def needed_macs(chain: Chain) -> int:
 
 
 def macs_per_output(chain: Chain, index: int) -> int:
-    """Products in one sum of conv `index`."""
+    """How many products one output element of conv `index` sums."""
     return prod(chain.filter_shapes[index][1:])
 
 
 def _reached(conv: Conv2d, axis: int, outputs: Indices, size: int) -> _Reached:
-    """What some outputs of a conv reach of a source of `size`, along rows (0) or columns (1)."""
+    """What `outputs` of a conv read of a source of `size` indices, along rows (axis 0) or columns (axis 1)."""
     stride, dilation = conv.stride[axis], conv.dilation[axis]
     before = (conv.padding.top, conv.padding.left)[axis]
     reached, taps = np.zeros(size, bool), 0

@@ -38,9 +38,9 @@ Node = Leaf | Loop
 
 
 def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
-    """The whole nest, loops of one iteration left out (they leave no trace in the lowered TIR).
+    """The whole nest. Loops of one iteration are left out, since they leave no trace in the lowered TIR.
 
-    With two slots the first copy into a cache stands before the outermost statement that the others are in.
+    The first copy into a cache with two slots stands before the outermost statement that holds its other copies.
     """
     last, doubled = len(chain.conv) - 1, doubled_caches(chain, plan)
     staged = [_copy_in(filter_cache(index + 1)) for index in range(last + 1)] if plan.filters == "resident" else []
@@ -50,7 +50,7 @@ def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
 
 
 def _copy_in(cache: str) -> Leaf:
-    """What fills a cache from memory."""
+    """The statement that fills a cache from memory."""
     return Leaf((cache,), copies_in=True)
 
 
@@ -70,8 +70,8 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
     Args:
         chain: the chain.
         plan: the plan.
-        index: of the conv.
-        after: what follows in each of its tiles.
+        index: the number of the conv, from 0.
+        after: the statements that follow in each of its tiles.
     """
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
     stripes = row_steps(chain, plan, index)
@@ -91,7 +91,7 @@ def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
 
 
 def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
-    """The blocks of one step: init, compute and, where there is one, the epilogue."""
+    """The loops over the blocks of one step; their statements are init, compute and, if there is one, the epilogue."""
     target = target_cache(index + 1, len(chain.conv))
     source = source_cache(index + 1)
     sums = accumulator(index + 1) if has_accumulator(chain, index) else target
@@ -102,13 +102,13 @@ def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
 
 
 def _step(plan: Plan, chain: Chain, index: int) -> tuple[int, int, int]:
-    """Extents of ko_inner, ho_inner and wo."""
+    """The extents of the loops ko_inner, ho_inner and wo."""
     tensor, slabs = tensor_extents(chain)[index + 1], stripe_slabs(chain, plan)[index + 1]
     return min(plan.k_split, tensor.channel_blocks), min(plan.h_split, slabs), tensor.column_blocks
 
 
 def _loops(extents: Sequence[int], body: Sequence[Node]) -> tuple[Node, ...]:
-    """`body` inside of loops of these extents, those of one iteration left out."""
+    """Put `body` inside of loops of these extents, without the loops of one iteration."""
     nodes = tuple(body)
     for extent in reversed(extents):
         nodes = (Loop(extent, nodes),) if extent > 1 else nodes

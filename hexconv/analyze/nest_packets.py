@@ -1,54 +1,56 @@
-"""What the packets of a nest of rows are spent on, by shapes and plan alone: counts of parts, without a price.
+"""What the packets of a nest of rows are spent on, from the shapes and the plan alone: how often each part occurs.
 
-A machine's file prices each part in packets (`hexconv.search.machine`); the model is the sum. Parts of a run:
+The file of a machine prices each part in packets (`hexconv.search.machine`); the model of latency is the sum of counts
+times prices. These are the parts of a run:
 
-    multiply1..4  packets in which the trips of the inner loop find room, by blocks of channels of the tile: of their
-                  multiplications, two each, of their loads of vectors, one each, and of all their loads, two each
-    turn1..4      of these, one trip for each time that the loop is entered: LLVM starts and ends it apart
-    apart1..4     in the same trips, runs of the filter beside the first: of blocks that don't lie side by side
-    tile, run     tiles, and inner loops that are entered
-    sum           vectors of sums that start, and end
-    whole         of these, those that leave as they are
-    scale         of these, those that are scaled by a multiplier
-    away, even    of these, those that are rounded away from zero, and half to even
-    inside        of these, those that are corrected for the filter's zero point by sums in the tile
-    initial       vectors of what differs by channel that a tile loads: offsets, multipliers, shifts
-    overlapped    of these, those of tiles that start while the one before ends
+    multiply1..4  the fewest packets that hold the trips of the inner loop, for tiles of 1 to 4 blocks of channels: a
+                  packet has room for two multiplications, for one load of a vector, and for two loads in all
+    turn1..4      the packets of one such trip for each time that the loop is entered: LLVM peels its start and end off
+    apart1..4     in the same trips, runs of the filter after the first, where its blocks don't lie side by side
+    tile, run     tiles that are computed, and inner loops that are entered
+    sum           vectors of sums that are started and ended
+    whole         vectors of sums that are stored as they are
+    scale         vectors of sums that are scaled by a multiplier
+    away, even    vectors of sums that are rounded with ties away from zero, and with ties to even
+    inside        vectors of sums that the tile itself corrects for the filter's zero point
+    initial       vectors of values by channel that a tile loads: offsets, multipliers, shifts
+    overlapped    vectors of sums of tiles that start while the tile before them ends
     splat         corrections that are spread over a vector
-    narrow        vectors of bytes that are made of sums
+    narrow        vectors of bytes or of int16 that sums are narrowed to
+    table         of these, vectors that are looked up in a table
     row           rows of tiles
-    lane          products of two vectors, of convs whose lanes are channels
-    quad          vectors of 4 pixels of these that are loaded and shuffled
-    half          words of these that are made of two
-    tap           vectors of their taps that are loaded
-    laid          of their taps, each in each place of a word that it has, those that are laid out
-    blank_row     rows of the fringe
+    lane          products of two vectors, in depthwise convs, whose lanes are channels
+    quad          in depthwise convs, vectors of 4 pixels that are loaded and shuffled
+    half          in depthwise convs, words that are put together from two
+    tap           in depthwise convs, vectors of taps that are loaded
+    laid          in depthwise convs, taps that are laid out, once for each place that a tap has in a word
+    blank_row     rows of tiles of the fringe
     fill          vectors of the fringe
-    window        vectors that are summed for the filter's zero point
-    deal          of these, pairs whose lanes are folded
-    windows       vectors of 32 columns that come of that
-    correction    vectors of corrections that are summed from these
-    column        corrections that are summed one by one
+    window        vectors of the source that are summed for the filter's zero point
+    deal          pairs of such sums whose lanes are folded
+    windows       vectors of 32 columns that the folding yields
+    correction    vectors of corrections that are summed from these columns
+    column        corrections that are summed from these columns one by one
     offset        vectors of filters that are summed for the input's zero point
-    split         vectors of int16 whose bytes are set apart
-    across        vectors that are loaded, moved from lane to lane or stored where lanes are pixels
-    step          steps of convs
-    line          runs of bytes that the kernel copies itself
-    vector        vectors of the input in these
-    unit          what is left behind vectors, as many bytes at a time as their address allows
-    filter        vectors of filters in these
-    output        vectors of the output in these
+    split         vectors of int16 whose low and high bytes are set apart
+    across        where lanes are pixels, vectors that are loaded, moved from lane to lane or stored
+    step          steps of convs, once for each tile of channels
+    line          runs of bytes that the kernel copies itself, without the copy engine
+    vector        vectors of the input in these runs
+    unit          copies of the bytes that these vectors leave over, as many at a time as their address allows
+    filter        vectors of filters in these runs
+    output        vectors of the output in these runs
     word          instructions of scalar code that multiply 8 bytes
-    product       products that scalar code takes one by one
-    scalar_run    loops of these that are entered
-    element       elements that it makes of sums
-    blank         doublewords of the input's padding
+    product       products that scalar code computes one by one
+    scalar_run    inner loops of scalar code that are entered
+    element       elements that scalar code makes of sums
+    blank         doublewords of the input's padding that are filled
     store         stores that widen pixels of the input to doublewords
-    start         copies that the engine is asked for
-    group         groups of these, each waited for
+    start         copies that the copy engine is asked for
+    group         groups of such copies, each of which is waited for
 
-All but what a run does once is of a row, of a step or of a filter that is staged. How often there is one is a matter of
-stripes and halos; what is spent on one, of tiles of channels (`Spent`).
+Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
+how many rows, steps and stagings there are; tiles of channels say how many parts one of them takes (`Spent`).
 """
 
 from math import ceil
@@ -64,11 +66,11 @@ from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 
 SCALAR_PARTS = ("word", "scalar_run", "product", "element")
-"""Of convs that no HVX kernel serves."""
+"""The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
 def nest_parts(chain: Chain, plan: Plan) -> Parts:
-    """How often each part of the module's text occurs in a run."""
+    """How often each part that this module lists occurs in a run."""
     planned, parts = planned_rows(chain, plan), Parts()
     for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
@@ -84,7 +86,7 @@ def nest_parts(chain: Chain, plan: Plan) -> Parts:
 
 
 def on_conv(planned: PlannedRows, index: int) -> Spent:
-    """What a conv takes."""
+    """Count the parts that conv `index` takes, for a row, a blank row, a step, and once."""
     if planned.kernels[index] == "plain":
         return _by_scalar_code(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
@@ -111,7 +113,7 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
 
 
 def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts:
-    """The tiles of a row, for one tile of channels."""
+    """Count the parts of the tiles of a row of `columns` pixels, for one tile of `blocks` channel blocks."""
     parts = Parts()
     whole, rest = divmod(columns, tile_pixels(blocks))
     parts.add(on_tile(planned, index, blocks, tile_pixels(blocks)), whole)
@@ -120,7 +122,7 @@ def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts
 
 
 def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Parts:
-    """The tiles of a row of all channels where lanes are pixels, and the planes that they read."""
+    """Count the parts of the tiles of a row where lanes are pixels, all channels, and of the planes that they read."""
     parts = Parts(across=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
     for tile, times in lanes.tiles:
         parts.add(on_pixels(planned, index, lanes, tile), times)
@@ -128,7 +130,7 @@ def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Par
 
 
 def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
-    """What a conv without HVX takes."""
+    """Count the parts of a conv that scalar code computes."""
     (first, end), work = planned.extents[index + 1].valid_columns, planned.scalar(index)
     row, once = Parts(row=1), Parts(word=work.filter_words)
     row.add(
@@ -144,7 +146,7 @@ def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
 
 
 def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
-    """Vectors of the fringe in a row with elements, and of a row without, for one tile of channels."""
+    """How many vectors of fringe a row with elements has, and a row without any, for one tile of channels."""
     tensor, in_blocks = planned.extents[index + 1], planned.makes_blocks(index)
     together = planned.forms.channel_units[index + 1]
     pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1
@@ -156,7 +158,7 @@ def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int,
 
 
 def _windows(planned: PlannedRows, index: int) -> Parts:
-    """The sums of the windows of a row of outputs."""
+    """Count the parts that it takes to sum the windows of a row of outputs."""
     conv, (first, end) = planned.chain.conv[index], planned.extents[index + 1].valid_columns
     pixel_bytes = planned.forms.activations[index].physical_shape[-1]
     leaf = max(pixel_bytes // VECTOR_BYTES, 1)
@@ -172,7 +174,7 @@ def _windows(planned: PlannedRows, index: int) -> Parts:
 
 
 def _pairs(leaves: int, there: int) -> int:
-    """Pairs in a tree over leaves, of which the first ones are there.
+    """How many pairs a binary tree over `leaves` leaves has, if only its first `there` leaves exist.
 
     >>> [_pairs(8, there) for there in (0, 1, 5, 8)]
     [0, 3, 6, 7]

@@ -1,12 +1,12 @@
-"""What kernels read and write in their caches, from the shapes and the plan alone: traffic of those outside of VTCM.
+"""The bytes that kernels read and write in their caches, from the shapes and the plan alone: traffic outside of VTCM.
 
-Where some caches lie in VTCM, one outside takes none of it, and what a kernel does there is traffic: every load and
-every store counts, however often it comes to the same byte. Copies into a cache and out of it are counted with the
-argument that they copy, and what fills its padding isn't counted. Counted are caches, and what holds their elements in
-another order: `split`, a source of int16 that is taken apart, `taps`, a depthwise filter as it is laid out, and
-`planes`, a source where lanes are pixels; not a kernel's sums and constants, nor the `words` of a filter beside them.
+If some caches lie in VTCM and another lies outside, what a kernel does in that other one is traffic: every load and
+every store counts, however often it touches the same byte. Copies into a cache and out of it are counted with the
+argument that they copy, and filling its padding isn't counted. Counted are caches, and the buffers that hold their
+elements in another order: `split`, a source of int16 that is taken apart, `taps`, a depthwise filter as it is laid out,
+and `planes`, a source where lanes are pixels. A kernel's sums and constants, and the `words` of a filter, don't count.
 
-HVX kernels, for a row of outputs:
+HVX kernels read and write, for a row of outputs:
 
     source   4 bytes for each word of 4 channels under a window, once for each tile of channels (or two vectors for
              each 32 words of a run, where they are spread over vectors); where the zero point of
@@ -47,19 +47,19 @@ from hexconv.spec.names import INPUT_CACHE, conv_name, filter_cache, numbered, s
 WORD_BYTES = 4
 
 Bytes = Counter[str]
-"""By the name of a cache."""
+"""Bytes by the name of a cache."""
 
 
 @dataclass(frozen=True)
 class Touched:
-    """What a conv's kernel reads and writes.
+    """The bytes that a conv's kernel reads and writes in each cache.
 
     Attributes:
-        row: for a row with elements, all of its channels.
-        blank_row: for a row without.
-        step: for a step that makes some row with elements, beside its rows.
-        once: whatever the plan's stripes are, in every thread; nothing of a conv that makes no element.
-        together: for four, two or one rows that are made together (`TILE_ROWS`), beside what each row takes.
+        row: the bytes for a row that has elements, all of its channels.
+        blank_row: the bytes for a row of fringe, without elements.
+        step: the further bytes for a step that makes some row with elements.
+        once: the bytes for a run in every thread, whatever the stripes; none for a conv that makes no element.
+        together: the further bytes for four, two or one rows that are made together (`TILE_ROWS`).
     """
 
     row: Bytes = field(default_factory=Bytes)
@@ -70,12 +70,12 @@ class Touched:
 
     @property
     def parts(self) -> tuple[Bytes, ...]:
-        """All of them, in order."""
+        """All fields, in order."""
         return (self.row, self.blank_row, self.step, self.once, *self.together)
 
 
 def rows_touched(chain: Chain, plan: Plan) -> Bytes:
-    """What HVX kernels read and write in each cache."""
+    """The bytes that HVX kernels read and write in each cache in a run."""
     planned, total = planned_rows(chain, plan), Bytes()
     for index in range(len(chain.conv)):
         touched, tensor = touched_by(planned, index), index + 1
@@ -87,7 +87,7 @@ def rows_touched(chain: Chain, plan: Plan) -> Bytes:
 
 
 def touched_by(planned: PlannedRows, index: int) -> Touched:
-    """What the kernel of one conv reads and writes."""
+    """The bytes that the kernel of conv `index` reads and writes, for a row, a blank row, a step, and once."""
     touched = Touched()
     if planned.kernels[index] == "plain":
         _scalar(planned, index, touched)
@@ -105,7 +105,7 @@ def touched_by(planned: PlannedRows, index: int) -> Touched:
 
 
 def _scalar(planned: PlannedRows, index: int, touched: Touched) -> None:
-    """All of a conv without HVX."""
+    """Add everything that a conv without an HVX kernel reads and writes."""
     work, tensor = planned.scalar(index), planned.extents[index + 1]
     first, end = tensor.valid_columns
     touched.row[source_cache(index + 1)] += (end - first) * work.source_elements * planned.source_bytes
@@ -119,7 +119,7 @@ def _scalar(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 
 def _dense(planned: PlannedRows, index: int, touched: Touched) -> None:
-    """The source and the filter of a conv whose words are 4 channels."""
+    """Add the reads of source and filter by a conv whose words are 4 channels."""
     conv, source, filter = planned.chain.conv[index], source_cache(index + 1), filter_cache(index + 1)
     first, end = planned.extents[index + 1].valid_columns
     vectors, passes = planned.multiplied_vectors(index), planned.source_bytes * planned.filter_bytes
@@ -141,7 +141,7 @@ def _dense(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 
 def _splats(planned: PlannedRows, index: int, words: int) -> int:
-    """Bytes under a window where they are read by vectors: two for each 32 words of a run."""
+    """The bytes that are read under a window by vectors: two vectors for each 32 words of a run."""
     conv = planned.chain.conv[index]
     planes = planned.forms.activations[index].physical_shape[2] if index else 1  # C
     runs = conv.kernel[0] * planes * (1 if conv.dilation[1] == 1 else conv.kernel[1])
@@ -149,7 +149,7 @@ def _splats(planned: PlannedRows, index: int, words: int) -> int:
 
 
 def _split(planned: PlannedRows, touched: Touched) -> str:
-    """Rows of int16 taken apart, those of a window before the first row of a step; tiles read them instead."""
+    """Add the rows of int16 that are taken apart; tiles read these rows instead of the source."""
     conv, tiles = planned.chain.conv[0], planned.tiles(0).total()
     new = min(conv.reach[0], conv.stride[0])
     for name in (INPUT_CACHE, numbered("split", 1)):
@@ -159,7 +159,7 @@ def _split(planned: PlannedRows, touched: Touched) -> str:
 
 
 def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
-    """The source and the taps of a conv whose lanes are channels."""
+    """Add the reads of source and taps by a conv whose lanes are channels."""
     conv, taps = planned.chain.conv[index], numbered("taps", index + 1)
     blocks, held = planned.extents[index + 1].channel_blocks, conv.kernel[0] * len(variants(conv))
     vectors = vectors_loaded(planned, index)
@@ -174,7 +174,7 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:
-    """The source and the filter of a conv whose lanes are pixels: both are laid out again; tiles read them there."""
+    """Add the accesses of source and filter by a conv whose lanes are pixels: both are laid out again for its tiles."""
     planes, conv_rows = numbered("planes", index + 1), planned.chain.conv[index].kernel[0] * lanes.planes.groups
     layout, source, tiles = lanes.planes, lanes.planes.source, planned.tiles(index).total()
     row_bytes = source.count * ceil(source.bytes / VECTOR_BYTES) * VECTOR_BYTES
@@ -190,7 +190,7 @@ def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touche
 
 
 def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
-    """What a conv makes: vectors of results, and of the fringe."""
+    """Add what a conv writes: vectors of results, and vectors of the fringe."""
     how, is_last = planned.chain.conv[index].requantize, index == len(planned.chain.conv) - 1
     name = target_cache(index + 1, len(planned.chain.conv))
     is_wide, together = planned.source_bytes > 1, planned.forms.channel_units[index + 1]
@@ -211,7 +211,7 @@ def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 
 def plain_touched(chain: Chain, plan: Plan) -> Bytes:
-    """What the plain kernel reads and writes in each cache."""
+    """The bytes that the plain kernel reads and writes in each cache in a run."""
     macs, total, steps = plain_work(chain, plan).macs, Bytes(), tensor_steps(chain, plan)
     for index, tensor in enumerate(tensor_extents(chain)[1:]):
         products = macs[conv_name(index + 1)]

@@ -1,4 +1,4 @@
-"""What packets are counted by: parts, and what is spent of them on a tensor."""
+"""Counts of parts, by which packets are modelled: how often each part occurs, for a row, a step or a whole run."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ class Parts(defaultdict[str, float]):
         super().__init__(float, counts)
 
     def add(self, others: Mapping[str, float], times: float = 1) -> None:
-        """Add others, each so many times."""
+        """Add the counts of `others`, each multiplied by `times`."""
         for name, count in others.items():
             self[name] += times * count
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What is spent on a tensor.
+    """The parts that making a tensor takes.
 
     Attributes:
-        row: on a row with elements, all of its channels.
-        blank_row: on a row without.
-        step: on a step that makes some of its rows, all of its channels.
-        once: whatever the plan's stripes are.
-        together: on four, two or one rows that are made together (`TILE_ROWS`), beside what each row takes.
+        row: the parts for a row that has elements, all of its channels.
+        blank_row: the parts for a row of fringe, without elements.
+        step: the parts for a step that makes some of the tensor's rows, all of its channels.
+        once: the parts for a whole run, whatever the plan's stripes are.
+        together: the further parts for four, two or one rows that are made together (`TILE_ROWS`).
     """
 
     row: Parts = field(default_factory=Parts)
@@ -39,5 +39,5 @@ class Spent:
 
     @property
     def parts(self) -> tuple[Parts, ...]:
-        """All of them, in order."""
+        """All fields, in order."""
         return (self.row, self.blank_row, self.step, self.once, *self.together)

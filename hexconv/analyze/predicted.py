@@ -1,4 +1,4 @@
-"""The closed forms of the kernel that a chain gets: its caches, who shares memory, what is moved and multiplied."""
+"""The closed forms of the kernel that a chain gets: its caches, which share memory, what it moves and multiplies."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
-    """Every physical allocation of that kernel, as they are made; only the caches of the plain kernel share any."""
+    """Every physical allocation of the kernel that a chain gets, in order; only the plain kernel's caches share any."""
     if nest_of(chain, plan) == "blocks":
         return plain_allocations(chain, plan)
     caches = cache_footprints(chain, plan)
@@ -39,7 +39,7 @@ def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, .
 
 
 def planned_work(chain: Chain, plan: Plan) -> Work:
-    """All bytes moved and all multiply-accumulates done; by their names, caches outside of VTCM where others lie there.
+    """All bytes moved and all multiply-accumulates done; if some caches lie in VTCM, also the traffic of those outside.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))

@@ -1,16 +1,16 @@
-"""How many rows the caches of a kernel hold whose stripes roll, from the shapes alone: the closed form.
+"""How many rows the caches hold if stripes roll over the image, from the shapes alone: the closed form.
 
-A stripe is some rows of the output, or of a band of it that rolls by itself. Each conv computes the rows that the next
-one reads in the stripe and that no stripe before has computed, and its cache holds all rows that the stripe reads,
-padding included.
+A stripe is some rows of the output, or of one band of the output. In each stripe a conv computes those rows that the
+next conv reads and that no stripe before has computed. Its cache holds all rows that the stripe reads, padding
+included.
 
-Rows. Let a stripe of some tensor be its new rows b .. e-1. They read, in the coordinates of the conv's input,
+Rows. Let the new rows of a tensor in some stripe be b .. e-1. They read, in the coordinates of the conv's input,
 
     first = b * stride - padding.top        one past the last = (e - 1) * stride + reach - padding.top
 
-and the cache of that input holds as many rows as the widest of these over all stripes. The input's own new rows end at
-the lesser of its height and that last row; they begin where those of the stripe before ended, or at `first` where a
-stride steps over rows.
+and the cache of the conv's input holds as many rows as the widest of these ranges over all stripes. The new rows of the
+conv's input end at the range's end, or at the input's height if that is less. They begin where the new rows of the
+stripe before ended, or at `first` if a stride steps over rows.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ class StripeRows:
     """Rows of every tensor in one stripe, the input first.
 
     Attributes:
-        held: rows that the stripe reads, padding included; 0 of the output.
-        new: rows that the stripe computes, or of the input, copies.
+        held: the rows of each tensor that the stripe reads, padding included; 0 for the output.
+        new: the rows of each tensor that the stripe computes; for the input, those that it copies.
     """
 
     held: tuple[int, ...]
@@ -34,12 +34,12 @@ class StripeRows:
 
 
 def stripe_rows_of(chain: Chain, stripe_rows: int, band: Band) -> Iterator[StripeRows]:
-    """Every stripe's rows, from the top on.
+    """The rows of every tensor in every stripe, from the top of the image to its bottom.
 
     Args:
         chain: the convs.
-        stripe_rows: rows of the output in a stripe.
-        band: the stripes' rows of the output.
+        stripe_rows: the rows of the output in one stripe.
+        band: the rows of the output that the stripes make.
     """
     ended = [0] * len(chain.shapes)
     for start in range(band.first, band.last, stripe_rows):
@@ -59,7 +59,7 @@ def stripe_rows_of(chain: Chain, stripe_rows: int, band: Band) -> Iterator[Strip
 
 
 def rolled_rows(chain: Chain, stripe_rows: int, band: Band) -> tuple[list[int], list[int]]:
-    """Per tensor: the most rows that a stripe reads of it, and the most that are new in a stripe."""
+    """The most rows of each tensor that a stripe reads, and the most that are new in a stripe."""
     stripes = list(stripe_rows_of(chain, stripe_rows, band))
     held, new = ([getattr(stripe, which) for stripe in stripes] for which in ("held", "new"))
     return [max(rows) for rows in zip(*held, strict=True)], [max(rows) for rows in zip(*new, strict=True)]

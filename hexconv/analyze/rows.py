@@ -1,15 +1,16 @@
-"""A nest of rows, from the shapes and the plan alone: tiles, products, bytes moved. The closed form.
+"""The closed form of a nest of rows, from the shapes and the plan alone: its tiles, its products, the bytes it moves.
 
-Products. An instruction is 128 of them: 4 in each of 32 lanes. Every logical pixel of a step takes one for each block
-of 32 output channels and each word of 4 channels under its window. Where the filter has a zero point (int8 filters have
-128, as uint8) every tile of channels sums its windows: all vectors of the rows under a row of outputs, or, where rows
-are no whole vectors, one instruction more for each word. Where the source has one, the filter is summed once. Where the
-first words of a tile are multiplied during the tile before it, the last tile of a row starts once more. int16 has a
-pass for each pair of bytes, and windows of both bytes. Where lanes are pixels (`hexconv.kernel.hvx.pixels`), an
-instruction takes 4 input channels of 32 of them, for one output channel; no windows are summed.
+Products. One instruction computes 128 products: 4 in each of 32 lanes. Every logical pixel of a step takes one
+instruction for each block of 32 output channels and each word of 4 channels under its window. If the filter has a zero
+point (int8 filters have 128, as uint8), every tile of channels sums its windows: all vectors of the rows under a row of
+outputs, or, if rows are no whole vectors, one instruction more for each word. If the source has a zero point, the
+filter is summed once. If the first words of a tile are multiplied during the tile before it, the last tile of a row
+starts once more. int16 has a pass for each pair of bytes, and sums the windows of both bytes. Where lanes are pixels
+(`hexconv.kernel.hvx.pixels`), an instruction takes 4 input channels of 32 pixels, for one output channel; no windows
+are summed.
 
-Traffic. The input's logical elements of all rows that are read; a filter whenever a step of its conv makes anything, or
-once where it is resident, for all threads; the packed output once. Biases are left out.
+Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
+makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
 """
 
 from collections import Counter
@@ -48,31 +49,31 @@ class PlannedRows(RowSteps):
     """A chain under a plan whose nest is kept in rows; everything else is derived from it."""
 
     def filter_zero(self, index: int) -> int:
-        """The zero point of the filter of conv `index`, of uint8."""
+        """The zero point of the filter of conv `index`, as the filter is multiplied: of uint8."""
         return self.chain.conv[index].filter_zero_point + self.forms.filter_shift
 
     @property
     def source_bytes(self) -> int:
-        """Of an element of what convs read."""
+        """The bytes of an element of what convs read."""
         return DTYPE_BYTES[self.chain.dtype]
 
     @property
     def filter_bytes(self) -> int:
-        """Of an element of a filter."""
+        """The bytes of an element of a filter."""
         return DTYPE_BYTES[self.chain.dtype_of_filters]
 
     def source_columns(self, index: int) -> int:
-        """Pixels of a row of what conv `index` reads."""
+        """How many pixels a stored row of what conv `index` reads has."""
         outputs = self.forms.activations[index].outputs
         return prod(output.extent for output in outputs if output.name.lower().endswith("w"))
 
     def row_bytes(self, index: int) -> int:
-        """Bytes of a row of what conv `index` reads, all channels."""
+        """How many bytes a stored row of what conv `index` reads has, for all channels."""
         layout = self.forms.activations[index]
         return prod(layout.physical_shape[2:]) * (1 if has_bytes_apart(layout) else self.source_bytes)
 
     def pixels(self, index: int) -> PixelLanes | None:
-        """How lanes of conv `index` are pixels; None where they are channels."""
+        """How pixels of conv `index` are dealt to lanes; None if its lanes are channels."""
         if self.kernels[index] != "hvx":
             return None
         return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
@@ -103,7 +104,7 @@ class PlannedRows(RowSteps):
         return wants and splats_serve(self.row_bytes(index), self.filter_zero(index), self.sums_windows_ahead(index))
 
     def tiles(self, index: int) -> Counter[int]:
-        """How many tiles of channels conv `index` has, by their blocks."""
+        """How many tiles of channels conv `index` has, by the channel blocks of a tile."""
         blocks = self.extents[index + 1].channel_blocks
         if is_depthwise(self.chain, index):
             return Counter({1: blocks})
@@ -116,17 +117,17 @@ class PlannedRows(RowSteps):
         return Counter({size: times for size, times in found.items() if size and times})
 
     def filter_vectors(self, index: int) -> int:
-        """Vectors of a filter, or of its high bytes."""
+        """How many vectors the filter of conv `index` fills, or one byte of each of its elements."""
         return prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION // self.filter_bytes
 
     def is_one_run(self, index: int) -> bool:
-        """Whether what tiles of conv `index` multiply of a row of taps lies side by side."""
+        """Whether the words that tiles of conv `index` multiply for a row of taps lie side by side."""
         conv = self.chain.conv[index]
         is_whole = self.multiplied_vectors(index) == self.filter_vectors(index)
         return conv.kernel[1] == 1 or (conv.dilation[1] == 1 and is_whole)
 
     def multiplied_vectors(self, index: int) -> int:
-        """Of the vectors of a filter those that tiles multiply: without channels that the source lacks."""
+        """How many vectors of the filter tiles multiply: those of channels that the source has."""
         if lanes := self.pixels(index):
             return lanes.planes.steps * self.extents[index + 1].channel_blocks
         if index == 0 or self.splats(index):
@@ -137,7 +138,7 @@ class PlannedRows(RowSteps):
         return self.filter_vectors(index) // words * multiplied
 
     def overlapped(self, index: int) -> Counter[int]:
-        """The tiles of channels of conv `index`, by their blocks, whose first words overlap the tile before."""
+        """How many tiles of channels, by their blocks, have first words that are multiplied during the tile before."""
         conv, tensor = self.chain.conv[index], self.extents[index + 1]
         first, end = tensor.valid_columns
         planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]  # C
@@ -154,32 +155,32 @@ class PlannedRows(RowSteps):
         )
 
     def begun_again(self, index: int) -> int:
-        """Instructions of each row that start a tile once more, where the first words of tiles overlap others."""
+        """The instructions of each row that start its last tile once more, where tiles start during the one before."""
         tiles = self.overlapped(index).items()
         return sum(times * blocks * tile_pixels(blocks) * FIRST_WORDS for blocks, times in tiles)
 
     def macs(self, index: int) -> int:
-        """Multiply-accumulates of conv `index`."""
+        """The multiply-accumulates of conv `index` in a run, recomputed ones included."""
         if self.kernels[index] == "hvx":
             return self.instructions(index) * MACS_OF_INSTRUCTION
         first, end = self.extents[index + 1].valid_columns
         return self.logical_rows(index + 1) * (end - first) * self.scalar(index).macs + self.macs_once(index)
 
     def macs_once(self, index: int) -> int:
-        """Of these, those that sum the filter, for the zero point of what conv `index` reads: in every thread."""
+        """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
         if self.kernels[index] == "hvx":
             return self.filter_sums(index) * MACS_OF_INSTRUCTION * self.bands.count
         return self.scalar(index).filter_macs * self.bands.count if self.makes_any(index) else 0
 
     def scalar(self, index: int) -> ScalarWork:
-        """What scalar code does for conv `index`."""
+        """What scalar code does for one pixel of conv `index`, and for its filter once."""
         words = self.filter_vectors(index) // self.extents[index + 1].channel_blocks
         planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]
         window_sums = self.channel_tiles(index) if self.filter_zero(index) else 0
         return scalar_work(self.chain, index, planes, words, window_sums)
 
     def instructions(self, index: int) -> int:
-        """HVX instructions that multiply for conv `index`."""
+        """How many HVX instructions multiply for conv `index` in a run."""
         tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
         if not self.makes_any(index):
@@ -199,10 +200,9 @@ class PlannedRows(RowSteps):
         return products + self.filter_sums(index) * self.bands.count
 
     def makes_any(self, index: int) -> bool:
-        """Whether the loops of conv `index` make any logical element: what reads it may read nothing but its padding.
+        """Whether the loops of conv `index` make any logical element: its reader may read nothing but its padding.
 
-        A thread may make none of its rows and still stages what it would multiply them with: its loops are those of the
-        chain without bands.
+        A thread may make no row of it and still stage the filter: its loops are those of the chain without bands.
         """
         first, end = self.extents[index + 1].valid_columns
         return self.without_bands.logical_rows(index + 1) > 0 and first < end
@@ -213,7 +213,7 @@ class PlannedRows(RowSteps):
         return self if self.bands.count == 1 else planned_rows(self.chain, replace(self.plan, threads=1))
 
     def _depthwise_instructions(self, index: int) -> int:
-        """The same where channels are lanes: a zero point of its filter that is no end of int8 doubles them."""
+        """The instructions of a depthwise conv; a zero point of its filter other than 0 and 128 doubles them."""
         tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
         passes = 1 if self.filter_zero(index) in (0, MADE_UNSIGNED) else 2
@@ -221,7 +221,7 @@ class PlannedRows(RowSteps):
         return self.logical_rows(index + 1) * of_row * passes + self.filter_sums(index) * self.bands.count
 
     def filter_sums(self, index: int) -> int:
-        """Instructions that sum the filter of conv `index`, for the zero point of what it multiplies."""
+        """How many instructions sum the filter of conv `index` in a thread, for the zero point of its source."""
         conv = self.chain.conv[index]
         if not self.source_zero(index) or not self.makes_any(index):
             return 0
@@ -233,12 +233,12 @@ class PlannedRows(RowSteps):
 
 @lru_cache(REMEMBERED)
 def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
-    """The closed forms of a chain under a plan, each computed once."""
+    """The closed forms of a chain under a plan; each figure is computed once and remembered."""
     return PlannedRows(without_groups(chain), plan, tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 
 def rows_work(chain: Chain, plan: Plan) -> Work:
-    """What a nest of rows moves and multiplies."""
+    """The bytes that a nest of rows moves and the multiply-accumulates that it does."""
     planned, last = planned_rows(chain, plan), len(chain.conv) - 1
     first, end = planned.extents[0].valid_columns
     traffic = {"input": planned.logical_rows(0) * (end - first) * chain.input[3] * DTYPE_BYTES[chain.dtype]}

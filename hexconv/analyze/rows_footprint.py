@@ -30,7 +30,7 @@ def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
-    """A cache for each thread; filters that are staged once are there once."""
+    """A cache as all threads have it: one for each thread, except filters that are staged once for all."""
     is_shared = cache.role == "filter" and planned.plan.filters == "resident"
     count = planned.bands.count
     return cache if is_shared or count == 1 else replace(cache, shape=(count, *cache.shape), copies=count)
@@ -69,7 +69,7 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
 
 
 def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
-    """A cache with its second slot, if it has one."""
+    """A cache, with twice as many elements if it has two slots."""
     shape = (2, *cache.shape) if cache.name in planned.doubled else cache.shape
     return PredictedCache(cache.name, cache.role, cache.dtype, shape)
 
@@ -121,7 +121,7 @@ def scale_vectors(how: Requantize, result_bits: int) -> int:
 
 
 def _vectors(words: int) -> int:
-    """Words rounded up to whole vectors."""
+    """A number of words, rounded up to whole vectors."""
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 

@@ -98,7 +98,7 @@ class RowSteps:
 
     @cached_property
     def forms(self) -> Forms:
-        """The layouts."""
+        """The layouts of all tensors and filters."""
         return rows_forms(self.chain, self.plan.k_split, keeps_output_rows(self.chain, self.plan))
 
     @cached_property
@@ -118,7 +118,7 @@ class RowSteps:
 
     @property
     def stripes(self) -> int:
-        """Of the output."""
+        """How many stripes the output is made in."""
         return ceil(self.output_rows / self.plan.stripe_rows)
 
     @property
@@ -132,7 +132,7 @@ class RowSteps:
 
     @cached_property
     def bands(self) -> RowBands:
-        """Of the threads."""
+        """The bands of rows that the threads make."""
         return row_bands(self.chain, self.plan)
 
     @property
@@ -194,7 +194,7 @@ class RowSteps:
         return (*rings, self.stripe_rows[-1])
 
     def channel_tiles(self, index: int) -> int:
-        """Of conv `index`."""
+        """How many channel tiles conv `index` has."""
         return ceil(self.extents[index + 1].channel_blocks / self.plan.k_split)
 
     @cached_property
@@ -216,7 +216,7 @@ class RowSteps:
 
     @cached_property
     def doubled(self) -> frozenset[str]:
-        """The caches of two slots."""
+        """The names of the caches with two slots."""
         rolls = {INPUT_CACHE} if self.streams else set()
         names = {name for name, times in self.copy_times.items() if times > 1} - rolls
         return frozenset(names if self.plan.buffering == "double" else ())

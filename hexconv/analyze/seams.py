@@ -1,10 +1,11 @@
 """Which rows the bands of a host kernel compute, and which they hand up to the band above: the closed form.
 
-Where bands begin is `hexconv.kernel.host.bands`. A band's own rows of a tensor begin where the first row of the band's
-output, carried back through the convs, begins: `* stride - padding.top` per conv, 0 at least, and of the last
-intermediate the rows before that the band makes ahead. The band above reads on for `reach - stride` rows. Handed up
-they are where no first stripe but the last band's reads past its own rows, and each but the first band's makes as many
-as are read from above. Else bands are even, and both compute them.
+`hexconv.kernel.host.bands` says where bands begin. A band's own rows of a tensor begin at the row that the first row of
+the band's output reads, carried back through the convs by `* stride - padding.top` for each, but at 0 at least. Of the
+last intermediate, the rows that the band makes ahead come before that. The band above reads the next `reach - stride`
+rows too. A band hands them up if no band's first stripe, except the last band's, reads past the band's own rows, and if
+the first stripe of each band, except the first, makes as many rows as the band above reads. Else bands are even, and
+both bands compute these rows.
 """
 
 from itertools import pairwise
@@ -24,12 +25,12 @@ def _count(chain: Chain, plan: Plan) -> int:
 
 
 def _handing(chain: Chain, plan: Plan) -> BandEdges:
-    """Where they begin if they hand rows up."""
+    """Where the bands begin if they hand rows up."""
     return balanced_edges(chain, _count(chain, plan), plan.h_split * ROW_BLOCK)
 
 
 def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
-    """Per intermediate, rows that a band hands up; nothing where none are read twice, or bands are too short."""
+    """How many rows a band hands up of each intermediate; empty if no row is read twice, or bands are too short."""
     bands, convs = _handing(chain, plan), chain.conv
     if not bands.are_all_wide:
         return {}
@@ -47,14 +48,14 @@ def seam_rows(chain: Chain, plan: Plan) -> dict[int, int]:
 
 
 def _read_above(chain: Chain, band: Band) -> list[int]:
-    """Per tensor, rows that the band above reads of a band's own; none of the input."""
+    """How many of a band's own rows of each tensor the band above reads; none of the input."""
     rows = [0, *(max(conv.reach[0] - conv.stride[0], 0) for conv in chain.conv[1:])]
     rows[-1] += band.ahead
     return rows
 
 
 def _first_stripe(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
-    """Per tensor, one past the last row that a band's first stripe needs of it, bottom padding included."""
+    """One past the last row of each tensor that a band's first stripe needs, bottom padding included."""
     ends = [min(band.first + stripe_rows, band.last)]
     for index in range(len(chain.conv) - 1, -1, -1):
         conv = chain.conv[index]
@@ -65,7 +66,7 @@ def _first_stripe(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
 
 
 def computed_rows(chain: Chain, plan: Plan) -> list[int]:
-    """Per tensor, rows of one image that all bands together compute; of the input, that they read."""
+    """How many rows of each tensor of one image all bands together compute; for the input, how many they read."""
     bands, heights = bands_of(chain, plan), [shape[1] for shape in chain.shapes]
     cuts = [heights] * bands.bands
     if seam_rows(chain, plan):
@@ -77,7 +78,7 @@ def computed_rows(chain: Chain, plan: Plan) -> list[int]:
 
 
 def _rows_of_band(chain: Chain, stripe_rows: int, band: Band, cut: list[int]) -> list[int]:
-    """Per tensor, rows that a band computes, none from row `cut` on of the intermediates."""
+    """How many rows of each tensor a band computes; of intermediate t only rows below `cut[t]`."""
     rows, ended = [0] * len(chain.shapes), [0] * len(chain.shapes)
     for start in range(band.first, band.last, stripe_rows):
         begin, own_end = start, min(start + stripe_rows, band.last)
@@ -87,7 +88,7 @@ def _rows_of_band(chain: Chain, stripe_rows: int, band: Band, cut: list[int]) ->
             below = (own_end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
             above = begin * conv.stride[0] - conv.padding.top
             if start == band.first and 0 < tensor == len(chain.conv) - 1:
-                above -= band.ahead  # rows behind are made sooner, not more
+                above -= band.ahead  # `behind` makes rows sooner, not more of them
             begin = max(ended[tensor], above)
             ended[tensor] = max(min(below, chain.shapes[tensor][1]), 0)
             own_end = min(ended[tensor], cut[tensor]) if tensor else ended[tensor]

@@ -1,6 +1,6 @@
-"""Who shares memory with whom: lifetimes from the loop nest, then the rule by which TVM's StorageRewrite reuses memory.
+"""Which caches share memory: lifetimes from the loop nest, then the rule by which TVM's StorageRewrite reuses memory.
 
-Walking the nest once (`hexconv.analyze.liveness` says when a cache starts and ends),
+The nest is walked once (`hexconv.analyze.liveness` says when a cache starts and ends), and on the way
 
 - a cache that starts takes, of the memory that its plan puts it into, the smallest free allocation that is large
   enough, else the largest free one of the same dtype (which then grows), if the two sizes are within a factor of 16;
@@ -22,7 +22,7 @@ from hexconv.spec import Chain, Plan
 from hexconv.spec.places import Role, roles_in_vtcm
 
 MATCH_RANGE = 16
-"""How much smaller or larger than a cache a free allocation may be."""
+"""A cache takes a free allocation that is at most this many times smaller or larger."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class PredictedAllocation:
     """One physical allocation.
 
     Attributes:
-        holds: names of its caches, in the order of their first use.
-        dtype: of the first of them.
-        bytes: of the largest of them.
-        is_in_vtcm: whether it lies there.
-        copies: of as many bytes each: one a thread.
+        holds: the names of its caches, in the order of their first use.
+        dtype: the type of the first cache.
+        bytes: the bytes of the largest cache.
+        is_in_vtcm: whether it lies in VTCM.
+        copies: how many equal parts it has: one for each thread that has caches of its own.
     """
 
     holds: tuple[str, ...]
@@ -45,13 +45,13 @@ class PredictedAllocation:
 
     @property
     def elements(self) -> int:
-        """Elements of `dtype`."""
+        """How many elements of `dtype` fit into it."""
         return self.bytes // DTYPE_BYTES[self.dtype]
 
 
 @dataclass
 class _Memory:
-    """An allocation while the walk goes on."""
+    """An allocation that may still grow while the nest is walked."""
 
     dtype: str
     bytes: int
@@ -96,13 +96,13 @@ class _Memories:
             self._free.sort(key=lambda memory: memory.bytes)
 
     def _start(self, name: str, memory: _Memory) -> None:
-        """Put a cache into an allocation."""
+        """Put a cache into a given allocation."""
         memory.bytes = max(memory.bytes, self._caches[name].bytes)
         memory.holds.append(name)
         self._home[name] = memory
 
     def _in_place(self, step: Statement, name: str) -> str | None:
-        """A cache that ends with this step and whose memory `name` can take element by element."""
+        """The memory of a cache that ends with this step, if `name` can replace that cache element by element."""
         cache = self._caches[name]
         same = (
             source

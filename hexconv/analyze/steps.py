@@ -9,14 +9,14 @@ How often a step is run again: with the output channels outermost (`order = "k_o
 again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`), or where the conv has one row step
 only, once for all of them.
 
-Rings (`halo = "roll"`). A step makes only slabs that are not there yet. A consumer whose slabs below M are made has, of
-its source, the slabs below
+Ring buffers (`halo = "roll"`). A step makes only slabs that are not there yet. When a consumer's slabs below M are
+made, the slabs of its source that are there are those below
 
     0 if M = 0, else M * stride + halo          halo = (reach - 1 - stride) // 8 + 1
 
-and within a stripe also what the stripe's earlier steps made. A step that ends below slab E of the consumer, be it a
-whole one or the rest of a stripe, takes the source's slabs below E * stride + halo and leaves the others to later
-steps. Every slab that anything needs is then made once.
+and within a stripe also the slabs that the stripe's earlier steps made. A step of the consumer that ends below slab E,
+whether it is whole or the rest of a stripe, makes the source's slabs below E * stride + halo, and leaves the others to
+later steps. So every slab that is needed is made once.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ class Step:
 
 
 Steps = Counter[Step]
-"""How often each step is run."""
+"""The steps that make a tensor, each with the number of times that it is run."""
 
 
 def tensor_steps(chain: Chain, plan: Plan) -> tuple[Steps, ...]:
@@ -82,7 +82,7 @@ def _source_steps(chain: Chain, plan: Plan, index: int, steps: Steps) -> Steps:
 
 
 def _stripe(chain: Chain, plan: Plan, index: int, step: Step) -> Iterator[Step]:
-    """The stripe that one step of conv `index` reads, in steps; the input is read in one."""
+    """The steps that make the stripe that one step of conv `index` reads; the input is read in a single step."""
     conv = chain.conv[index]
     slabs, last = stripe_slabs(chain, plan)[index], tensor_extents(chain)[index].row_blocks
     size = plan.h_split if index else slabs
@@ -97,7 +97,7 @@ def _stripe(chain: Chain, plan: Plan, index: int, step: Step) -> Iterator[Step]:
 
 
 def made_before(conv: Conv2d, there: int) -> int:
-    """Slabs of its source that are made for a conv whose first `there` slabs are made.
+    """How many slabs of a conv's source have been made once its own first `there` slabs are made.
 
     >>> made_before(Conv2d(out_channels=1, kernel=(3, 3)), 2), made_before(Conv2d(out_channels=1), 2)
     (3, 2)

@@ -1,4 +1,4 @@
-"""What each stripe of the output makes and holds of every tensor, in rows: the way of a chain down its image."""
+"""Which rows of every tensor each stripe of the output makes and holds, as the stripes move down the image."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from hexconv.spec.extents import ROW_BLOCK
 
 @dataclass(frozen=True)
 class Held:
-    """Rows of one tensor while one stripe of the output is made.
+    """The rows of one tensor that are held while one stripe of the output is made.
 
     Attributes:
         start: the first row that is read for the stripe.
-        end: one past the last one.
-        made: the first row that is made, or copied in, for this stripe; those above it are there.
+        end: one past the last row that is read for the stripe.
+        made: the first row that is made, or copied in, for this stripe; the rows above it are held already.
     """
 
     start: int
@@ -27,9 +27,9 @@ class Held:
 
 
 def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
-    """For every stripe of one image's output, what is held of the input, each intermediate and the output.
+    """For every stripe of one image's output, the rows held of the input, of each intermediate and of the output.
 
-    The host kernel has bands instead of stripes: none.
+    The host kernel has bands instead of stripes, so it yields nothing.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -58,7 +58,7 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
 
 
 def _held_by_band(step: RowStep, cache_rows: int, last: int) -> Held:
-    """What a thread holds once it has made the rows of a step."""
+    """The rows of a tensor that a thread holds once it has made the rows of a step."""
     first, end = step.band
     made_end = min(step.end, end)
     return _held(max(made_end - cache_rows, first), made_end, max(step.start, first), last)

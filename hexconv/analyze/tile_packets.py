@@ -1,4 +1,4 @@
-"""The parts of a nest of rows that tiles take: their sums, and what becomes of these."""
+"""How many parts (`hexconv.analyze.nest_packets`) tiles take: for their sums, and for what the sums become."""
 
 from math import ceil
 
@@ -12,11 +12,11 @@ from hexconv.spec.conv import TABLE
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
 FILTER_BLOCKS = -3
-"""The axis of filters with blocks of output channels that lie side by side."""
+"""The axis of a filter whose size is how many blocks of output channels lie side by side."""
 
 
 def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
-    """A tile of sums."""
+    """Count the parts of one tile of conv `index`: sums of `blocks` channel blocks by `pixels` pixels."""
     conv = planned.chain.conv[index]
     planes = 1 if index == 0 else planned.forms.activations[index].physical_shape[2]
     words = planned.multiplied_vectors(index) // planned.extents[index + 1].channel_blocks
@@ -40,7 +40,7 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
 
 
 def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
-    """A tile whose lanes are channels, or two that share their vectors: a product of two vectors is a packet."""
+    """Count the parts of a tile whose lanes are channels, or of two tiles that share their vectors."""
     conv = planned.chain.conv[index]
     passes = 1 if planned.filter_zero(index) in (0, MADE_UNSIGNED) else 2
     parts = Parts(sum=pixels, lane=products_of_tile(conv, pixels) * conv.kernel[0] * passes)
@@ -50,7 +50,7 @@ def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
 
 
 def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTile) -> Parts:
-    """A tile whose lanes are pixels: every vector of sums has a channel of its own."""
+    """Count the parts of a tile whose lanes are pixels, so that every vector of sums belongs to one channel."""
     conv = planned.chain.conv[index]
     sums = tile.vectors * conv.out_channels
     parts = Parts(tile=1, run=lanes.runs(tile) * conv.kernel[0], sum=sums)
@@ -62,7 +62,7 @@ def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTi
 
 
 def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
-    """What becomes of the sums of a tile."""
+    """Count the parts of the epilogue of a tile: its sums are stored whole, or requantised."""
     sums = blocks * pixels
     if planned.chain.conv[index].requantize is None:
         return Parts(whole=sums)
@@ -72,7 +72,10 @@ def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Part
 
 
 def _ending(planned: PlannedRows, index: int, sums: int, vectors: int, lanes: int) -> Parts:
-    """Vectors of sums that become vectors of bytes, with so many vectors of what differs by channel."""
+    """Count the parts of requantising `sums` vectors of sums to `vectors` vectors of results.
+
+    A tile loads `lanes` vectors for each value that differs by channel.
+    """
     how, is_wide = planned.chain.conv[index].requantize, planned.source_bytes > 1
     assert how
     sequence, _offset = narrowing_to_halfwords(how) if is_wide else narrowing(how, how.zero_point)

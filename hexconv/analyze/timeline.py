@@ -1,4 +1,4 @@
-"""Which cache lives when, in words: the statements of one walk through the loop nest, and the lives of the caches.
+"""When each cache lives, in words: the statements of one walk through the loop nest, and the lives of the caches.
 
 `hexconv.analyze.liveness` has the rule. The caches of HVX kernels are all allocated for the whole run: one statement.
 """
@@ -15,12 +15,12 @@ from hexconv.spec.names import INPUT_CACHE, read_name
 
 @dataclass(frozen=True)
 class Life:
-    """When one cache lives.
+    """The statements during which one cache lives.
 
     Attributes:
-        cache: its name.
-        first: index of the first statement of its life.
-        last: index of the last one, included.
+        cache: the name of the cache.
+        first: the index of the first statement of its life.
+        last: the index of the last statement of its life, included.
     """
 
     cache: str
@@ -30,11 +30,11 @@ class Life:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One walk through the loop nest, every loop body once.
+    """One walk through the loop nest, in which every loop body is run once.
 
     Attributes:
         statements: what happens, in program order: `read input`, `read filter 1`, `conv 1`, ..., `write output`.
-        lives: of every cache, in the order of their starts.
+        lives: when each cache lives, in the order of their starts.
     """
 
     statements: tuple[str, ...]
@@ -75,7 +75,7 @@ def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:
 
 
 def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
-    """What each statement does."""
+    """A name for each statement that says what it does."""
     computing = 0
     for index, leaf in enumerate(leaves):
         first = leaf.touches[0]

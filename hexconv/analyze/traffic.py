@@ -1,16 +1,16 @@
-"""What the plain kernel moves and multiplies under a plan, from the shapes and the plan alone: the closed form.
+"""The bytes that the plain kernel moves and its MACs, from the shapes and the plan alone: the closed form.
 
 Everything follows from the steps of every conv (`hexconv.analyze.steps`).
 
 Input. Each step of the input read copies the logical elements of its slabs: padding and fringe are written, not read.
 
-Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included; so it
-does where the step lies past the end of the tensor and computes nothing, as in the listings of the source document.
-Resident filters are staged once. With rings only steps that make something stage a filter.
+Filters. Each step of a conv stages all of its packed filter, one channel tile after the other, fringe included. A step
+past the end of the tensor stages it too, though it computes nothing, as in the listings of the source document.
+Resident filters are staged once. With ring buffers only steps that make something stage a filter.
 
 Output. Every element of the packed output is written once, its fringe included.
 
-MACs. Each step computes the logical outputs of its slabs; the padding that these read is multiplied like anything else.
+MACs. Each step computes the logical outputs of its slabs; padding that they read is multiplied like anything else.
 
 A vector of biases goes through no cache and is left out.
 
@@ -29,7 +29,7 @@ from hexconv.spec.names import conv_name, filter_name
 
 
 def plain_work(chain: Chain, plan: Plan) -> Work:
-    """What a plan moves and computes.
+    """The bytes that a plan moves and the MACs that it computes.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128)
@@ -59,7 +59,7 @@ def _filter_stagings(plan: Plan, steps: Steps) -> int:
 
 
 def _positions(tensor: Extents, steps: Steps) -> int:
-    """Logical rows x columns that the steps make of a tensor, repetitions included."""
+    """How many logical pixels of a tensor the steps make, repetitions included."""
     first_row, end_row = tensor.valid_rows
     first_column, end_column = tensor.valid_columns
     rows = 0

@@ -1,8 +1,8 @@
-"""Two opinions on every cache, side by side: the closed form and TVM's allocation; and a third, where a case states it.
+"""The size of every cache, by the closed form and by TVM's allocation; and by a document, if the case states a figure.
 
-A documented figure names a cache, and gives the elements of the allocation that this cache lies in. So do the source
-documents: their input cache is as large as what holds input and output cache in turn. Caches that share an allocation
-may all have a figure; each is judged against the same elements.
+A documented figure names a cache, and gives the elements of the allocation that the cache lies in. The source documents
+do the same: the size of their input cache is that of the allocation which holds input and output cache in turn. Each of
+several caches that share an allocation may have a figure; all are compared with the same allocation.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from hexconv.spec import Case, KernelChoice
 
 @dataclass(frozen=True)
 class CacheUsage:
-    """One cache.
+    """What the closed form and TVM say of one cache.
 
     Attributes:
-        name: of the cache.
+        name: the name of the cache.
         role: input, filter, intermediate, accumulator or output; in HVX kernels also offset and window.
         scope: TVM's storage scope.
-        dtype: of an element.
-        shape: as TVM compacted it.
-        elements: that TVM allocated.
-        bytes: that TVM allocated.
-        predicted_elements: of the closed form.
+        dtype: the type of an element.
+        shape: the sizes after TVM compacted the cache.
+        elements: the elements that TVM allocated.
+        bytes: the bytes that TVM allocated.
+        predicted_elements: the elements that the closed form predicts.
     """
 
     name: str
@@ -43,15 +43,15 @@ class CacheUsage:
 
 @dataclass(frozen=True)
 class AllocationUsage:
-    """One physical allocation.
+    """What the closed form, TVM and the case say of one physical allocation.
 
     Attributes:
-        name: of the first cache in it.
+        name: the name of the first cache in it.
         holds: the caches that take turns in it.
-        elements: that TVM allocated.
-        bytes: that TVM allocated.
-        predicted_elements: of the closed form; 0 where it has no such allocation.
-        documented_elements: that the case states for one of its caches; where it states a false one, that.
+        elements: the elements that TVM allocated.
+        bytes: the bytes that TVM allocated.
+        predicted_elements: the elements that the closed form predicts; 0 if it has no such allocation.
+        documented_elements: the elements that the case states for one of its caches, a wrong figure before a right one.
     """
 
     name: str
@@ -64,15 +64,15 @@ class AllocationUsage:
 
 @dataclass(frozen=True)
 class Usage:
-    """All caches and allocations of one case.
+    """All caches and allocations of one case, with what the closed form and TVM say of them.
 
     Attributes:
-        case: its name.
-        caches: after compaction.
-        allocations: after merging.
-        peak_bytes: of all allocations together.
+        case: the name of the case.
+        caches: the caches after TVM compacted them.
+        allocations: the allocations after TVM merged caches that can share one.
+        peak_bytes: the bytes of all allocations together.
         forms_agree: whether closed form and TVM say the same of every cache and of every allocation.
-        kernels: of every conv, asked for and used.
+        kernels: the kernel that each conv asked for and the one that it got.
     """
 
     case: str
@@ -123,13 +123,13 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
 
 
 def _cache(cache: Cache, predicted: PredictedCache) -> CacheUsage:
-    """One cache, both ways."""
+    """One cache, as TVM allocated it and as predicted."""
     known = (cache.name, predicted.role, cache.scope, cache.dtype, cache.shape)
     return CacheUsage(*known, cache.elements, cache.bytes, predicted.elements)
 
 
 def _documented(case: Case, memory: Allocation) -> int | None:
-    """What the case states for an allocation: a false figure before a true one."""
+    """The elements that the case states for an allocation: a wrong figure before a right one."""
     figures = [elements for name, elements in case.documented if name in memory.holds]
     return next((elements for elements in figures if elements != memory.elements), figures[0] if figures else None)
 
@@ -137,19 +137,19 @@ def _documented(case: Case, memory: Allocation) -> int | None:
 def _allocation(
     memory: Allocation, shared: dict[tuple[str, ...], PredictedAllocation], documented: int | None
 ) -> AllocationUsage:
-    """One allocation, both ways, and as documented."""
+    """One allocation, as TVM made it, as predicted, and as documented."""
     mine = shared.get(memory.holds)
     known = (memory.name, memory.holds, memory.elements, memory.bytes)
     return AllocationUsage(*known, mine.elements if mine else 0, documented)
 
 
 def _same_caches(caches: Sequence[Cache], predicted: dict[str, PredictedCache]) -> bool:
-    """Name, shape and dtype of every cache."""
+    """Whether the name, shape and dtype of every cache are as predicted."""
     tvm = {(cache.name, cache.shape, cache.dtype) for cache in caches}
     return tvm == {(cache.name, cache.shape, cache.dtype) for cache in predicted.values()}
 
 
 def _same_memory(memories: Sequence[Allocation], shared: dict[tuple[str, ...], PredictedAllocation]) -> bool:
-    """Who is in every allocation, and its bytes."""
+    """Whether every allocation holds the caches, and has the bytes, that are predicted."""
     tvm = {memory.holds: memory.bytes for memory in memories}
     return tvm == {holds: memory.bytes for holds, memory in shared.items()}

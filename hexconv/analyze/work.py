@@ -11,16 +11,16 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class TrafficUsage:
-    """The copies of one tensor between memory and caches, or what kernels do in a cache outside of VTCM.
+    """The bytes of one tensor that are copied between memory and caches, or that kernels access outside of VTCM.
 
     Attributes:
-        name: `input`, `filter1`, ..., `output`; or of a cache.
-        direction: `in` to a cache, or `out` of one; `outside`.
-        bytes: counted.
-        predicted_bytes: of the closed form.
-        needed_bytes: every element that matters once.
-        copies_in_flight: the most copies that were under way, counted.
-        predicted_copies_in_flight: of the closed form.
+        name: `input`, `filter1`, ..., `output`; or the name of a cache outside of VTCM.
+        direction: `in` to a cache, `out` of one, or `outside` for accesses to a cache outside of VTCM.
+        bytes: the bytes that are counted in the lowered module.
+        predicted_bytes: the bytes that the closed form predicts.
+        needed_bytes: the lower bound: every element that is needed, once.
+        copies_in_flight: the most copies under way at once, counted in the lowered module.
+        predicted_copies_in_flight: the most copies under way at once that the closed form predicts.
     """
 
     name: str
@@ -43,9 +43,9 @@ class MacUsage:
 
     Attributes:
         name: `conv1`, ...
-        macs: counted.
-        predicted_macs: of the closed form.
-        needed_macs: those of the outputs that are read, once.
+        macs: the MACs that are counted in the lowered module.
+        predicted_macs: the MACs that the closed form predicts.
+        needed_macs: the lower bound: the MACs of the outputs that are read, once.
     """
 
     name: str
@@ -59,13 +59,13 @@ class WorkUsage:
     """All traffic and all MACs of one case.
 
     Attributes:
-        traffic_bytes: counted, all tensors together.
-        needed_traffic_bytes: the least, all tensors together.
-        macs: counted, all convs together.
-        needed_macs: those of the outputs that are read, once.
-        traffic: by tensor, of what is counted.
-        convs: by conv, of what is counted.
-        copies_in_flight: the most of each tensor, all tensors together.
+        traffic_bytes: the counted bytes of all tensors together.
+        needed_traffic_bytes: the lower bound of the bytes of all tensors together.
+        macs: the counted MACs of all convs together.
+        needed_macs: the lower bound: the MACs of the outputs that are read, once.
+        traffic: the figures of each tensor.
+        convs: the figures of each conv.
+        copies_in_flight: the sum over all tensors of the most copies under way at once.
     """
 
     traffic_bytes: int

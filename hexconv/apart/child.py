@@ -1,4 +1,4 @@
-"""The other end of `hexconv.apart.process`: reads tasks, a line each, does them, and writes an answer a line."""
+"""The child process of `hexconv.apart.process`: it reads tasks, one a line, does them, and writes one answer a line."""
 
 import contextlib
 import ctypes
@@ -13,21 +13,21 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1
 FIRST_TO_GO = 1000
-"""Of `oom_score_adj`: a system short of memory ends this process before any other."""
+"""The largest `oom_score_adj`: a system short of memory ends this process before any other."""
 
 Function = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def main(job: str, parent: int) -> None:
-    """Serve until there is nothing more to read, or the parent is gone.
+    """Do tasks until there is nothing more to read, or until the parent is gone.
 
     Args:
-        job: `module:function`.
-        parent: the process that has started this one.
+        job: the function that does a task, as `module:function`.
+        parent: the id of the process that started this one.
     """
     _end_with(parent)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # standard output carries answers alone: what a library prints goes to standard error
     module, _, name = job.partition(":")
     function = getattr(importlib.import_module(module), name)
     _answer(answers, "ready")
@@ -36,12 +36,12 @@ def main(job: str, parent: int) -> None:
 
 
 def _done(function: Function, task: dict[str, Any]) -> dict[str, Any]:
-    """One job's ending, as `hexconv.apart.process.Ending` has it."""
+    """Do one task; returns how it ended, with the fields of `hexconv.apart.process.Ending`."""
     try:
         return {"how": "answered", "answer": function(task)}
     except MemoryError:
         return {"how": "out_of_memory", "reason": "it asked for more memory than there is"}
-    except Exception as error:  # whatever TVM throws at this case is that case's
+    except Exception as error:  # an error of any kind fails this task alone, not the process
         if "bad_alloc" in str(error):
             return {"how": "out_of_memory", "reason": "TVM asked for more memory than there is"}
         first_line = next(iter(str(error).splitlines()), "")[:200]
@@ -54,7 +54,7 @@ def _answer(answers: Any, line: str) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Be gone when the parent is, even in the middle of a loop of compiled code."""
+    """End this process when its parent is gone, even in the middle of a loop of compiled code."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(FIRST_TO_GO))
     if sys.platform == "linux":

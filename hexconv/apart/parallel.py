@@ -1,4 +1,4 @@
-"""Jobs in parallel, each in a process apart: on the cores of this machine, or wherever an executor runs them."""
+"""Does jobs in parallel, each in a separate process: on this machine's cores, or wherever an executor runs them."""
 
 from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _all: list[Apart] = []
 
 
 def do_apart(job: str, limits: Limits, task: Task) -> Ending:
-    """Do a job in the process that belongs to this thread; what every executor runs.
+    """Do a job in the separate process that belongs to this thread; every executor runs this function.
 
     Raises:
         RunFailed: no process can be started.
@@ -30,14 +30,14 @@ def do_apart(job: str, limits: Limits, task: Task) -> Ending:
 
 
 def close_all() -> None:
-    """End the processes of all threads, and what they are doing."""
+    """End the processes of all threads, even in the middle of a job."""
     while _all:
         _all.pop().close()
 
 
 @contextmanager
 def cores(workers: int) -> Iterator[Executor]:
-    """An executor for this machine: each of its threads waits for a process of its own."""
+    """Make an executor for this machine: each of its threads waits for a process of its own."""
     executor = ThreadPoolExecutor(workers)
     try:
         yield executor
@@ -45,18 +45,18 @@ def cores(workers: int) -> Iterator[Executor]:
         executor.shutdown(wait=False, cancel_futures=True)
         ending = Thread(target=executor.shutdown)
         ending.start()
-        while ending.is_alive():  # a thread that was about to start a process is caught the next time
+        while ending.is_alive():  # a thread may be about to start a process: the next round ends that one
             close_all()
             ending.join(LOOK_SECONDS)
 
 
 def do_all(job: str, limits: Limits, tasks: Sequence[Task], executor: Executor) -> Iterator[tuple[int, Ending]]:
-    """Do the job for every task; yields the task's place and its ending, in the order in which they end.
+    """Do the job for every task; yields each task's index and how it ended, in the order in which tasks end.
 
-    Where the executor itself gives no answer (a machine of a cluster is gone), the task is handed in again.
+    If the executor itself gives no answer, since a machine of a cluster is gone, the task is handed in again.
 
     Raises:
-        RunFailed: it gave none several times over.
+        RunFailed: the executor gave no answer for one task several times.
     """
     ended: SimpleQueue[tuple[int, Future[Ending]]] = SimpleQueue()
     tries = [0] * len(tasks)
@@ -79,12 +79,12 @@ def do_all(job: str, limits: Limits, tasks: Sequence[Task], executor: Executor) 
 
 
 def _ending(future: Future[Ending], tries: int) -> Ending | None:
-    """A future's ending; None where its task has to be handed in again."""
+    """How a future's task ended; None if the task has to be handed in again."""
     try:
         return future.result()
     except HexconvError:
         raise
-    except (Exception, CancelledError) as error:  # whatever happens to machines of a cluster
+    except (Exception, CancelledError) as error:  # a cluster's machines fail in many ways
         if tries < TRIES:
             return None
         raise RunFailed(f"the cluster gave no answer {tries} times: {type(error).__name__}: {error}") from None

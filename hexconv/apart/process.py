@@ -1,12 +1,12 @@
-"""A process apart: it does one job after another, and whatever a job does to it happens to that job alone.
+"""A separate process that does one job after another, so that a job which fails harms no other job.
 
-A job may crash it, never come back, or eat the machine's memory; the process is watched from here, ended when it
-overruns a limit, and replaced. A process that is killed from outside (SIGKILL: an operator, or a system short of
-memory) says nothing of its job, which is done again by the next one.
+A job may crash the process, never return, or use up the machine's memory. The process is watched from here, ended when
+it exceeds a limit, and replaced. If the process is killed from outside (SIGKILL: by an operator, or by a system short
+of memory), that says nothing about its job, and the next process does the job again.
 
-Plain pipes and JSON, no pool of a library: those of multiprocessing and pebble give the whole pool up when an idle
-process is killed, can't be had inside of a dask worker (whose process may have no children of that kind), and don't
-know what memory a job takes.
+It uses plain pipes and JSON, not the process pool of a library: the pools of multiprocessing and pebble give up as a
+whole when an idle process is killed, can't run inside of a dask worker (whose process may have no children of that
+kind), and don't know how much memory a job takes.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ START_SECONDS = 300.0
 LAST_SECONDS = 10.0
 TRIES = 3
 JOBS_PER_PROCESS = 200
-"""Then a fresh one takes over: every compiled case leaves its code in its process."""
+"""After so many jobs a fresh process takes over: every compiled case leaves its code in its process."""
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")}
-"""Processes share the cores among each other; threads of each would only stand in the way."""
+"""Processes run one on each core already; more threads in each would only compete for the cores."""
 PROGRAM = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -50,8 +50,8 @@ class Limits:
     """What one job may take.
 
     Attributes:
-        seconds: wall time.
-        memory_bytes: resident memory of its process.
+        seconds: the most wall time.
+        memory_bytes: the most resident memory of its process.
     """
 
     seconds: float
@@ -63,11 +63,11 @@ class Ending:
     """How a job ended.
 
     Attributes:
-        how: `answered`; `failed`, it raised; `crashed`, its process ended; `overran` its time; `out_of_memory`;
-            `killed` from outside; `stopped`, nobody waits for it any more.
-        answer: what it returned.
+        how: `answered`; `failed`: it raised; `crashed`: its process ended; `overran`: it exceeded its time;
+            `out_of_memory`; `killed`: from outside; `stopped`: nobody waits for it any more.
+        answer: what the job returned.
         reason: why there is no answer, in one line.
-        seconds: wall time.
+        seconds: the wall time that the job took.
     """
 
     how: How
@@ -77,11 +77,11 @@ class Ending:
 
 
 class Apart:
-    """One process for one job after another; for one thread at a time.
+    """A separate process that does one job after another, for one thread at a time.
 
     Args (of the constructor):
-        job: what it does, `module:function`; the function takes a dictionary and returns one, both fit for JSON.
-        limits: of every single job.
+        job: the function to call, `module:function`; it takes and returns a dictionary that JSON can hold.
+        limits: the limits of every single job.
     """
 
     def __init__(self, job: str, limits: Limits) -> None:
@@ -91,10 +91,10 @@ class Apart:
         self._busy = Lock()
 
     def do(self, task: Task) -> Ending:
-        """Do the job once.
+        """Do the job for one task.
 
         Raises:
-            RunFailed: no process can be started; the text has its last words.
+            RunFailed: no process can be started; the message has the last line that it printed.
         """
         for _ in range(TRIES):
             started = time.monotonic()
@@ -105,7 +105,7 @@ class Apart:
         return Ending("crashed", reason=f"its process was killed {TRIES} times, as a system short of memory does")
 
     def close(self) -> None:
-        """End the process, and what it is doing; any thread may."""
+        """End the process, even in the middle of a job; any thread may call this."""
         self._closed = True
         if process := self._process:
             process.kill()
@@ -130,7 +130,7 @@ class Apart:
 
 
 class _Process:
-    """The child of `Apart`, seen from here."""
+    """The child process of `Apart`, as the parent handles it."""
 
     def __init__(self, popen: subprocess.Popen[bytes], said: Any) -> None:
         self.popen, self.said, self.jobs = popen, said, 0
@@ -140,7 +140,7 @@ class _Process:
 
     @classmethod
     def started(cls, job: str) -> "_Process":
-        said = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
+        said = tempfile.TemporaryFile()  # noqa: SIM115, the file is open as long as the process runs
         try:
             popen = _spawned(job, said)
         except OSError as error:
@@ -151,13 +151,13 @@ class _Process:
             return process
         status = process._status()
         if status == -signal.SIGKILL:
-            return process  # its job will find it dead, and be done by another one
+            return process  # the next job finds this process dead, and starts another
         words = process._last_words(0)
         process.end()
         raise RunFailed(f"a process for {job} can't be started (status {status}): {words}")
 
     def do(self, task: Task, limits: Limits) -> Ending:
-        """Do a job, or see how it fails."""
+        """Do a job; returns its answer, or how it failed."""
         self.jobs += 1
         heard, until = self._said_bytes(), time.monotonic() + limits.seconds
         try:
@@ -174,12 +174,12 @@ class _Process:
         return Ending(**json.loads(line)) if line.endswith(b"\n") else self._death(heard)
 
     def kill(self) -> None:
-        """End the process and all that it started in its session."""
+        """End the process and all processes of its session."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """The same, and keep nothing of it."""
+        """End the process, and close its pipes and its file."""
         self.kill()
         self.popen.wait()
         for pipe in (self.stdin, self.stdout, self.said):
@@ -187,7 +187,7 @@ class _Process:
                 pipe.close()
 
     def _death(self, heard: int) -> Ending:
-        """What became of a process that gave no answer."""
+        """Say how a process ended that gave no answer."""
         status = self._status()
         if status == -signal.SIGKILL:
             return Ending("killed")
@@ -199,7 +199,7 @@ class _Process:
         return Ending(how, reason=f"its process ended with SIGABRT: {words}")
 
     def _status(self) -> int:
-        """The exit status of a process that says nothing more; it is ended if it goes on all the same."""
+        """The exit status of a process that has closed its output; if it still runs, it is ended first."""
         try:
             return self.popen.wait(LAST_SECONDS)
         except subprocess.TimeoutExpired:
@@ -207,11 +207,11 @@ class _Process:
             return self.popen.wait()
 
     def _answers(self, seconds: float) -> bool:
-        """Whether there is something to read, or nothing more to come."""
+        """Wait for output; returns whether there is something to read, or the output is closed."""
         return bool(select.select([self.stdout], [], [], seconds)[0])
 
     def _memory_bytes(self) -> int:
-        """Resident memory, where the system tells it."""
+        """The resident memory of the process in bytes, if the system tells it."""
         try:
             resident_pages = int(Path(f"/proc/{self.popen.pid}/statm").read_text().split()[1])
         except (OSError, IndexError):
@@ -222,19 +222,19 @@ class _Process:
         return os.fstat(self.said.fileno()).st_size
 
     def _last_words(self, heard: int) -> str:
-        """The last line that the process has printed since."""
+        """The last line that the process has printed to standard error after the first `heard` bytes."""
         start = max(heard, self._said_bytes() - 2000)
         words = os.pread(self.said.fileno(), 2000, start).decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")
 
 
 def _spawned(job: str, said: Any) -> subprocess.Popen[bytes]:
-    """A new process that reads tasks and says nothing yet; its standard error goes to `said`."""
+    """Start a new process, which waits for tasks; its standard error goes to `said`."""
     return subprocess.Popen(
         [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path), job, str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=said,
         env={**os.environ, **ONE_THREAD},
-        start_new_session=True,  # Ctrl-C is for this process, and what the child starts ends with it
+        start_new_session=True,  # Ctrl-C reaches the parent alone; what the child starts ends with it
     )

@@ -1,1 +1,1 @@
-"""Our kernels beside those of today's best tools, measured in one run: Halide for Hexagon, oneDNN for the host."""
+"""Compares our kernels with today's best tools, measured in one run: Halide for Hexagon, oneDNN for the host."""

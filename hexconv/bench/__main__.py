@@ -1,4 +1,4 @@
-"""`python -m hexconv.bench`: both tables, the peers beside ours, in one run. Called by `make bench`."""
+"""`python -m hexconv.bench`: measures our kernels and their peers in one run, and prints both tables (`make bench`)."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from hexconv.kernel.host.registers import sets_here
 from hexconv.report.packets import LIMIT, limit
 from hexconv.spec import Case
 
-HIDDEN = (  # in the file, too wide to print
+HIDDEN = (  # these columns are in the file, and too wide to print
     *("chain", "kernel", "passed", "packets", "hvx_instructions", "macs", "halide_packets", "halide_published"),
     *("issue_slots", "stalls", "vector_loads", "copies", "halide_issue_slots"),
 )
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def hvx_table(rows: Sequence[hexagon.Row]) -> pd.DataFrame:
-    """The cases on Hexagon; counts stay whole numbers where Halide has none."""
+    """The table of the cases on Hexagon; counts stay whole numbers where Halide has no figure."""
     return pd.DataFrame(rows).astype({"halide_packets": "Int64", "halide_issue_slots": "Int64"})
 
 
 def _shown(table: pd.DataFrame) -> str:
-    """A table as people read it, without what is empty throughout."""
+    """A table as people read it, without columns that are empty throughout."""
     return table.drop(columns=list(HIDDEN), errors="ignore").dropna(axis=1, how="all").to_string(index=False, na_rep="")
 
 
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _host(options: argparse.Namespace, hvx: pd.DataFrame) -> bool:
-    """The cases of this machine; whether all are right."""
+    """Measure the cases of this machine, print and write them; returns whether all results are right."""
     times = pd.DataFrame([host.measured(path, options.threads, simd) for simd in sets_here() for path in options.host])
     print(f"\nthis machine, float32, medians of {host.PROCESSES} times {turns.ROUNDS} turns of {turns.TIMED_RUNS} runs")
     print(times.drop(columns=["passed"]).to_string(index=False))

@@ -1,11 +1,12 @@
-"""`python -m hexconv.bench.built MODEL-FORM.onnx...`: networks built as C, compiled in a clean folder, and run.
+"""`python -m hexconv.bench.built MODEL-FORM.onnx...`: builds networks as C, compiles them in a clean folder, runs them.
 
 A network is built for this machine, and for Hexagon on one thread and on several. The folder is compiled by `zig cc` as
-its README says, and its example compares every element with numpy, which `run` and `verify` are held against. What the
-installed simulator runs, it runs with `make run`, and on the adversarial platform once for each seed: copies at random
-moments, threads in a random order. What it does not run is compiled and linked alone, and says so.
+its README says, and its example compares every element with numpy, as `run` and `verify` do. If the installed simulator
+runs the instruction set, the library runs there with `make run`, and on the adversarial platform once for each seed:
+copies at random moments, threads in a random order. If not, the library is only compiled and linked, and the row says
+so.
 
-A row is written as soon as it is there.
+Each row is written as soon as it is measured.
 """
 
 import argparse
@@ -50,16 +51,16 @@ class Row:
         form: how it is quantised.
         target: `llvm` or `hexagon`.
         isa: the instruction set; `host` on this machine.
-        threads: the most that a chain makes use of.
-        chains: calls of them.
-        operators: calls of these.
-        library_bytes: code of chains, and all weights.
-        vtcm_bytes: the most that a chain takes.
-        scratch_bytes: tensors between steps, and what chains take besides VTCM.
-        elements: of the outputs; 0 where it was linked and not run.
-        differing: from numpy, in the example and in all seeds together.
-        seeds: calls on the adversarial platform.
-        packets: of a call there, operators between chains included.
+        threads: the most threads that a chain uses.
+        chains: the calls of chains.
+        operators: the calls of operators between chains.
+        library_bytes: the bytes of the chains' code and of all weights.
+        vtcm_bytes: the most VTCM that a chain takes.
+        scratch_bytes: the tensors between steps, and the other memory that chains take besides VTCM.
+        elements: the elements of the outputs; 0 if the library was linked and not run.
+        differing: the elements that differ from numpy, in the example and in all seeds together.
+        seeds: the calls on the adversarial platform.
+        packets: the packets of a call on that platform, operators between chains included.
     """
 
     network: str
@@ -79,7 +80,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing differs."""
+        """Whether no element differs."""
         return self.differing == 0
 
 
@@ -93,16 +94,16 @@ class Network:
 
     @cached_property
     def program(self) -> Program:
-        """Its steps."""
+        """The steps of the network, in order."""
         return read_network(self.path, self._wanted())
 
     @cached_property
     def tensors(self) -> dict[str, Array]:
-        """Of its example."""
+        """The tensors of the network's example."""
         return tensors_of(self.path, self.program, self._wanted())
 
     def row(self, isa: str, seeds: int) -> Row:
-        """Build it in a clean folder, compile it there, and run what can be run.
+        """Build the network in a clean folder, compile it there, and run it if the simulator can.
 
         Raises:
             RunFailed: it doesn't compile or link, or a run gives no answer.
@@ -135,7 +136,7 @@ def _is_run(isa: str) -> bool:
 
 
 def _made(folder: Path, built: BuiltNetwork, runs: bool) -> tuple[int, int]:
-    """Compile the folder as its README says, and run it; elements that differ, of how many."""
+    """Compile the folder as its README says, and run it; returns how many elements differ, and of how many."""
     compiler = f"{sys.executable} -m ziglang cc"
     if built.target == "hexagon":
         compiler += f" -target hexagon-linux-musl -mcpu=hexagon{built.isa} -static"
@@ -152,7 +153,7 @@ def _made(folder: Path, built: BuiltNetwork, runs: bool) -> tuple[int, int]:
 def _on_simulator(
     folder: Path, built: BuiltNetwork, tensors: dict[str, Array], seeds: int
 ) -> Iterator[tuple[int, int]]:
-    """For each seed, how many elements of the outputs differ, and the packets of the call."""
+    """For each seed, how many elements of the outputs differ, and how many packets the call takes."""
     kernel = network_object(folder, built)
     [image] = [tensors[port.tensor] for port in built.ports if port.way == "input"]
     wanted = [tensors[port.tensor] for port in built.ports if port.way == "output"]
@@ -165,7 +166,7 @@ def _on_simulator(
 
 
 def _rows(path: Path, isas: Sequence[str], threads: Sequence[int], seeds: int) -> Iterator[Row]:
-    """All libraries of a model."""
+    """The rows of all libraries of a model: for this machine, and for each instruction set and number of threads."""
     yield Network(path, "llvm", os.cpu_count() or 1).row(HOST, 0)
     for count in threads:
         network = Network(path, "hexagon", count)

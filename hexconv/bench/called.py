@@ -1,8 +1,8 @@
-"""`python -m hexconv.bench.called CASE...`: what a call through a library's C functions takes beside `hexconv run`.
+"""`python -m hexconv.bench.called CASE...`: packets of a call through a library's C functions, and of `hexconv run`.
 
-Both read the caller's tensors and end with the last byte out. `run` calls the kernel itself; the library is entered by
-`NAME_run`, and asks the platform for every copy and for its threads. The adversarial platform of the simulator serves
-both. A row is written as soon as it is there.
+Both read the caller's tensors and end when the last byte is written. `run` calls the kernel itself; the library is
+entered by `NAME_run`, and asks the platform for every copy and for its threads. The adversarial platform of the
+simulator serves both. Each row is written as soon as it is measured.
 """
 
 import argparse
@@ -30,15 +30,15 @@ HUNDRED = 100
 
 @dataclass(frozen=True)
 class Row:
-    """A case, both ways.
+    """A case, run by `hexconv run` and called through its library.
 
     Attributes:
-        case: its name.
-        threads: that it makes use of.
-        copies: that are started.
-        run_packets: of `hexconv run`.
-        call_packets: of `NAME_init` and `NAME_run`.
-        more_percent: of `run_packets`, that the call takes besides.
+        case: the name of the case.
+        threads: the threads that it uses.
+        copies: the copies that it starts.
+        run_packets: the packets of `hexconv run`.
+        call_packets: the packets of `NAME_init` and `NAME_run`.
+        more_percent: how many packets more the call takes, in percent of `run_packets`.
         is_right: whether both results are numpy's.
     """
 
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the call is right and takes hardly more."""
+        """Whether the call is right and takes at most the allowed share of packets more."""
         return self.is_right and self.more_percent <= MOST_PERCENT
 
 
@@ -60,7 +60,7 @@ def row(case: Case) -> Row:
     """Build a case, call it once, and run it once.
 
     Raises:
-        Unsupported: what can't be lowered, or called from C.
+        Unsupported: the case can't be lowered, or can't be called from C.
         RunFailed: a run gives no answer.
     """
     tensors, isa = random_tensors(case.chain), find_qemu().isa

@@ -1,9 +1,9 @@
-"""`python -m hexconv.bench.fits`: chains of networks in ever less VTCM: planned, lowered, counted and run.
+"""`python -m hexconv.bench.fits`: plans chains of networks in less and less VTCM; lowers, counts and runs each answer.
 
-Every chain, fused or in its best cut, in 4, 2 and 1 MiB of VTCM on hvx. Each case of an answer is verified: what the
-search predicts is what TVM allocates, what the run uses, and what the loops move and multiply; the result is numpy's.
-An answer that a smaller limit gives again is run once. Images stay whole where a run takes less than five minutes; else
-they are cut, and the row says to what.
+Every chain is planned, fused or in its best cut, in 4, 2 and 1 MiB of VTCM for `hvx` kernels. Each case of an answer is
+verified: the search's figures are what TVM allocates, what the run uses, and what the loops move and multiply, and the
+result is numpy's. An answer that a smaller limit gives again is run once. Images stay whole if a run takes less than
+five minutes; else they are cut, and the row says to which size.
 """
 
 import argparse
@@ -24,9 +24,9 @@ MIB = 1 << 20
 LIMITS_BYTES = (4 * MIB, 2 * MIB, 1 * MIB)
 SECONDS = 300
 PACKETS_PER_SECOND = 500_000
-"""Of the simulator, at least."""
+"""How many packets the simulator runs in a second, at least."""
 MACS_PER_PACKET = 200
-"""Of the kernels, at least, where the image is large."""
+"""How many MACs the kernels do in a packet, at least, if the image is large."""
 MOST_MACS = SECONDS * PACKETS_PER_SECOND * MACS_PER_PACKET
 
 
@@ -35,17 +35,17 @@ class Row:
     """One case of an answer.
 
     Attributes:
-        limit_bytes: of VTCM.
-        case: the chain, or its piece.
-        image: rows by columns, as run.
-        plan: the answer.
-        holds: whether everything agrees and the result is right.
-        predicted_bytes: of VTCM, by the search.
-        allocated_bytes: by TVM.
-        used_bytes: by the run.
-        packets: of the run; None where there was none.
-        macs_per_packet: needed ones.
-        said: of the run.
+        limit_bytes: the VTCM that the answer may take.
+        case: the chain, or a piece of it.
+        image: the rows by columns of the image that was run.
+        plan: the plan that the search chose.
+        holds: whether all figures agree and the result is right.
+        predicted_bytes: the VTCM that the search predicts.
+        allocated_bytes: the VTCM that TVM allocates.
+        used_bytes: the VTCM that the run uses.
+        packets: the packets of the run; None if it was not run.
+        macs_per_packet: the needed MACs for each packet.
+        said: what the run reported.
     """
 
     limit_bytes: int
@@ -62,7 +62,7 @@ class Row:
 
 
 def rows(chains: dict[str, Chain], objective: Objective) -> Iterator[Row]:
-    """Every answer for every limit; those for a larger limit that fit a smaller one are not run again."""
+    """Every answer for every limit; an answer that a smaller limit gives again is not run again."""
     known: dict[tuple[Chain, Plan], Row] = {}
     for name, whole in chains.items():
         chain = small(whole, MOST_MACS)
@@ -80,7 +80,7 @@ def rows(chains: dict[str, Chain], objective: Objective) -> Iterator[Row]:
 
 
 def _verified(winner: Winner, limit: int) -> Row:
-    """One case of an answer, run."""
+    """Run and verify one case of an answer."""
     case, found = winner.case, verify(winner, SECONDS)
     run = found.runs[0]
     is_whole = run.vtcm_bytes == winner.figures.footprint_bytes

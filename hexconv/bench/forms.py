@@ -1,9 +1,9 @@
-"""How dense the forms of HVX's multiply-accumulates are: a tile of sums in registers, and nothing else.
+"""How many MACs per packet each form of HVX's multiply-accumulate reaches, on one tile of sums kept in registers.
 
     for tile: for word of activations: for block: for pixel: sums[pixel, block] += form(filter vector, word)
 
-which is the inner loop of the `hvx` kernel with another instruction in its place. What a form reaches here is the most
-that a kernel made of it can.
+This is the inner loop of the `hvx` kernel, with the form in place of its instruction. A kernel that uses a form can't
+reach more than the form reaches here.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ class Form:
 
     Attributes:
         instruction: as LLVM names the intrinsic.
-        operands: in words.
-        products: that one lane of 32 bits sums.
+        operands: the types of its operands, for people.
+        products: how many products one lane of 32 bits sums.
         splats: whether the activations have to be a vector: one word in all lanes.
     """
 
@@ -58,7 +58,7 @@ FORMS = (
 
 
 def macs_per_packet(form: Form) -> float:
-    """Measured on the simulator; packets of the whole kernel.
+    """MACs per packet of a form, measured on the simulator; all packets of the kernel count.
 
     Raises:
         ToolMissing: no simulator.
@@ -73,7 +73,7 @@ def macs_per_packet(form: Form) -> float:
 
 
 def _kernel(form: Form) -> tvm.IRModule:
-    """`main(data, filters, output)`, bytes and int32, flat."""
+    """The kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
     data = tirx.decl_buffer((TILES * PIXELS * WORDS * 4,), "uint8", "data", data_alignment=vector.BYTES)
     filters = tirx.decl_buffer((WORDS * BLOCKS * vector.BYTES,), "uint8", "filters", data_alignment=vector.BYTES)
     output = tirx.decl_buffer((SUMS,), "int32", "output", data_alignment=vector.BYTES)
@@ -111,7 +111,7 @@ def _step(
     first: tirx.Expr,
     word: tirx.Expr,
 ) -> None:
-    """Two words of every pixel, loaded as one."""
+    """Multiply two words of every pixel, which are loaded as one."""
     words = []
     for pixel in range(PIXELS):
         read = tirx.BufferLoad(data, [tirx.Ramp(((first + pixel) * WORDS + word) * 4, 1, 8)])

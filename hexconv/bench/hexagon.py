@@ -23,15 +23,15 @@ PUBLISHED = {
 }
 """Halide's MACs per packet in the comparison of tools that this project set out to beat.
 
-It measured int8 filters, which Halide is given as uint8 with a zero point: for Halide the two are one job.
+That comparison measured int8 filters, which Halide gets as uint8 with a zero point: for Halide both are the same work.
 """
 
 FAIR = 0.98
-"""Halide has to reach as much of the published figure, or it isn't measured at its best."""
+"""Halide has to reach this share of the published figure, or it isn't measured at its best."""
 
 
 def row(path: Path) -> Row:
-    """One case: ours and, where there is a schedule, Halide's; all exact, or an error.
+    """Measure one case: our kernel and, if there is a schedule, Halide's; both results have to be exact.
 
     Raises:
         ToolMissing: no Halide, no simulator.
@@ -58,7 +58,7 @@ def row(path: Path) -> Row:
 
 
 def unfair(rows: Sequence[Row]) -> list[str]:
-    """Where Halide falls behind what it is known to reach."""
+    """A line for each case in which Halide falls behind what it is known to reach."""
     return [
         f"{row['case']}: Halide reached {row['halide_macs_per_packet']}, published are {row['halide_published']}"
         for row in rows

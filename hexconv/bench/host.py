@@ -39,10 +39,10 @@ from hexconv.spec.knobs import Simd
 Row = dict[str, Any]
 
 ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
-"""oneDNN's names."""
+"""oneDNN's names of instruction sets."""
 
 PINNED = {"OMP_PROC_BIND": "true"}
-"""TVM pins its threads. Without it oneDNN's may share a core for whole time slices: 16 ms where it needs 1."""
+"""TVM pins its threads. Unless oneDNN's are pinned too, they may share a core for a time slice: 16 ms instead of 1."""
 
 SPINS = {"TVM_THREAD_POOL_SPIN_COUNT": "10000", "GOMP_SPINCOUNT": "300000"}
 """How often an idle thread looks for work before it sleeps: some milliseconds for either tool.
@@ -52,14 +52,14 @@ own 300,000 last for 0.1 s and more, since each look gives way to other threads 
 """
 
 PROCESSES = 5
-"""Each gets other pages of memory, which makes one tool or the other a percent faster for as long as it lives."""
+"""Each process gets other pages of memory, which makes one tool or the other a percent faster as long as it lives."""
 
 WARMING_ROUNDS = 2
-"""Rounds of a process that aren't counted: compiling leaves other cores asleep, and the first tool finds them so."""
+"""Rounds of a process that aren't counted: compiling leaves other cores asleep, and the first tool would wake them."""
 
 
 def measured(path: Path, threads: int, simd: Simd) -> Row:
-    """One case with so many threads and one instruction set, both tools: medians over all runs of all processes.
+    """Measure both tools on one case: medians over all runs of all processes, in milliseconds.
 
     Raises:
         RunFailed: a result is wrong, or a process failed.
@@ -88,7 +88,7 @@ def _in_process(path: Path, threads: int, simd: Simd) -> Row:
 
 
 def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
-    """The milliseconds of all runs in this process; its environment has to say the same of threads and registers."""
+    """The milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`."""
     case = replace(case, plan=replace(case.plan, threads=threads, simd=simd))
     tensors = random_tensors(case.chain)
     peers = {
@@ -111,7 +111,7 @@ def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
 
 
 def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
-    """A kernel built, with its arguments and run once; and where its output goes."""
+    """Build a kernel and run it once; returns what runs it again, and where its output goes."""
     kernel = compile_for_host(module, _target(simd))["main"]
     output = tvm.runtime.tensor(np.zeros(output_shape(chain), np.float32))
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(array)) for array in packed_arguments(chain, tensors)]
@@ -121,9 +121,10 @@ def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> t
 
 @contextmanager
 def on_first_core() -> Iterator[None]:
-    """The main thread back where oneDNN's OpenMP had it: either tool's other threads are pinned to the other cores.
+    """Pin the main thread to the core where oneDNN's OpenMP had it: the other threads are pinned to the other cores.
 
-    TVM's first run lets it go anywhere, at times to the core of another thread: all runs then take twice as long.
+    TVM's first run lets the main thread go anywhere, at times to the core of another thread, and all runs then take
+    twice as long.
     """
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
@@ -134,7 +135,7 @@ def on_first_core() -> Iterator[None]:
 
 
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:
-    """Medians, and the ratio to the better of oneDNN's ways: of all runs, by rounds, of the quickest runs."""
+    """Medians, and ratios to the faster of oneDNN's two ways: by all runs, by rounds, and by the quickest runs."""
     turns = {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
     ours, (way, peer_ms) = median(turns["hexconv"]), _best_way(turns)
     return {
@@ -149,17 +150,17 @@ def _figures(case: Case, parts: Sequence[Turns]) -> Row:
 
 
 def _peers(turns: Turns) -> list[str]:
-    """All tools but ours."""
+    """The times of all tools but ours."""
     return [name for name in turns if name != "hexconv"]
 
 
 def _best_way(turns: Turns) -> tuple[str, float]:
-    """Of oneDNN's: the one with the smallest median, and that."""
+    """The faster of oneDNN's two ways, and its median."""
     return min(((name, median(turns[name])) for name in _peers(turns)), key=lambda way: way[1])
 
 
 def _target(simd: Simd) -> Target:
-    """This machine, or what it has in common with the first machines of AVX2."""
+    """TVM's target: this machine or, for AVX2, the instructions that the first machines with AVX2 had."""
     return TARGET if simd == "avx512" else Target({"kind": "llvm", "mcpu": "haswell"})
 
 

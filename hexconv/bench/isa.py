@@ -1,12 +1,12 @@
-"""What the simulator's instruction set allows beside bytes: which versions run, what LLVM emits, how dense it is.
+"""What the simulator runs beside code for bytes: which versions of Hexagon, which instructions, how many MACs a packet.
 
     python -m hexconv.bench.isa
 
 `hexconv/docs/reference/dtypes.md` quotes it. Three tables:
 
-- by instruction set: whether the simulator takes its programs, the HVX float instructions that LLVM emits for a loop
-  over vectors of float16, and what becomes of that loop, and of the same in int16, under the label of the newest set
-  that runs;
+- by instruction set: whether the simulator takes its programs; which HVX float instructions LLVM emits for a loop over
+  vectors of float16; and what that loop, and the same in int16, does when it runs under the label of the newest
+  instruction set that the simulator runs;
 - the forms of multiply-accumulate (`hexconv.bench.forms`);
 - a small chain in every dtype, by the plain kernel and by the HVX kernel.
 """
@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 
 def sets() -> list[Row]:
-    """By instruction set."""
+    """The rows of the table by instruction set."""
     return [_of_set(isa) for isa in reversed(isas())]
 
 
@@ -63,7 +63,7 @@ def _of_set(isa: str) -> Row:
 
 
 def _multiply_add(dtype: str) -> tvm.IRModule:
-    """`output = one * other + one`, four vectors of 64."""
+    """A kernel for `output = one * other + one` over four vectors of 64 elements."""
     one, other, output = (
         tirx.decl_buffer((VECTORS * LANES,), dtype, name, data_alignment=128) for name in ("one", "other", "output")
     )
@@ -93,7 +93,7 @@ def _under_label(dtype: str, isa: str, label: str) -> str:
 
 
 def forms() -> list[Row]:
-    """By form of multiply-accumulate."""
+    """The rows of the table by form of multiply-accumulate."""
     return [
         {
             "instruction": form.instruction,
@@ -106,7 +106,7 @@ def forms() -> list[Row]:
 
 
 def chains() -> list[Row]:
-    """By dtype: two pointwise convs of 64 channels over 24x24, everything staged once."""
+    """The rows of the table by dtype, for two pointwise convs of 64 channels over 24x24, everything staged once."""
     plain = Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")
     return [_of_chain(chain, plan) for chain in map(_chain, KINDS) for plan in (plain, unstated(chain, "hvx"))]
 

@@ -1,4 +1,4 @@
-"""Packets of cases on the simulator, each run once: what an interrupted bench has measured is there when it goes on."""
+"""Packets of cases on the simulator, kept in a journal, so that an interrupted bench does not run a case again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,18 +17,18 @@ from hexconv.sweep.provenance import provenance
 
 LIMITS = Limits(seconds=600, memory_bytes=4 << 30)
 KERNELS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "run")
-"""Rooms whose code packets hang on."""
+"""The parts of the code that packets depend on; if one changes, cases are run again."""
 NOTHING = Given()
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A run.
+    """What a run took.
 
     Attributes:
-        packets: that it took.
+        packets: the packets that the run took.
         passed: whether its result is numpy's.
-        issue_slots: packets and stalls; None where they weren't asked for.
+        issue_slots: packets and stalls together; None if they weren't asked for.
     """
 
     packets: int
@@ -38,28 +38,28 @@ class Counted:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs that are known, and those to come."""
+    """A journal of runs: a known run is looked up, and a new one is made and added."""
 
     journal: Journal
 
     @classmethod
     @contextmanager
     def opened(cls, path: Path) -> Iterator["Runs"]:
-        """The runs of a journal; its folder is made if need be.
+        """Open a journal; its folder is made if need be.
 
         Raises:
-            InputError: another bench is writing it.
-            NotWritten: it can't be opened.
+            InputError: another bench is writing the journal.
+            NotWritten: the journal can't be opened.
         """
         with Journal.opened(path, LIMITS) as journal:
             yield cls(journal)
 
     def of(self, case: Case, given: Given = NOTHING, slots: bool = False) -> Counted:
-        """The run of a case under the code as it is.
+        """The run of a case by the present code, from the journal if it is there.
 
         Args:
-            case: to run.
-            given: tensors that aren't drawn.
+            case: the case to run.
+            given: the tensors that aren't drawn.
             slots: whether to count issue slots, which takes several times as long.
         """
         told = [word for name, array in sorted((given.weights or {}).items()) for word in (name, array.tobytes())]

@@ -1,4 +1,4 @@
-"""Tables of networks that grow: rows of a network and form take the place of those that stood there before."""
+"""Tables of networks that grow: new rows of a network and form replace the old ones."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

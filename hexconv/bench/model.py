@@ -1,10 +1,11 @@
-"""`python -m hexconv.bench.model`: the model of latency against runs, on chains that it was not fitted to.
+"""`python -m hexconv.bench.model`: compares the model of latency with runs of chains that it was not fitted to.
 
-200 pairs of a chain and a plan, one row each, no pair twice. Chains: those of ResNet-18, VGG-16, U-Net and FSRCNN,
-their images cut until a run takes seconds, and random ones. Plans: half of them drawn from all plans of the chain, the
-others all knobs at their defaults, least traffic in 4 MiB and in 1 MiB, and least footprint.
+The table has 200 pairs of a chain and a plan, one row each, and no pair twice. The chains are those of ResNet-18,
+VGG-16, U-Net and FSRCNN, with images cut until a run takes seconds, and random ones. Half of the plans are drawn from
+all plans of the chain. The others are the plan with all knobs at their defaults, those of least traffic in 4 MiB and in
+1 MiB, and the one of least footprint.
 
-The error of the table goes into the file of the machine, for `hexconv best` to tell. Every run is in
+The error of the model is written into the file of the machine, and `hexconv best` prints it. Every run is kept in
 `build/model.journal`: a command that was interrupted goes on from there.
 """
 
@@ -33,36 +34,36 @@ from hexconv.sweep.scope import Scope
 
 CHAINS, PLANS = 40, 5
 DRAWN = (2, 3)
-"""Plans of a chain that are drawn, by turns; fewer where others are alike."""
+"""How many plans are drawn for a chain, by turns; fewer if the drawn ones are alike."""
 NETWORKS = ("resnet18", "vgg16", "unet", "fsrcnn")
 MOST_MACS = 40_000_000
-"""Needed, of a chain whose image is cut: plans that compute parts of it again take more."""
+"""The most needed MACs of a chain after its image is cut; plans that recompute parts of it do more."""
 FEWEST_PLANS = 16
-"""Of a random chain: with fewer there is little to order."""
+"""The fewest plans of a random chain: with fewer there is little to order."""
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
 RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
 SEED = 17
 CHOSEN: tuple[tuple[Objective, int], ...] = (("traffic", 1 << 22), ("traffic", 1 << 20), ("footprint", 1 << 22))
-"""Objectives and limits of plans that are no draw's. Latency is none: which plans are run is no matter of prices."""
+"""Objectives and limits of the plans that aren't drawn. Latency isn't among them: prices must not choose what runs."""
 JOURNAL = Path("build/model.journal")
 WITHIN, RIGHTLY = 0.1, 0.95
-"""What nine of ten pairs have to be within, and the share of plans far apart that have to be in the right order."""
+"""The error that nine of ten pairs must not exceed; the share of plans far apart that the model must order right."""
 FAR_APART = 0.15
 """Two plans of one chain that differ by more have to be in the right order."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A chain under a plan: what the model says and what a run took.
+    """A chain under a plan: the packets that the model predicts and those that a run took.
 
     Attributes:
-        chain: its name.
+        chain: the name of the chain.
         shape: its convs, in a word.
         plan: its knobs, in a word.
-        drawn: whether the plan was drawn from all of the chain.
+        drawn: whether the plan was drawn from all plans of the chain.
         passed: whether the result was right.
-        packets: of the run.
-        model: packets of the model.
+        packets: the packets of the run.
+        model: the packets that the model predicts.
     """
 
     chain: str
@@ -75,19 +76,19 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """How far the model is off, as a share of what the run took."""
+        """How far the model is off, as a share of the run's packets."""
         return self.model / self.packets - 1
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far all pairs agree.
+    """How well the model agrees with the runs of all pairs.
 
     Attributes:
         pairs: how many there are.
-        nine_of_ten: are off by no more than this share.
-        compared: two plans of one chain that differ by more than 15 %.
-        ordered: of these, how many the model puts in the order of the runs.
+        nine_of_ten: the share of a run's packets that nine of ten pairs are off by at most.
+        compared: how many times two plans of one chain differ by more than 15 %.
+        ordered: how many of these two plans the model puts in the order of the runs.
     """
 
     pairs: int
@@ -97,7 +98,7 @@ class Agreement:
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "Agreement":
-        """Of a table."""
+        """The agreement of all pairs of a table."""
         two = [(a, b) for a, b in combinations(pairs, 2) if a.chain == b.chain and _are_far_apart(a, b)]
         ordered = sum((a.packets < b.packets) == (a.model < b.model) for a, b in two)
         errors = np.abs([pair.error for pair in pairs])
@@ -105,7 +106,7 @@ class Agreement:
 
 
 def breakdown(found: Sequence[Pair]) -> Iterator[str]:
-    """A line a network, and one of the random chains: how far their pairs are off, and the one that is furthest."""
+    """A line for each network and one for the random chains: how far their pairs are off, and the furthest of them."""
     for kind, group in groupby(sorted(found, key=_kind), key=_kind):
         pairs = list(group)
         most = max(pairs, key=lambda pair: abs(pair.error))
@@ -130,7 +131,7 @@ def chains() -> Iterator[tuple[str, Chain]]:
 
 
 def random_chains() -> Iterator[tuple[str, Chain]]:
-    """Random chains with plans to choose from, without end."""
+    """An endless stream of random chains that have enough plans to choose from."""
     for number in count():
         chain = drawn_case(Seeded(SEED, number), RANDOM, "drawn").chain
         if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx":
@@ -140,7 +141,7 @@ def random_chains() -> Iterator[tuple[str, Chain]]:
 
 
 def plans_of(chain: Chain, drawn: int) -> Iterator[tuple[Plan, bool]]:
-    """Plans of a chain, each once: some that are chosen, then some that are drawn."""
+    """Plans of a chain, each once: first those that are chosen, then `drawn` ones that are drawn."""
     asked, found = Plan(kernel="hvx"), []
     chosen = [asked, *(_best(chain, objective, limit) for objective, limit in CHOSEN)]
     for plan in dict.fromkeys(plan for plan in chosen if plan):
@@ -161,14 +162,14 @@ def _best(chain: Chain, objective: Objective, limit: int) -> Plan | None:
 
 
 def pairs() -> Iterator[tuple[Case, bool]]:
-    """All pairs as cases, and whether their plans were drawn."""
+    """All pairs as cases, each with whether its plan was drawn."""
     for number, (name, chain) in enumerate(chains()):
         for plan, is_drawn in plans_of(chain, DRAWN[number % 2]):
             yield Case(name, chain, plan), is_drawn
 
 
 def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
-    """Run a pair."""
+    """Run a pair, and predict it by the model."""
     run = runs.of(case)
     modelled = rates(case.settled.arch).packets(case.chain, case.settled)
     told = (case.name, case.chain.slug, case.settled.slug, is_drawn, run.passed)
@@ -176,14 +177,14 @@ def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
 
 
 def told(found: Sequence[tuple[Case, bool]]) -> Iterator[tuple[Case, bool]]:
-    """The same pairs, each named on standard error when its turn comes."""
+    """Yield the same pairs, and name each on standard error when its turn comes."""
     for number, (case, is_drawn) in enumerate(found, 1):
         print(f"{number} of {len(found)}: {case.name}, {case.settled.slug}", file=sys.stderr)
         yield case, is_drawn
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the table and its error; exit 1 if a result is wrong or the model is further off than it may be."""
+    """Write the table and the model's error; exit 1 if a result is wrong or the model is further off than it may be."""
     parser = argparse.ArgumentParser(prog="hexconv.bench.model", description=__doc__)
     parser.add_argument("--csv", type=Path, default=Path("reports/model.csv"), help="the table")
     path: Path = parser.parse_args(arguments).csv

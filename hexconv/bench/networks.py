@@ -3,7 +3,7 @@
 A chain ends where another layer than a conv reads its result: a pooling, an addition, a concatenation. Activations are
 uint8, as onnxruntime quantises them behind ReLU; filters are uint8 or int8.
 
-    ResNet-18, ResNet-50   He et al. 2015, 224x224: the blocks of every stage that differ, and the first conv
+    ResNet-18, ResNet-50   He et al. 2015, 224x224: one of each kind of block of every stage, and the first conv
     VGG-16                 Simonyan, Zisserman 2014, 224x224: the convs between poolings
     U-Net                  Ronneberger et al. 2015, 256x256, padded: the pairs of convs of every level, down and up
     FSRCNN                 Dong et al. 2016 (56, 12, 4), 540x960, its last layer a conv of 4 channels
@@ -18,11 +18,11 @@ from hexconv.spec.chain import Dtype
 MULTIPLIER = 0x5A7B3C1D
 IMAGE_ZERO_POINT = 114
 LEAST_SIZE = 8
-"""Rows and columns that no image is cut below."""
+"""No image is cut to fewer rows or columns than this."""
 
 
 def conv(channels: int, kernel: int = 3, stride: int = 1) -> Conv2d:
-    """A conv that keeps the size of its image, but for the stride; sums of a thousand products fit its scale."""
+    """A conv that keeps its image's size unless it has a stride; its scale suits sums of a thousand products."""
     how = Requantize(multiplier=MULTIPLIER, shift=-8, rounding="up")
     return Conv2d(
         out_channels=channels,
@@ -35,13 +35,13 @@ def conv(channels: int, kernel: int = 3, stride: int = 1) -> Conv2d:
 
 
 def _chain(size: tuple[int, int], channels: int, *convs: Conv2d, filters: Dtype = "int8") -> Chain:
-    """A chain over an image; three channels or one are the network's own image."""
+    """A chain over an image; if it has one or three channels, it is the image that the network begins with."""
     zero_point = IMAGE_ZERO_POINT if channels <= 3 else 0
     return Chain(input=(1, *size, channels), dtype="uint8", filter_dtype=filters, zero_point=zero_point, conv=convs)
 
 
 def resnet18() -> dict[str, Chain]:
-    """Basic blocks, two convs each."""
+    """The basic blocks of ResNet-18, two convs each."""
     chains = {"conv1": _chain((224, 224), 3, conv(64, 7, 2)), "layer1": _chain((56, 56), 64, conv(64), conv(64))}
     for number, (size, channels) in enumerate(((56, 64), (28, 128), (14, 256)), 2):
         wide = 2 * channels
@@ -52,7 +52,7 @@ def resnet18() -> dict[str, Chain]:
 
 
 def resnet50() -> dict[str, Chain]:
-    """Bottlenecks, three convs each, the stride in the middle."""
+    """The bottlenecks of ResNet-50, three convs each, the stride in the middle one."""
     chains = {"conv1": _chain((224, 224), 3, conv(64, 7, 2))}
     size, channels = 56, 64
     for number, (narrow, stride) in enumerate(((64, 1), (128, 2), (256, 2), (512, 2)), 1):
@@ -66,7 +66,7 @@ def resnet50() -> dict[str, Chain]:
 
 
 def vgg16() -> dict[str, Chain]:
-    """Convs of 3x3 between poolings."""
+    """The convs of VGG-16 between poolings, all 3x3."""
     chains, channels = {}, 3
     for number, (size, wide, count) in enumerate(
         ((224, 64, 2), (112, 128, 2), (56, 256, 3), (28, 512, 3), (14, 512, 3)), 1
@@ -77,7 +77,7 @@ def vgg16() -> dict[str, Chain]:
 
 
 def unet() -> dict[str, Chain]:
-    """Two convs of 3x3 a level; the last one up has a conv of 1x1 behind it."""
+    """The pairs of 3x3 convs of each level of U-Net; a conv of 1x1 follows the last pair."""
     chains, channels = {}, 3
     for number, wide in enumerate((64, 128, 256, 512, 1024)):
         size = 256 >> number
@@ -91,7 +91,7 @@ def unet() -> dict[str, Chain]:
 
 
 def fsrcnn() -> dict[str, Chain]:
-    """Eight convs in a row."""
+    """The eight convs of FSRCNN, in one chain."""
     mapping = [conv(12)] * 4
     return {"all": _chain((540, 960), 1, conv(56, 5), conv(12, 1), *mapping, conv(56, 1), conv(4, 3))}
 
@@ -105,7 +105,7 @@ def chains_of(*networks: str) -> dict[str, Chain]:
 
 
 def small(chain: Chain, most_macs: int) -> Chain:
-    """A chain whose image is cut in half until it needs few MACs, or has few rows and columns."""
+    """Cut the image of a chain in half until the chain needs `most_macs` MACs or fewer, or has few rows and columns."""
     batch, rows, columns, channels = chain.input
     if needed_macs(chain) <= most_macs or max(rows, columns) <= LEAST_SIZE:
         return chain

@@ -41,7 +41,7 @@ class _Argument(ctypes.Structure):
 
 @dataclass(frozen=True)
 class _Memory:
-    """A tensor of the library with the bytes that it lies in."""
+    """A tensor of oneDNN, with the bytes that it lies in."""
 
     dims: tuple[int, ...]
     desc: c_void_p
@@ -60,11 +60,11 @@ class _Primitive:
 
 @dataclass(frozen=True)
 class Convs:
-    """A chain in oneDNN, its inputs in place.
+    """A chain that is ready to run in oneDNN, its inputs in place.
 
     Attributes:
-        version: of the library.
-        implementation: what it chose for the first conv.
+        version: the version of the library.
+        implementation: the implementation that it chose for the first conv.
     """
 
     chain: Chain
@@ -80,7 +80,7 @@ class Convs:
         _check(_library().dnnl_stream_wait(stream))
 
     def output(self) -> Array:
-        """What the last run left, logical NHWC."""
+        """The output of the last run, logical NHWC."""
         target = self.convs[-1].memories[-1]
         n, h, w, k = self.chain.shapes[-1]
         dense = np.empty((n, h, w, k), np.float32)
@@ -89,18 +89,18 @@ class Convs:
 
 
 def convs(chain: Chain, image: Array, filters: Sequence[Array], dense: bool) -> Convs:
-    """Prepare a chain.
+    """Prepare a chain to run in oneDNN.
 
     Args:
-        chain: of float32 without activations.
-        image: logical NHWC.
-        filters: OIHW.
-        dense: activations NHWC; otherwise as the library asks for.
+        chain: a chain of float32, without bias and activations.
+        image: the input, logical NHWC.
+        filters: the filter of each conv, OIHW.
+        dense: whether activations are dense NHWC; else they lie as the library asks for.
 
     Raises:
-        Unsupported: a chain that this bench has no words for.
-        ToolMissing: the library isn't installed.
-        RunFailed: it refuses.
+        Unsupported: the chain has another dtype, a bias or an activation.
+        ToolMissing: oneDNN isn't installed.
+        RunFailed: oneDNN refuses the chain.
     """
     if chain.dtype != "float32" or any(conv.bias or conv.activation != "none" for conv in chain.conv):
         raise Unsupported("the bench runs oneDNN on float32 convs without bias and activation; leave them out")
@@ -118,7 +118,7 @@ def convs(chain: Chain, image: Array, filters: Sequence[Array], dense: bool) -> 
 def _conv(
     conv: Conv2d, source: _Memory, filter: Array, shape: tuple[int, int, int, int], dense: bool
 ) -> tuple[_Primitive, str]:
-    """One conv, its filter and its source re-laid as it asks for."""
+    """Prepare one conv, with its filter and its source re-laid as oneDNN asks for."""
     n, h, w, k = shape
     lines = _channels_last if dense else _any
     descs = [lines(source.dims), _any(filter.shape), lines((n, k, h, w))]
@@ -155,7 +155,7 @@ def _conv(
 
 
 def _relaid(memory: _Memory, wanted: c_void_p) -> _Memory:
-    """A tensor in another layout; itself if that is its own."""
+    """Copy a tensor to the wanted layout; the tensor itself if it has that layout already."""
     if _library().dnnl_memory_desc_equal(memory.desc, wanted):
         return memory
     target = _empty(memory.dims, wanted)
@@ -164,7 +164,7 @@ def _relaid(memory: _Memory, wanted: c_void_p) -> _Memory:
 
 
 def _reorder(source: _Memory, target: _Memory) -> None:
-    """The library's own copy from one layout to another."""
+    """Copy a tensor from one layout to another by oneDNN itself."""
     engine, stream = _engine_and_stream()
     made, primitive = c_void_p(), c_void_p()
     create = _library().dnnl_reorder_primitive_desc_create
@@ -176,7 +176,7 @@ def _reorder(source: _Memory, target: _Memory) -> None:
 
 
 def _empty(dims: tuple[int, ...], desc: c_void_p) -> _Memory:
-    """Memory for a tensor, aligned as the library would have it."""
+    """Memory for a tensor, aligned as oneDNN wants it."""
     size = _library().dnnl_memory_desc_get_size(desc)
     memory = np.zeros(size + ALIGNMENT_BYTES, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT_BYTES
@@ -191,13 +191,13 @@ def _memory(dims: tuple[int, ...], desc: c_void_p, data: Array) -> _Memory:
 
 
 def _channels_last(dims: tuple[int, ...]) -> c_void_p:
-    """Dims (N, C, H, W), lying as NHWC."""
+    """A descriptor of a tensor with dims (N, C, H, W) that lies in memory as NHWC."""
     _, c, h, w = dims
     return _by_strides(dims, (h * w * c, 1, w * c, c))
 
 
 def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_void_p:
-    """A dense tensor; row-major without strides."""
+    """A descriptor of a tensor with these strides; without strides it is dense and row-major."""
     desc, given = c_void_p(), None if strides is None else _dims(strides)
     create = _library().dnnl_memory_desc_create_with_strides
     _check(create(byref(desc), len(dims), _dims(dims), FLOAT32, given))
@@ -205,7 +205,7 @@ def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_voi
 
 
 def _any(dims: tuple[int, ...]) -> c_void_p:
-    """A tensor in whatever layout the library likes best."""
+    """A descriptor that leaves the layout to oneDNN."""
     desc = c_void_p()
     _check(_library().dnnl_memory_desc_create_with_tag(byref(desc), len(dims), _dims(dims), FLOAT32, ANY))
     return desc

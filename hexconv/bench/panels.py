@@ -1,10 +1,10 @@
-"""Chains on the host as the rule of panels has them, beside the same chains with all rows of a stripe as one panel.
+"""Times chains on the host twice: in panels by the rule, and with all rows of a stripe as one panel.
 
     python -m hexconv.bench.panels
 
-All threads, in turns. `rows` are those of a panel, by conv; `fetched` is what the rule counts, as a share of what one
-panel a stripe would fetch; `ratio` is of the medians of the half of the rounds that was disturbed least,
-`ratio_disturbed` of the other half.
+Both run on all threads, in turns. `rows` says how many rows a panel has, by conv. `fetched` is what the rule counts, as
+a share of what one panel a stripe would fetch. `ratio` compares medians of the half of the rounds that was disturbed
+least, `ratio_disturbed` those of the other half.
 """
 
 import os
@@ -27,14 +27,14 @@ from hexconv.spec.knobs import Simd
 
 Row = dict[str, Any]
 Sizes = tuple[int, int, int]
-"""Rows and columns; channels of the input and the output, and between: of two 1x1 convs."""
+"""Two 1x1 convs each: rows and columns; channels of input and output; channels of the intermediate."""
 
 CHAINS: Sequence[Sizes] = ((64, 128, 128), (56, 64, 256), (112, 16, 96), (28, 128, 512), (56, 32, 64))
 ROUNDS = 60
 
 
 def row(simd: Simd, sizes: Sizes, rounds: int = ROUNDS) -> Row:
-    """One chain both ways."""
+    """Time one chain both ways."""
     chosen: list[tuple[Reads, int]] = []
 
     def rule(reads: Reads, cycles: Cycles) -> int:
@@ -56,7 +56,7 @@ def row(simd: Simd, sizes: Sizes, rounds: int = ROUNDS) -> Row:
 
 
 def _run(simd: Simd, sizes: Sizes, panels: Panels) -> Run:
-    """A chain, ready to run."""
+    """Build a chain; returns what runs it."""
     size, outer, inner = sizes
     chain = Chain(input=(1, size, size, outer), conv=(Conv2d(out_channels=inner), Conv2d(out_channels=outer)))
     function = chain_function(chain, Plan(kernel="host", simd=simd, threads=os.cpu_count() or 1), panels=panels)

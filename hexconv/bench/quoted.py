@@ -1,6 +1,6 @@
-"""Figures of the committed tables that pages repeat: `python -m hexconv.bench.quoted` writes them there.
+"""`python -m hexconv.bench.quoted`: writes figures of the committed tables into the pages that quote them.
 
-Each quoted row is found by its first cell and written anew, in the places that it has.
+Each quoted row of a page is found by its first cell, and is written anew where it stands.
 """
 
 import csv
@@ -51,7 +51,7 @@ def quoted() -> dict[Path, list[str]]:
 
 
 def with_rows(text: str, rows: list[str]) -> str:
-    r"""A page with these rows in the place of those with the same first cell and as many cells.
+    r"""A page in which each of these rows replaces the row with the same first cell and as many cells.
 
     >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
     '| a | 3 |\n| b | 2 |\n'
@@ -73,7 +73,7 @@ def _row(*cells: str) -> str:
 
 
 def _traffic() -> Iterator[str]:
-    """Of each chain: its name, what is needed, and for each limit what hexconv, QNN and DeFiNES move."""
+    """For each chain: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
     for chain, rows in groupby(_bytes(), key=lambda row: row["chain"]):
         limits = list(rows)
         yield _row(f"`{chain}`", limits[0]["needed_bytes"], *map(_moved, limits))

@@ -1,4 +1,4 @@
-"""The cases that rates are fitted to and held against."""
+"""The cases that the rates of the latency model are fitted to and compared with."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -22,9 +22,9 @@ from hexconv.sweep.scope import Scope
 
 OF_BYTES: tuple[Dtype, ...] = ("uint8", "int8")
 IN_THE_NEST = Scope(dtypes=OF_BYTES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
-LARGEST_L1 = 60000  # of filters over int16: an int32 holds all sums
-FEW_MACS = 60_000_000  # of a network's chain, its image cut
-MOST_MACS = 300_000_000  # of a drawn case: some seconds on the simulator
+LARGEST_L1 = 60000  # the largest L1 norm of filters over int16: an int32 holds all of their sums
+FEW_MACS = 60_000_000  # the most MACs of a network's chain, after its image is cut
+MOST_MACS = 300_000_000  # the most MACs of a drawn case: some seconds on the simulator
 HVX = Plan(kernel="hvx")
 PLAIN = Plan(kernel="plain")
 LEAST = replace(PLAIN, k_split=2, h_split=2, order="h_outer", halo="roll", filters="resident")
@@ -61,7 +61,7 @@ def _case(chain: Chain, plan: Plan) -> Case:
 
 
 def hvx_cases(seed: int) -> Iterator[Case]:
-    """Cases of the HVX kernels without end: few and many channels, every dtype, padding, strides and zero points."""
+    """An endless stream of cases of HVX kernels: few and many channels, any dtype, padding, strides and zero points."""
     draw = random.Random(seed)
     while True:
         try:
@@ -74,10 +74,10 @@ def hvx_cases(seed: int) -> Iterator[Case]:
 
 
 def nest_cases(seed: int) -> Iterator[Case]:
-    """Cases of HVX kernels in the planned nest without end.
+    """An endless stream of cases of HVX kernels in the planned nest.
 
-    By turns a chain as above, one of the sweep's, one of ResNet-50, and one like a network's: half of their plans are
-    drawn from all of the chain, the others as the sweep's are.
+    By turns it yields a chain as in `hvx_cases`, one of the sweep's, one of ResNet-50, and one like a network's. Half
+    of the plans are drawn from all plans of the chain, the others as the sweep draws them.
     """
     above = (case.chain for case in hvx_cases(seed) if case.chain.dtype in OF_BYTES)
     of_network = cycle(small(chain, FEW_MACS) for chain in chains_of("resnet50").values())
@@ -98,7 +98,7 @@ def nest_cases(seed: int) -> Iterator[Case]:
 
 
 def sweep_cases(seed: int) -> Iterator[Case]:
-    """Chains of the sweep without end, each under any of its plans: few channels, groups, large kernels, padding."""
+    """An endless stream of the sweep's chains, each under any of its plans: few channels, groups, large kernels."""
     for number in count():
         draw = Seeded(seed, 1, number)
         chain = drawn_case(draw, IN_THE_NEST, "drawn").chain
@@ -129,7 +129,7 @@ def _like_a_network(draw: Draw) -> Chain:
 
 
 def mixed_cases(seed: int) -> Iterator[Case]:
-    """Cases without end of which scalar code serves one conv, some of these depthwise, in the nest of HVX kernels."""
+    """An endless stream of cases in the nest of HVX kernels; scalar code serves one conv of each, some depthwise."""
     draw = random.Random(seed)
     while True:
         try:
@@ -145,7 +145,7 @@ def mixed_cases(seed: int) -> Iterator[Case]:
 
 
 def _mixed(draw: random.Random, chain: Chain) -> Chain:
-    """A chain with one conv whose results are shifted to the left, which HVX doesn't do, if it is of bytes."""
+    """A chain of bytes gets one conv whose results are shifted to the left, which HVX kernels don't do."""
     index = draw.randrange(len(chain.conv))
     conv, inputs = chain.conv[index], chain.shapes[index][3]
     if chain.dtype not in OF_BYTES or not conv.requantize:
@@ -158,7 +158,7 @@ def _mixed(draw: random.Random, chain: Chain) -> Chain:
 
 
 def _hvx_case(draw: random.Random) -> Case:
-    """Any chain of one to three convs."""
+    """Draw a case of one to three convs."""
     dtype, filter_dtype = draw.choice(DTYPES)
     convs_of_chain, channels = draw.choice((1, 1, 2, 2, 3)), draw.choice((1, 3, 4, 8, 16, 32, 32, 64, 100, 128, 256))
     rows, columns, convs, source = draw.randint(6, 36), draw.randint(6, 36), [], channels
@@ -177,7 +177,7 @@ def _hvx_case(draw: random.Random) -> Case:
 
 
 def _conv(draw: random.Random, dtype: Dtype, filter_dtype: Dtype, channels: int, is_last: bool) -> Conv2d:
-    """Any conv."""
+    """Draw a conv."""
     kernel = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (1, 3), (5, 1), (5, 5)])
     same = (kernel[0] // 2, kernel[1] // 2) * draw.choice((0, 1))
     out_channels = draw.choice((3, 8, 16, 32, 40, 64, 64, 96, 128, 128, 160, 256))
@@ -203,5 +203,5 @@ def _conv(draw: random.Random, dtype: Dtype, filter_dtype: Dtype, channels: int,
 
 
 def _zero_point(draw: random.Random, dtype: Dtype) -> int:
-    """0 twice out of three times."""
+    """Draw a zero point, which is 0 twice out of three times."""
     return draw.randint(*ZERO_POINTS.get(dtype, (0, 0))) if draw.random() < 1 / 3 else 0

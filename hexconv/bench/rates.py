@@ -1,13 +1,14 @@
-"""The rates of the latency model, fitted to runs on the simulator, as a file of `hexconv/search/machines`.
+"""Fits the rates of the latency model to runs on the simulator, and writes a file of `hexconv/search/machines`.
 
     python -m hexconv.bench.rates [plain] [nest] [scalar]       writes hexconv/search/machines/v67.toml
 
-Plain kernels: by dtype, the two rates that fit the packets of 20 cases best (least squares of relative errors), and how
-far nine of ten of them are off. HVX kernels: the prices of their parts that fit drawn cases best, none below 0; how far
-they are off on other chains is what `hexconv.bench.model` finds and writes into the file. Scalar code beside these: the
-same for its parts, and how far other chains are off.
+Plain kernels have two rates for each dtype, those that fit the packets of 20 cases best (least squares of relative
+errors), and an error: how far nine of ten of these cases are off. HVX kernels have a price for each part; the prices
+fit drawn cases best, and none is below 0. `hexconv.bench.model` finds their error on other chains and writes it into
+the file. Scalar code beside HVX kernels has prices of its own parts, found in the same way, and an error on other
+chains.
 
-Every run is in `build/rates.journal`: a command that was interrupted goes on from there.
+Every run is kept in `build/rates.journal`: a command that was interrupted goes on from there.
 """
 
 import argparse
@@ -34,9 +35,9 @@ from hexconv.spec.chain import Dtype
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "scalar")
 ARCH = "v67"
-"""That the simulator runs."""
+"""The newest instruction set that the simulator runs."""
 OF_NETWORKS, OF_SWEEP, OF_SCALAR_CODE = 80, 140, 30
-"""Drawn cases that prices are fitted to, of scalar code as many as it is held against."""
+"""How many drawn cases prices are fitted to; scalar code is compared with as many others."""
 ROUNDS, NEAR = 30, 0.005
 JOURNAL = Path("build/rates.journal")
 
@@ -44,7 +45,7 @@ NINE_OF_TEN = 0.9
 
 
 def packets(case: Case, runs: Runs) -> int:
-    """What a case takes on the simulator; its result is right."""
+    """The packets that a case takes on the simulator; its result has to be right."""
     counted = runs.of(case)
     assert counted.passed, case.to_toml()
     return counted.packets
@@ -53,12 +54,12 @@ def packets(case: Case, runs: Runs) -> int:
 def fitted(
     occurs: Sequence[Mapping[str, float]], counted: Sequence[float], weights: Sequence[float] = ()
 ) -> dict[str, float]:
-    """The prices of parts, none below 0, whose sums come nearest to what cases took: least squares of relative errors.
+    """The prices of parts, none below 0, that predict the packets of cases best: least squares of relative errors.
 
     Args:
-        occurs: how often each part does, in each case.
-        counted: packets that each case took.
-        weights: of the cases; all alike where none are given.
+        occurs: how often each part occurs, in each case.
+        counted: the packets that each case took.
+        weights: the weight of each case; all are alike if none are given.
 
     >>> fitted([{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 1, "c": 1}], [8, 7, 6])
     {'a': 2.0, 'b': 3.0, 'c': 4.0}
@@ -76,9 +77,10 @@ def fitted(
 
 
 def robust(occurs: Sequence[Mapping[str, float]], counted: Sequence[float]) -> dict[str, float]:
-    """The same with the least sum of relative errors: loops in which LLVM spills registers are no rule.
+    """The prices with the least sum of relative errors, so that the few loops in which LLVM spills count little.
 
-    Least squares again and again, each case by one over how far off it was; what is nearer than `NEAR` is near enough.
+    It repeats least squares and weights each case by one over its error of the time before; errors below `NEAR` count
+    as `NEAR`.
 
     >>> robust([{"a": times} for times in range(1, 7)], [2, 4, 6, 8, 30, 12])
     {'a': 2.0}
@@ -97,12 +99,12 @@ def nest_and_sweep() -> list[Case]:
 
 
 def error(modelled: Integers, counted: Sequence[int]) -> float:
-    """How far nine of ten cases are off, as a share of what they take."""
+    """How far nine of ten cases are off at most, as a share of the packets that they take."""
     return float(np.quantile(np.abs(modelled / np.array(counted) - 1), NINE_OF_TEN))
 
 
 def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
-    """The table of one dtype."""
+    """The lines of the machine's file for plain kernels of one dtype, fitted anew."""
     cases = [*plain_cases(dtype)]
     works = [planned_work(case.chain, case.settled) for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
@@ -115,17 +117,14 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
 
 
 def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The prices of HVX kernels, fitted to cases; their error is as known until `hexconv.bench.model` finds another."""
+    """The prices of HVX kernels, fitted to cases; the known error stays until `hexconv.bench.model` finds another."""
     occurs = [nest_parts(case.chain, case.settled) for case in cases]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
     return replace(known, parts=robust(occurs, [packets(case, runs) for case in cases]) | scalar)
 
 
 def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The same with the prices of scalar code, fitted to half of the cases, and its error, which is that of the others.
-
-    The prices of all else are as known.
-    """
+    """The known prices, with new ones for scalar code: fitted to half of the cases, their error that of the others."""
     half = len(cases) // 2
     occurs, counted = [nest_parts(case.chain, case.settled) for case in cases], [packets(case, runs) for case in cases]
     scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
@@ -137,14 +136,14 @@ def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
 
 
 def lines_of(name: str, prices: Prices) -> list[str]:
-    """The tables of HVX kernels."""
+    """The lines of the machine's file for HVX kernels, and for scalar code beside them."""
     errors = [f"error = {prices.error:.3g}", f"scalar_error = {prices.scalar_error:.3g}"]
     lines = [f"[{name}]", *errors, f"[{name}.parts]"]
     return [*lines, *(f"{part} = {price}" for part, price in sorted(prices.parts.items()))]
 
 
 def kept_lines(rate: PlainRates, dtype: str) -> list[str]:
-    """The table of one dtype, as it is."""
+    """The lines of the machine's file for plain kernels of one dtype, as they are known."""
     return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in vars(rate).items())]
 
 

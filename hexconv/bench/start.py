@@ -1,7 +1,7 @@
-"""`python -m hexconv.bench.start`: how long a user waits for `--help`, of the program and of each command.
+"""`python -m hexconv.bench.start`: measures how long a user waits for the `--help` of the program and of each command.
 
-The medians of several runs of the whole process on this machine: the seconds that pass, and those that the processor
-works. Other processes add to the first; the second is what the command itself takes.
+It prints medians of several runs of the whole process on this machine: the seconds that pass, and the seconds that the
+processor works. Other processes add to the first figure; the second is what the command itself takes.
 """
 
 import os
@@ -17,14 +17,14 @@ RUNS = 5
 
 
 def waits(runs: int = RUNS) -> Iterator[tuple[str, float, float]]:
-    """Each command line with its median seconds, passed and worked."""
+    """Each command line with its median seconds: those that pass, and those that the processor works."""
     for arguments in (["--help"], *([name, "--help"] for name in _commands())):
         passed, worked = zip(*(_seconds(arguments) for _ in range(runs)), strict=True)
         yield " ".join(["hexconv", *arguments]), median(passed), median(worked)
 
 
 def _commands() -> list[str]:
-    """As the program's own help names them."""
+    """The commands that the program's own help names."""
     said = subprocess.run([*PROGRAM, "--help"], check=True, capture_output=True, text=True).stdout
     return re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
 

@@ -1,9 +1,9 @@
-"""Cycles of the host kernel's tiles on this machine, beside those that `hexconv.kernel.host.tiles` counts with.
+"""Measures cycles of the host kernel's tiles on this machine, beside those that `hexconv.kernel.host.tiles` assumes.
 
     python -m hexconv.bench.tiles
 
-One thread, a 1x1 conv of 256 channels, in turns. The first tile of each table has the cycles of the rule; what is
-measured is how long the others take beside it.
+Tiles of a 1x1 conv of 256 channels are timed in turns, on one thread. The first tile of each table has the cycles that
+the rule assumes; measured is how long the others take in comparison.
 """
 
 import sys
@@ -24,20 +24,20 @@ from hexconv.spec.knobs import Simd
 
 Row = dict[str, Any]
 Tile = tuple[int, int]
-"""Pixels, vectors."""
+"""A tile: its pixels, and its vectors of output channels."""
 
 PIXELS: dict[Simd, dict[int, Sequence[int]]] = {
     "avx512": {4: (6, 5, 4, 3), 3: (9, 7, 5, 4), 2: (12, 9, 6), 1: (12, 8)},
     "avx2": {2: (6, 5, 4, 3, 2), 3: (4, 3, 2), 4: (2,), 1: (12, 10, 8, 6)},
 }
-"""Of the tiles, by their vectors; the first is what others are measured by."""
+"""The tiles to time, by their vectors; the others are compared with the first."""
 
 DEPTH, ROWS, BESIDE, GROUPS = 256, 32, 4, 2
 TURNS = 10
 
 
 def rows(simd: Simd, tiles: Sequence[Tile], turns: int = TURNS) -> list[Row]:
-    """A row a tile."""
+    """A row of the table for each tile."""
     times = in_turns({str(tile): _run(simd, tile) for tile in tiles}, turns)
     medians = [median(times[str(tile)]) for tile in tiles]
     cycle = medians[0] / tile_cycles(*tiles[0])
@@ -51,7 +51,7 @@ def _row(simd: Simd, tile: Tile, measured: float) -> Row:
 
 
 def _run(simd: Simd, tile: Tile) -> Run:
-    """A conv whose output is a whole number of such tiles, ready to run."""
+    """Build a conv whose output is a whole number of such tiles; returns what runs it."""
     pixels, vectors = tile
     columns, channels = BESIDE * pixels, GROUPS * vectors * SETS[simd].lanes
     chain = Chain(input=(1, ROWS, columns, DEPTH), conv=(Conv2d(out_channels=channels),))

@@ -1,6 +1,7 @@
-"""`python -m hexconv.bench.traffic`: what the best plans of published chains move, beside Qualcomm's own planner.
+"""`python -m hexconv.bench.traffic`: the bytes that the best plans of published chains move, beside Qualcomm's planner.
 
-Every chain in 1, 2, 4 and 8 MiB of VTCM, in its best cut, by the closed form that `hexconv best` prints. Nothing runs.
+Every chain is planned in 1, 2, 4 and 8 MiB of VTCM, in its best cut. The bytes are those of the closed form, which
+`hexconv best` prints. Nothing runs.
 
 The other figures are quoted, and no package of Qualcomm's is installed. `QNN_BYTES` is the sum of `read_total_bytes`
 and `write_total_bytes`: DDR traffic that the planner in onnxruntime-qnn 2.7.0 (with onnxruntime 1.31.1 on x86-64)
@@ -33,7 +34,7 @@ QNN_BYTES: dict[str, dict[int, int]] = {
     "mc-cnn": {1: 122810368, 2: 30791680, 4: 30791680, 8: 30791680},
     "fsrcnn": {1: 289503232, 2: 85796864, 4: 17614848, 8: 17614848},
 }
-"""By MiB of VTCM; what is not there was not asked."""
+"""The bytes of QNN's planner, by MiB of VTCM; it was not asked for what is missing here."""
 
 DEFINES_BYTES = {"mc-cnn": 30_480_000, "fsrcnn": 8_850_000}
 """What the model of DeFiNES states for its best plan, in 1 MiB + 64 KiB for maps and 1 MiB + 32 KiB for filters."""
@@ -41,7 +42,7 @@ DEFINES_MIB = 2
 
 
 def _chain(size: tuple[int, int, int], *convs: tuple[int, int], padding: int = 0) -> Chain:
-    """A chain of uint8 over an image of rows, columns and channels; convs are output channels and kernel."""
+    """A chain of uint8 over an image of (rows, columns, channels); a conv is (output channels, kernel size)."""
     scale = Requantize(multiplier=0x5A7B3C1D, shift=-8)
     made = tuple(
         Conv2d(out_channels=channels, kernel=(side, side), padding=padding, requantize=scale)  # pyright: ignore[reportArgumentType]
@@ -67,13 +68,13 @@ class Row:
     """One chain under one limit.
 
     Attributes:
-        chain: its name.
-        vtcm_mib: what the caches may take.
-        needed_bytes: what no plan can do without; its output in blocks of 8x8x32.
-        traffic_bytes: what the best cut moves; None where nothing fits.
-        pieces: of the best cut.
-        qnn_bytes: what QNN's planner states; None where it was not asked.
-        defines_bytes: what the model of DeFiNES states; its memories hold 2.09 MiB together.
+        chain: the name of the chain.
+        vtcm_mib: the MiB of VTCM that the caches may take.
+        needed_bytes: the lower bound of the bytes that any plan moves, with the output in blocks of 8x8x32.
+        traffic_bytes: the bytes that the best cut moves; None if nothing fits.
+        pieces: how many pieces the best cut has.
+        qnn_bytes: the bytes that QNN's planner states; None if it was not asked.
+        defines_bytes: the bytes that the model of DeFiNES states; its memories hold 2.09 MiB together.
     """
 
     chain: str

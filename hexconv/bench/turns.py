@@ -1,4 +1,4 @@
-"""Tools timed in turns, and what rounds of turns say of a machine that others use as well."""
+"""Times tools in turns, and compares them on a machine that other processes use as well."""
 
 import statistics
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable
 Run = Callable[[], object]
 
 Turns = dict[str, list[list[float]]]
-"""Milliseconds: by tool, a list for each round, a number for each run."""
+"""Milliseconds by tool: a list for each round, with a number for each run."""
 
 SETTLE_SECONDS = 0.02
 """Pause before a turn, until idle threads of the tool before have gone to sleep."""
@@ -18,7 +18,7 @@ ROUNDS = 10
 
 
 def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
-    """A turn each in every round, in an order that is turned round from one to the next.
+    """Time every tool in each round, in an order that is reversed from one round to the next.
 
     What a tool leaves behind would otherwise be the other's time: its idle threads on the cores (so each turn waits
     until they sleep), and its data in the caches (so each turn starts with runs that aren't timed, which wake the
@@ -35,7 +35,7 @@ def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
 
 
 def halves(turns: Turns) -> tuple[Turns, Turns]:
-    """Of at least two rounds, the half in which every tool was nearest its own quickest turn, and the other half.
+    """Split two or more rounds into the half in which all tools were nearest their quickest turns, and the other half.
 
     A round is as disturbed as the turn that took the longest in it, beside the same tool's quickest turn. It counts for
     all tools or for none, whichever it disturbed, and whoever did.
@@ -53,12 +53,12 @@ def halves(turns: Turns) -> tuple[Turns, Turns]:
 
 
 def median(rounds: list[list[float]]) -> float:
-    """Milliseconds, of all runs of a tool."""
+    """The median milliseconds of all runs of a tool."""
     return statistics.median(run for turn in rounds for run in turn)
 
 
 def least(rounds: list[list[float]]) -> float:
-    """Milliseconds of a tool's quickest run."""
+    """The milliseconds of a tool's quickest run."""
     return min(run for turn in rounds for run in turn)
 
 

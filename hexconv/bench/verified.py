@@ -1,7 +1,7 @@
-"""`python -m hexconv.bench.verified MODEL.onnx...`: quantised networks, whole, held against ONNX Runtime.
+"""`python -m hexconv.bench.verified MODEL.onnx...`: compares whole quantised networks with ONNX Runtime.
 
-Each is verified as `hexconv verify` does it, and its first output compared on many inputs. A file NAME-FORM.onnx is a
-row of the table, written as soon as it is there.
+Each network is verified as `hexconv verify` does it, and its first output is compared on many inputs. A file
+NAME-FORM.onnx gives one row of the table, which is written as soon as it is measured.
 """
 
 import argparse
@@ -28,22 +28,22 @@ class Row:
     Attributes:
         network: the model.
         form: how it is quantised.
-        target: where its chains ran.
-        convs: compared with ONNX Runtime's, each alone on ONNX Runtime's own input to it.
-        values: of all of these together.
-        differing: from ONNX Runtime's.
-        in_a_million: of these.
-        most_in_a_million: of one conv.
-        largest: difference of one value.
-        not_float32: values of ONNX Runtime's that are not their sums, scaled and rounded in float32.
-        chains: of the network.
-        equal_to_numpy: of these, those whose run equals numpy in every value.
-        packets: of all chains, on the simulator.
-        inputs: that the whole network was computed on.
-        ranked_alike: of these, those whose five largest scores are of the same classes in the same order.
-        largest_steps: largest difference of the first output from ONNX Runtime's, in its steps.
-        mean_steps: likewise the mean difference.
-        differing_share: of the values of the first output.
+        target: where its chains ran: `hexagon` or `llvm`.
+        convs: the convs compared with ONNX Runtime's, each alone on the input that ONNX Runtime has for it.
+        values: the values of all these convs together.
+        differing: the values that differ from ONNX Runtime's.
+        in_a_million: the differing values in a million.
+        most_in_a_million: the same for the conv with the most.
+        largest: the largest difference of one value.
+        not_float32: the values of ONNX Runtime's that are not their sums, scaled and rounded in float32.
+        chains: the chains of the network.
+        equal_to_numpy: the chains whose run equals numpy in every value.
+        packets: the packets of all chains, on the simulator.
+        inputs: the inputs that the whole network was computed on.
+        ranked_alike: the inputs whose five largest scores are of the same classes in the same order.
+        largest_steps: the largest difference of the first output from ONNX Runtime's, in quantisation steps.
+        mean_steps: the mean difference of the first output, in quantisation steps.
+        differing_share: the share of the first output's values that differ.
     """
 
     network: str
@@ -73,7 +73,7 @@ class Row:
 
 
 def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
-    """What was found of a network."""
+    """The row of a network, from its verdict and the outputs on many inputs."""
     convs = [conv for chain in verdict.chains for conv in chain.convs]
     together = verdict.convs_alone
     alone = [MILLION * conv.against_runtime.differing / conv.against_runtime.values for conv in convs]

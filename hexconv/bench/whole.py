@@ -1,11 +1,12 @@
-"""`python -m hexconv.bench.whole MODEL.onnx...`: quantised networks as they come, whole, on the simulator.
+"""`python -m hexconv.bench.whole MODEL.onnx...`: runs all chains of whole quantised networks on the simulator.
 
-Every chain is planned for the least latency in its VTCM, cut where that is better, and each piece is run once with the
-model's own weights on drawn activations, its result held against numpy. Packets are all that a kernel executes: copies
-it starts and waits for, edge layouts, repacking and fringe; what is laid out once for weights is not among them.
+Every chain is planned for the least latency in its VTCM, cut if that is better. Each piece is run once with the model's
+own weights on drawn activations, and its result is compared with numpy. Packets are all that a kernel executes,
+including starting copies and waiting for them, edge layouts, repacking and fringe. Laying out weights once is not
+counted.
 
-A file NAME-FORM.onnx is a row of the table: the network, and the form that it is quantised in. Runs are kept in a
-journal: a command that was interrupted goes on from there, and one on other code runs again.
+A file NAME-FORM.onnx gives one row of the table, for the network and the form that it is quantised in. Runs are kept in
+a journal: a command that was interrupted goes on from there, and runs of other code are made again.
 """
 
 import argparse
@@ -37,16 +38,16 @@ class Layer:
     Attributes:
         network: the model.
         form: how it is quantised.
-        case: its name.
-        convs: in it.
-        shapes: NHWC along the chain.
+        case: the name of the case.
+        convs: how many convs it has.
+        shapes: the NHWC shapes along the chain.
         plan: its knobs, in a word.
-        macs: needed.
-        plain_macs: of these, those of convs that no HVX kernel serves.
-        packets: of the run.
-        issue_slots: packets and stalls; None where they weren't counted.
-        macs_per_packet: needed ones.
-        is_right: whether its result is numpy's.
+        macs: the needed MACs.
+        plain_macs: the needed MACs of convs that no HVX kernel serves.
+        packets: the packets of the run.
+        issue_slots: packets and stalls together; None if they weren't counted.
+        macs_per_packet: the needed MACs for each packet.
+        is_right: whether the result is numpy's.
     """
 
     network: str
@@ -70,16 +71,16 @@ class Row:
     Attributes:
         network: the model.
         form: how it is quantised.
-        convs: that it has.
-        taken: of these, those in chains.
-        chained: of these, those in chains of two or more.
-        chains: of the network.
-        macs: needed by all chains.
-        plain_share: of these, the part of convs that no HVX kernel serves.
-        packets: of all chains.
-        issue_slots: packets and stalls; None where they weren't counted.
-        macs_per_packet: needed ones.
-        wrong_layers: whose result is not numpy's.
+        convs: the convs of the network.
+        taken: the convs that are in chains.
+        chained: the convs that are in chains of two or more.
+        chains: the chains of the network.
+        macs: the needed MACs of all chains.
+        plain_share: the share of these MACs that is in convs which no HVX kernel serves.
+        packets: the packets of all chains.
+        issue_slots: packets and stalls of all chains together; None if they weren't counted.
+        macs_per_packet: the needed MACs for each packet.
+        wrong_layers: how many layers have a result that is not numpy's.
     """
 
     network: str
@@ -97,10 +98,10 @@ class Row:
 
 
 def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[Layer]:
-    """Every piece of every chain, planned and run.
+    """Plan every chain of a network, and run every piece.
 
     Raises:
-        Unsupported: a chain that no plan serves in its VTCM.
+        Unsupported: no plan of a chain fits its VTCM.
     """
     question = Question(LIMIT_BYTES, "latency", Plan(storage="vtcm"), target="hexagon")
     for index, found in enumerate(imported.cases):
@@ -115,7 +116,7 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
 
 
 def _layer(names: tuple[str, str], case: Case, counted: Counted) -> Layer:
-    """A piece that was run."""
+    """The row of a piece that was run."""
     macs = list(needed_work(case.chain).macs.values())
     on_plain = [count for count, choice in zip(macs, case.kernels, strict=True) if choice.used == "plain"]
     return Layer(
@@ -134,7 +135,7 @@ def _layer(names: tuple[str, str], case: Case, counted: Counted) -> Layer:
 
 
 def row(path: Path, imported: Imported, found: Sequence[Layer]) -> Row:
-    """A network, of its layers."""
+    """The row of a network, from its layers."""
     counts = [len(case.chain.conv) for case in imported.cases]
     macs, packets = sum(layer.macs for layer in found), sum(layer.packets for layer in found)
     slots = [layer.issue_slots for layer in found if layer.issue_slots is not None]

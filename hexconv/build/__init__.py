@@ -1,4 +1,4 @@
-"""What goes to a device: an object and a header for each chain, its weights laid out once, and an example in C."""
+"""Builds what goes to a device: for each chain an object, a header, its weights laid out once, and an example in C."""
 
 from hexconv.build.chain import Built
 from hexconv.build.library import build

@@ -1,4 +1,4 @@
-"""One chain as files for a device: NAME.o, NAME.h, NAME.weights.bin, and an example that checks itself."""
+"""Builds one chain as files for a device: NAME.o, NAME.h, NAME.weights.bin, and an example that checks itself."""
 
 import json
 import re
@@ -30,7 +30,7 @@ RESERVED = ("hexconv",)
 
 @dataclass(frozen=True)
 class _Tolerance:
-    """How an example compares: |given - wanted| <= absolute + relative * |wanted|."""
+    """When an example accepts an element: if |given - wanted| <= absolute + relative * |wanted|."""
 
     absolute: float
     relative: float
@@ -40,19 +40,19 @@ class _Tolerance:
 
 @dataclass(frozen=True)
 class Built:
-    """One chain, built.
+    """What a built chain is, and what it takes.
 
     Attributes:
         name: the C identifier that its functions begin with.
         target: `hexagon` or `llvm`.
-        isa: the instruction set, of Hexagon.
-        input: what a call reads.
-        output: what it writes.
-        shape: of the output, logical NHWC.
-        weights_bytes: of the file of weights.
-        vtcm_bytes: that a context takes of VTCM.
-        scratch_bytes: that it takes of other memory.
-        threads: that a call makes use of.
+        isa: the instruction set, for Hexagon.
+        input: the tensor that a call reads.
+        output: the tensor that a call writes.
+        shape: the logical NHWC shape of the output.
+        weights_bytes: the bytes of the file of weights.
+        vtcm_bytes: the bytes of VTCM that a context takes.
+        scratch_bytes: the bytes of other memory that a context takes.
+        threads: how many threads a call uses.
     """
 
     name: str
@@ -74,7 +74,7 @@ def c_name(name: str) -> str:
     ('b_shift', 'chain_3x3')
 
     Raises:
-        InputError: it has no letter or digit, or is too long.
+        InputError: the name has no letter or digit, or is too long.
     """
     identifier = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
     if not identifier or len(identifier) > LONGEST_NAME:
@@ -85,13 +85,13 @@ def c_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """One chain, compiled.
+    """The contents of the files of one compiled chain.
 
     Attributes:
-        built: what it is.
-        header: text of `NAME.h`.
-        code: of `NAME.o`.
-        weights: laid out once.
+        built: what the chain is, and what it takes.
+        header: the text of `NAME.h`.
+        code: the bytes of `NAME.o`.
+        weights: the weights, laid out as the kernel reads them.
     """
 
     built: Built
@@ -104,15 +104,15 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
     """Compile one chain.
 
     Args:
-        case: chain and plan.
-        tensors: its weights.
+        case: the chain and its plan.
+        tensors: the weights of the chain.
         name: the C identifier that its functions begin with.
         target: `hexagon`, or `llvm` for this machine.
-        isa: the instruction set, of Hexagon.
+        isa: the instruction set, for Hexagon.
 
     Raises:
-        Unsupported: what can't be lowered or called from C, by name.
-        ToolMissing: no zig.
+        Unsupported: the chain can't be lowered, or not be called from C; the message says why.
+        ToolMissing: zig isn't installed.
     """
     functions = callable_module(lower_case(case).module, name)
     forms = forms_of(case.chain, case.settled)
@@ -138,7 +138,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
 
 
 def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:
-    """Write one chain into a folder that exists, with an example; the rest is as in `compiled_chain`."""
+    """Write one chain, with an example, into a folder that exists; all else is as in `compiled_chain`."""
     name = c_name(case.name)
     parts = compiled_chain(case, tensors, name, target, isa)
     built, image, result = parts.built, tensors.image, _expected(case, tensors)
@@ -159,7 +159,7 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
 
 
 def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:
-    """Header and glue, by file name; `said` is what they say beyond what the build knows."""
+    """The texts of `NAME.h` and `NAME.c`, by file name; `said` has further words for their templates."""
     words = {
         **vars(built),
         **said,

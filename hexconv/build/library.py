@@ -1,4 +1,4 @@
-"""Chains as a folder of C: one object, header and example each, and what they share."""
+"""Builds a folder of C for several chains: an object, a header and an example for each, and the files they share."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -14,7 +14,7 @@ from hexconv.spec import Case, Target
 DEFAULT_ISA = "v68"
 ARCHIVE = "libchains.a"
 NEVER_RUN = ("v75", "v79", "v81")
-"""Instruction sets of which code is compiled and linked, and never run here."""
+"""Instruction sets for which code is compiled and linked here, and never run."""
 SHARED = ("Makefile", "CMakeLists.txt", "README.md")
 
 
@@ -24,15 +24,15 @@ def build(
     """Write a folder with which a C compiler makes programs that compute these chains.
 
     Args:
-        cases: each with its weights, and with the image of its example.
-        folder: where to; it is made if need be.
+        cases: the cases, each with its weights and the image of its example.
+        folder: the folder to write into; it is made if need be.
         target: `hexagon`, or `llvm` for this machine.
-        isa: the instruction set, of Hexagon.
+        isa: the instruction set, for Hexagon.
 
     Raises:
-        InputError: two cases have one name in C, or the folder can't be written.
-        Unsupported: what can't be lowered or called from C, by name.
-        ToolMissing: no zig.
+        InputError: two cases have the same name in C, or the folder can't be written.
+        Unsupported: a case can't be lowered, or not be called from C; the message names it.
+        ToolMissing: zig isn't installed.
     """
     names = [c_name(case.name) for case, _ in cases]
     for name in names:

@@ -1,4 +1,4 @@
-"""A kernel and the C between it and its caller, in one object."""
+"""Links a kernel and the C code between the kernel and its caller to one object."""
 
 import tempfile
 from collections.abc import Mapping
@@ -23,30 +23,30 @@ PLATFORM_HEADER = "hexconv_platform.h"
 
 
 def platform_files() -> dict[str, bytes]:
-    """The C files that are the same for every chain, by name."""
+    """The texts of the C files that are the same for every chain, by file name."""
     return c_files("hexconv.build", "platform")
 
 
 def c_files(package: str, folder_name: str) -> dict[str, bytes]:
-    """The C files in a folder of a package, by name."""
+    """The texts of the C files in a folder of a package, by file name."""
     folder = resources.files(package) / folder_name
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith((".c", ".h"))}
 
 
 def machine_flags(target: Target, isa: str) -> tuple[str, ...]:
-    """What zig has to know of the machine."""
+    """The flags that tell zig which machine to compile for."""
     return ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}") if target == "hexagon" else ()
 
 
 def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, isa: str) -> bytes:
-    """`NAME.o`: the kernel's code, and `NAME_init` and `NAME_run` before it.
+    """Link `NAME.o`, which has the kernel's code, and `NAME_init` and `NAME_run` that call it.
 
     Args:
         kernel: the object that TVM made.
-        texts: `NAME.c` and `NAME.h`.
-        name: of the chain.
-        target: what the object is for.
-        isa: the instruction set, of Hexagon.
+        texts: the texts of `NAME.c` and `NAME.h`.
+        name: the C name of the chain.
+        target: `hexagon`, or `llvm` for this machine.
+        isa: the instruction set, for Hexagon.
 
     Raises:
         ToolMissing: no zig.
@@ -63,7 +63,7 @@ def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, i
 
 
 def archived(objects: Mapping[str, bytes]) -> bytes:
-    """Objects, by the names of their files, in one library; the same objects give the same bytes.
+    """Put objects, given by the names of their files, into one library; the same objects give the same bytes.
 
     Raises:
         ToolMissing: no zig.

@@ -1,4 +1,4 @@
-"""A built library called from numpy, on this machine.
+"""Loads a built library on this machine, and calls it with numpy arrays.
 
 chain = hexconv.load("out")["double_3x3"]
 output = chain(image)
@@ -22,18 +22,18 @@ from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
 
 CONTEXT_POINTERS = 4
-"""As in the header of a chain."""
+"""How many pointers a chain's context holds, as its header declares it."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """One chain of a library that is loaded, with a context of its own: one call at a time.
+    """One chain of a loaded library; it has one context, so it serves one call at a time.
 
     Attributes:
         name: the C identifier that its functions begin with.
-        input: what a call reads.
-        output: what it writes.
-        shape: of the output, logical NHWC.
+        input: the tensor that a call reads.
+        output: the tensor that a call writes.
+        shape: the logical NHWC shape of the output.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Loaded:
     _kept: tuple[Any, ...]
 
     def __call__(self, image: Array) -> Array:
-        """The output, logical NHWC, of one input.
+        """Compute the output, logical NHWC, of one input, logical NHWC.
 
         Raises:
-            InputError: an image of another shape or dtype.
-            RunFailed: the chain reports an error.
+            InputError: the image has another shape or dtype than the chain's input.
+            RunFailed: the chain returns an error.
         """
         if image.shape != self.input.shape or str(image.dtype) != self.input.dtype:
             given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
@@ -61,11 +61,11 @@ class Loaded:
 
 
 def load(folder: Path | str) -> dict[str, Loaded]:
-    """The chains of a folder that `hexconv build --target llvm` wrote, by their names in C.
+    """Load the chains of a folder that `hexconv build --target llvm` wrote; returns them by their names in C.
 
     Raises:
-        InputError: no such folder, or one that was written for Hexagon.
-        ToolMissing: no zig to link it.
+        InputError: the folder has no built chain, or its chains were built for Hexagon.
+        ToolMissing: zig isn't installed, which links the library.
         RunFailed: the library doesn't link, or a chain refuses its weights.
     """
     place = Path(folder)
@@ -79,7 +79,7 @@ def load(folder: Path | str) -> dict[str, Loaded]:
 
 
 def _library(place: Path, names: list[str]) -> ctypes.CDLL:
-    """All chains and the POSIX platform as one shared library, which needs no file once it is loaded."""
+    """Link all chains and the POSIX platform to one shared library, which needs no file once it is loaded."""
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         path = Path(folder) / "chains.so"
         objects = [str(place / f"{name}.o") for name in names]
@@ -98,7 +98,7 @@ def _library(place: Path, names: list[str]) -> ctypes.CDLL:
 
 
 def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
-    """Make a context ready."""
+    """A loaded chain whose context is ready."""
     weights = aligned_bytes(chain["weights_bytes"])
     weights[...] = np.fromfile(place / f"{chain['name']}.weights.bin", np.uint8)
     platform = posix(library)
@@ -109,19 +109,19 @@ def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
 
 
 class _Platform(ctypes.Structure):
-    """`struct hexconv_platform`: six pointers."""
+    """C's `struct hexconv_platform`, which is six pointers."""
 
     _fields_ = [("pointers", ctypes.c_void_p * 6)]
 
 
 def posix(library: ctypes.CDLL) -> _Platform:
-    """The platform that hexconv_posix.c has."""
+    """The platform that hexconv_posix.c implements."""
     library.hexconv_posix.restype = _Platform
     return library.hexconv_posix()
 
 
 def call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
-    """Call a function that returns one of `enum hexconv_error`."""
+    """Call a C function that returns one of `enum hexconv_error`; raise RunFailed unless it is HEXCONV_OK."""
     if error := getattr(library, function)(*arguments):
         raise RunFailed(f"{function} returned error {error} of enum hexconv_error (hexconv_platform.h)")
 
@@ -135,12 +135,12 @@ def _aligned(argument: Argument) -> Array:
 
 
 def aligned_bytes(size: int) -> Array:
-    """Bytes that start at a whole vector."""
+    """Uninitialised bytes whose address is a multiple of a vector's 128 bytes."""
     memory = np.empty(size + ALIGNMENT_BYTES, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT_BYTES
     return memory[start : start + size]
 
 
 def pointer(array: Array) -> ctypes.c_void_p:
-    """To its first element."""
+    """A pointer to the first element of an array."""
     return ctypes.c_void_p(array.ctypes.data)

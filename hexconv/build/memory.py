@@ -1,4 +1,4 @@
-"""Where every pointer of a kernel points: into the input, the weights, the output, VTCM or scratch memory."""
+"""Decides where every pointer of a kernel points: into the input, the weights, the output, VTCM or scratch memory."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class Pointer:
 
     Attributes:
         base: `input`, `weights`, `output`, `vtcm` or `scratch`.
-        offset_bytes: from there.
-        step_bytes: from one task's to the next one's; 0 where all share it.
+        offset_bytes: the distance from the start of the base.
+        step_bytes: the distance from one task's buffer to the next task's; 0 if all tasks share one.
     """
 
     base: str
@@ -23,13 +23,13 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Placed:
-    """All parameters of a kernel, and the memory that they take.
+    """Where all parameters of a kernel point, and the memory that they take.
 
     Attributes:
-        pointers: in the order of the parameters.
-        vtcm_bytes: of the caches in VTCM together.
-        scratch_bytes: of all other caches together.
-        digest: of the weights that the pointers are for.
+        pointers: a pointer for each parameter, in their order.
+        vtcm_bytes: the bytes of all caches in VTCM together.
+        scratch_bytes: the bytes of all other caches together.
+        digest: the digest of the weights that the pointers are for.
     """
 
     pointers: tuple[Pointer, ...]
@@ -39,7 +39,7 @@ class Placed:
 
 
 def placed(functions: Callable, weights: Weights) -> Placed:
-    """One cache behind the other, each at a whole vector (`Memory.bytes` is a multiple of one)."""
+    """Place the caches one after the other, each at a whole vector (`Memory.bytes` is a multiple of a vector)."""
     pointers = [
         Pointer(name, 0) if name in ("input", "output") else Pointer("weights", weights.offsets_bytes[name])
         for name in functions.arguments

@@ -1,4 +1,4 @@
-"""C and text out of the templates beside this file."""
+"""Renders C and text from the templates beside this file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def rendered(template: str, words: Mapping[str, Any], package: str = "hexconv.build") -> str:
-    """The text of one template of a package, `chain.h`, filled in."""
+    """Fill in one template of a package, such as `chain.h`, and return its text."""
     environment = Environment(
         loader=PackageLoader(package),
-        autoescape=False,  # C and Markdown, no HTML; whatever is put in comes from a validated case
+        autoescape=False,  # templates are C and Markdown, filled in from a validated case
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,7 +1,7 @@
-"""A built library on the simulator, called through its own functions.
+"""Runs a built library on the simulator, through the library's own C functions.
 
 Its platform is the simulator's harness: memory between guards, copies that are performed at any moment between their
-start and the wait for them, threads that take turns in an order that a seed draws.
+start and the wait for them, and threads that take turns in an order that a seed draws.
 """
 
 from importlib import resources
@@ -22,14 +22,14 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
     """Call a chain that was built for Hexagon once: `NAME_init`, then `NAME_run`.
 
     Args:
-        folder: that it was built into.
-        chain: which one.
-        image: its input, NHWC.
-        simulator: whose instruction set is the chain's.
+        folder: the folder that the chain was built into.
+        chain: the built chain.
+        image: the input of the chain, NHWC.
+        simulator: a simulator whose instruction set is the chain's.
 
     Raises:
-        RunFailed: the library doesn't link, it returned an error, or it broke a guard.
-        ToolMissing: no zig, or no simulator for this instruction set.
+        RunFailed: the library doesn't link, returned an error, or broke a guard.
+        ToolMissing: zig isn't installed, or no simulator for this instruction set is.
     """
     flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
     elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
@@ -39,20 +39,20 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
 
 
 def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> bytes:
-    """One object of a library and the function that the harness calls.
+    """Link a library and the function that the harness calls to one object.
 
     Args:
-        folder: with the library's headers.
-        library: an object, or an archive.
-        entry: the file with that function, beside the simulator's platform.
+        folder: the folder with the library's headers.
+        library: the object or archive of the library.
+        entry: the file with the function that the harness calls; it lies beside the simulator's platform.
         isa: the instruction set of the library.
-        flags: for the compiler.
+        flags: further flags for the compiler.
     """
     with resources.as_file(_PLACE) as place:
         return join_foreign(library, place / entry, isa, f"-I{folder}", *flags)
 
 
 def called(elf: bytes, isa: str, scratch_bytes: int, vtcm_bytes: int, threads: int) -> HexagonObject:
-    """What the simulator has to know of a library: it asks for each memory once."""
+    """Describe a library to the simulator; a library asks once for VTCM and once for scratch memory."""
     several = threads if threads > 1 else 0
     return HexagonObject(isa, elf, (scratch_bytes,), (vtcm_bytes,) if vtcm_bytes else (), threads=several)

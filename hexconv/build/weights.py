@@ -1,9 +1,9 @@
-"""The weights of a chain in one block of bytes, laid out once as its kernel reads them.
+"""Lays out the weights of a chain in one block of bytes, once, as its kernel reads them.
 
     digest, 32 bytes | zeros up to 128 | argument | zeros up to a multiple of 128 | argument | ...
 
-The digest is of what the layout depends on: the case and the names, shapes and dtypes of the arguments. A kernel
-refuses weights with another one.
+The digest is taken of everything that the layout depends on: the case, and the names, shapes and dtypes of the
+arguments. A chain refuses weights with another digest.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Weights:
-    """The block.
+    """The weights of a chain as one block of bytes.
 
     Attributes:
-        content: its bytes.
-        offsets_bytes: where each argument starts.
-        digest: its first 32 bytes.
+        content: the bytes of the block.
+        offsets_bytes: where each argument starts in the block.
+        digest: the first 32 bytes of the block.
     """
 
     content: bytes
@@ -33,11 +33,11 @@ class Weights:
 
 
 def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
-    """Put packed arguments together.
+    """Put packed arguments together into one block.
 
     Args:
-        case: that they belong to.
-        arguments: by name, as the kernel takes them: filters in the kernel's layout, biases.
+        case: the case that the weights belong to.
+        arguments: filters in the kernel's layout, and biases, by name and in the kernel's order.
     """
     shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
     digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode()).digest()
@@ -49,5 +49,5 @@ def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
 
 
 def _padded(content: bytes) -> bytes:
-    """Zeros behind, up to a whole vector."""
+    """Append zeros up to a whole vector."""
     return content + bytes(-len(content) % ALIGNMENT_BYTES)

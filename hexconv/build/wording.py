@@ -1,4 +1,4 @@
-"""What a header says of its chain, in comments."""
+"""Writes the comments of a header, which describe its chain."""
 
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Argument:
-    """What a call reads or writes: dtype, layout, physical shape and bytes."""
+    """A tensor that a call reads or writes: its dtype, layout, physical shape and bytes."""
 
     dtype: str
     layout: str
@@ -21,7 +21,7 @@ class Argument:
 
     @classmethod
     def like(cls, layout: str, shape: tuple[int, ...], dtype: str) -> "Argument":
-        """Of a tensor of this physical shape."""
+        """An argument with this layout, physical shape and dtype; the bytes follow from them."""
         return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
 
 
@@ -30,9 +30,9 @@ class Description:
     """A chain in words.
 
     Attributes:
-        summary: in one line.
-        facts: lines: the case as TOML, and the figures of its plan.
-        version: of hexconv.
+        summary: the chain in one line.
+        facts: lines with the case as TOML, and with the figures of its plan.
+        version: the version of hexconv.
     """
 
     summary: str
@@ -41,7 +41,7 @@ class Description:
 
 
 def description(case: Case) -> Description:
-    """Shapes, dtypes, quantisation and plan as the case file states them, and what the closed forms say of the plan."""
+    """Describe a case: shapes, dtypes, quantisation and plan as its file has them, and the closed forms' figures."""
     chain, needed = case.chain, needed_work(case.chain)
     planned = planned_work(chain, case.settled)
     shapes = " -> ".join("x".join(map(str, shape)) for shape in chain.shapes)

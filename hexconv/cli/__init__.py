@@ -1,4 +1,4 @@
-"""The command line: `hexconv COMMAND`, one module a command."""
+"""The command line, `hexconv COMMAND`: each command has a module of its own."""
 
 from hexconv.cli.app import app, main
 

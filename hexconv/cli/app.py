@@ -1,4 +1,4 @@
-"""The program: one function per command, errors as one line, exit codes 0 / 1 / 2."""
+"""The program: it runs a command, prints an error as one line, and exits with 0, 1 or 2."""
 
 import sys
 import warnings
@@ -38,7 +38,7 @@ app.register_install_completion_command(
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and leave with its exit code: 0 holds, 1 does not hold, 2 bad input or a missing tool.
 
-    A fault of hexconv's own is one line as well; with HEXCONV_TRACEBACK in the environment it is shown in full.
+    A fault of hexconv itself is printed as one line as well; with HEXCONV_TRACEBACK in the environment, in full.
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
@@ -59,7 +59,7 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def _told(act: Callable[[], int | None]) -> int:
-    """What a command says, or what is wrong with it, in one line and a code."""
+    """Run a command and return its exit code; what is wrong is printed in one line."""
     try:
         return act() or 0
     except CycloptsError as error:
@@ -75,7 +75,7 @@ def _told(act: Callable[[], int | None]) -> int:
 
 
 def _warned(others: Callable[..., None], message: Warning | str, *where: Any) -> None:
-    """Print a warning of ours as one line on standard error; the others are shown as they always are."""
+    """Print a warning of hexconv's as one line on standard error; show other warnings as Python does."""
     if isinstance(message, HexconvWarning):
         print(f"hexconv: {one_line(str(message))}", file=sys.stderr)
     else:

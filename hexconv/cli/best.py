@@ -58,7 +58,7 @@ def best(
             and the cuts.
         json: print JSON instead.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

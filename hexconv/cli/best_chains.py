@@ -1,4 +1,4 @@
-"""What `hexconv best` does: chains planned, their answers written, drawn and verified."""
+"""What `hexconv best` does: it plans chains, and writes, draws and verifies the answers."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,7 @@ from hexconv.spec.objective import Objective
 from hexconv.spec.places import Caches
 
 SPARE = ("MACs", "packets (model)", "saved")
-"""What tables of plans do without in 80 columns."""
+"""The columns that tables of plans leave out to fit 80 columns."""
 SPARE_OF_NETWORKS = ("pieces are", "plans", "saved bytes", "footprint bytes", "pieces")
 
 
@@ -58,16 +58,16 @@ class Asked:
     """What to look for, and what to do with it.
 
     Attributes:
-        vtcm: the limit; None for all that an architecture has.
-        objective: what is to be least.
-        kernel: instead of the cases' own.
+        vtcm: the most VTCM that the caches may take, as text; None for all that an architecture has.
+        objective: what the best plan has least of.
+        kernel: the kernel to plan for instead of the cases' own.
         target: where the answers are to run.
-        caches: which of them may lie outside of VTCM.
-        output: folder for the answers.
-        plot: file for the front.
-        run: whether to run the best by the model of latency, so that the fastest is the answer.
+        caches: which caches may lie outside of VTCM.
+        output: the folder for the answers.
+        plot: the file for the front of footprint against traffic.
+        run: whether to run the best plans by the model of latency, so that the fastest one is the answer.
         verified: whether to lower, count and run the answers.
-        seconds: that a run on the simulator has.
+        seconds: the time that one run on the simulator may take.
         is_wide: whether tables have all of their columns.
         account: whether to tell of all other plans too.
     """
@@ -87,7 +87,7 @@ class Asked:
 
 
 def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
-    """Plan chains; returns 0 if all fit and hold, 1 if one doesn't, 2 if one can't be used."""
+    """Plan chains; returns 0 if all fit and hold, 1 if one doesn't, 2 if a case can't be used or run."""
     batch, known = _chains(paths, asked.target)
     if not batch.sources:
         return batch.code(False)
@@ -116,7 +116,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 
 
 def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str]:
-    """What was asked and could not be done, a line each."""
+    """A line for each thing that was asked for and could not be done."""
     for chain in network.refused:
         yield f"{chain.name}: not planned: {chain.reason}"
     for check in checks:
@@ -129,7 +129,7 @@ def _is_folder(paths: Sequence[Path]) -> bool:
 
 
 def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | None]:
-    """The chains of case files; of a folder with a manifest those that it names, in its order."""
+    """The chains of case files; for a folder with a manifest, the chains that the manifest names, in its order."""
     if _is_folder(paths) and (paths[0] / MANIFEST).exists():
         known = Manifest.load(paths[0])
         return Batch.of([paths[0] / f"{chain.case}.toml" for chain in known.chain], target), known
@@ -137,14 +137,14 @@ def _chains(paths: Sequence[Path], target: Target) -> tuple[Batch, Manifest | No
 
 
 def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwork:
-    """All chains, planned; without a limit, one architecture's VTCM is it."""
+    """Plan all chains; without a given limit, the VTCM of the cases' architecture is the limit."""
     limit = _limit(batch, asked.vtcm)
     question = Question(limit, asked.objective, target=asked.target, threads=os.cpu_count() or 1, caches=asked.caches)
     return plan_all(batch.cases, question, known, asked.kernel)
 
 
 def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
-    """Every chain with the answer that runs give; where a chain's best can't be run, nothing else of it is."""
+    """Replace each chain's answer by the fastest in runs; if a chain's best can't be run, none of its plans is."""
     todo = [(planned.name, contender) for planned in network.planned for contender in contenders(planned)]
     laps: dict[str, list[Lap]] = {}
     for name, contender in counted(todo, "running", lambda each: f"{each[0]}, {each[1].kind}"):
@@ -156,7 +156,7 @@ def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
 
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
-    """What the caches may take; where nothing is said, one architecture's VTCM."""
+    """How many bytes the caches may take: as stated, or else the VTCM of the cases' architecture."""
     if vtcm is not None:
         return memory_bytes(vtcm, "--vtcm")
     arches = {(case.plan.arch, case.plan.vtcm_bytes): case.plan for case in batch.cases}
@@ -168,14 +168,14 @@ def _limit(batch: Batch, vtcm: str | None) -> int:
 
 
 def _plot(network: PlannedNetwork, path: Path) -> None:
-    """The front of the one chain."""
+    """Draw the front of footprint against traffic of the only chain."""
     if len(network.planned) != 1:
         raise InputError("--plot", f"{len(network.planned)} chains", "one chain, since one picture holds one front")
     write_front_plot(network.planned[0], path)
 
 
 def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
-    """The case files of all answers, and their weights where the cases have some."""
+    """Write the case files of all answers, and their weights if weights lie beside the cases."""
     written, files = [], {case.name: path for path, case in batch.sources}
     for planned in network.planned:
         for winner in planned.winners:
@@ -187,7 +187,7 @@ def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
 
 
 def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
-    """Every answer, verified: of a chain the whole, and the pieces of its best cut."""
+    """Verify every answer: of each chain the fused plan, and the pieces of its best cut."""
     winners = [winner for planned in network.planned for winner in planned.winners]
     return [verify(winner, seconds) for winner in counted(winners, "verifying", lambda winner: winner.case.name)]
 
@@ -195,7 +195,7 @@ def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
 def _print(
     network: PlannedNetwork, checks: Sequence[Verified], written: Sequence[Path], is_folder: bool, asked: Asked
 ) -> None:
-    """The whole result, to read."""
+    """Print the whole result for people."""
     if is_folder or len(network.planned) + len(network.refused) > 1:
         show(network_table(network), asked.is_wide, SPARE_OF_NETWORKS)
         _lines(network_lines(network))
@@ -209,7 +209,7 @@ def _print(
 
 
 def _print_chain(planned: Planned, asked: Asked) -> None:
-    """One chain: the verdict, the answer, what no plan can do, and case files; of all other plans where asked for."""
+    """Print one chain: verdict, answer, lower bounds, case files and, if asked for, all other plans."""
     print(verdict_line(planned))
     print(f"{planned.name}: kernel {kernel_words(planned.kernels)}")
     show(answer_table(planned), asked.is_wide, SPARE)

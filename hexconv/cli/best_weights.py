@@ -1,4 +1,4 @@
-"""Weights beside the answers of `hexconv best -o DIR`: those that lie beside a case go with its pieces."""
+"""Writes weights beside the answers of `hexconv best -o DIR`: each piece of a chain gets the weights of its convs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ def write_weights(planned: Planned, source: Path, folder: Path) -> list[Path]:
 
     Args:
         planned: the chain and its answers.
-        source: its case file.
-        folder: of the answers.
+        source: the case file of the chain.
+        folder: the folder of the answers.
 
     Raises:
-        InputError: the weights aren't those of the chain.
-        NotWritten: a file can't be written there.
+        InputError: the weights don't belong to the chain.
+        NotWritten: a file can't be written into the folder.
     """
     beside = weights_beside(source)
     weights = given(planned.chain, beside, None).weights if beside else None
@@ -48,7 +48,7 @@ def _answers(planned: Planned) -> Iterator[tuple[str, range]]:
 
 
 def of_convs(weights: Mapping[str, Array], convs: range) -> dict[str, Array]:
-    """The arrays of some convs, numbered from 1 as those of a chain of their own.
+    """The arrays of some convs of a chain, renumbered from 1, as a chain of these convs alone has them.
 
     >>> list(of_convs({"filter1": np.zeros(1), "filter2": np.zeros(1), "bias2": np.zeros(1)}, range(2, 3)))
     ['filter1', 'bias1']

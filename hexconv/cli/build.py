@@ -49,7 +49,7 @@ def build_(
         seed: start the random generator here.
         json: print the names of the written files as JSON.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

@@ -1,4 +1,4 @@
-"""What `hexconv build` does: cases with their weights, as C."""
+"""What `hexconv build` does with case files: it writes the chains and their weights as a library in C."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ KIB = 1024
 def build_cases(
     paths: Sequence[Path], asked: Given, seed: int, folder: Path, target: Target, isa: str, json: bool
 ) -> int:
-    """Build cases, and say what each takes; returns 0, or 2 if one could not be read."""
+    """Build cases, and print what each takes; returns 0, or 2 if a case could not be read."""
     check_isa(isa)
     batch = Batch.of(paths, target)
     batch.say_fallbacks()
@@ -40,28 +40,28 @@ def check_isa(isa: str) -> None:
     """Refuse an instruction set that LLVM doesn't know.
 
     Raises:
-        InputError: it is none of them.
+        InputError: the text names no instruction set of Hexagon that LLVM knows.
     """
     if isa not in isas():
         raise InputError("--isa", isa, "one of " + ", ".join(reversed(isas())))
 
 
 def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case, Tensors]:
-    """A case, its limits those of its weights, and what these are."""
+    """A case whose limits are those of its weights, with these weights."""
     tensors = given(case.chain, *asked.files(path))
     chain = bounded(case.chain, tensors.weights)
     return replace(case, chain=chain), tensors.over(random_tensors(chain, seed))
 
 
 def _line(chain: Built) -> str:
-    """What a chain takes, in a line."""
+    """What a built chain takes, in a line."""
     sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
     return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}"
 
 
 def size_text(size_bytes: int) -> str:
-    """A size to read.
+    """A size in bytes or KiB, for people.
 
     >>> size_text(300), size_text(2048)
     ('300 B', '2.0 KiB')

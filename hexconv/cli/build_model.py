@@ -1,4 +1,4 @@
-"""What `hexconv build MODEL.onnx` does: a network as C."""
+"""What `hexconv build MODEL.onnx` does: it writes a whole network as a library in C."""
 
 import os
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ENDING = ".onnx"
 
 @dataclass(frozen=True)
 class Asked:
-    """What to build a network for: the options that are not of its tensors."""
+    """The options of a network's build, except those that state its tensors."""
 
     vtcm: str | None
     objective: Objective | None
@@ -34,10 +34,10 @@ class Asked:
 
 
 def check_cases(asked: Asked) -> None:
-    """Refuse for case files what is for models.
+    """Refuse options that are for models if case files were given.
 
     Raises:
-        InputError: `--vtcm`, `--objective`, `--shape` or `--threads`.
+        InputError: `--vtcm`, `--objective`, `--shape` or `--threads` was given.
     """
     for option, value in (
         ("--vtcm", asked.vtcm),
@@ -51,7 +51,7 @@ def check_cases(asked: Asked) -> None:
 
 
 def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path, json: bool) -> int:
-    """Build a network, and say what it takes; returns 0."""
+    """Build a network, and print what it takes; returns 0."""
     if len(paths) > 1:
         raise InputError("CASE", f"{len(paths)} files, one of them a model", "one model, or case files alone")
     for option, value in (("--weights", given.weights), ("--random", given.random)):
@@ -82,7 +82,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
 
 
 def _lines(built: BuiltNetwork) -> list[str]:
-    """What a network takes."""
+    """The lines that say what a built network takes."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}

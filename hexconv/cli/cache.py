@@ -1,4 +1,4 @@
-"""`hexconv cache`: the closed form beside TVM's allocations, and beside the traffic and MACs that are counted."""
+"""`hexconv cache`: compares the closed form with TVM's allocations, and with the traffic and MACs that are counted."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def cache(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

@@ -1,4 +1,4 @@
-"""What `hexconv cache` does: every case lowered, and its closed form beside what TVM made of it."""
+"""What `hexconv cache` does: it lowers every case, and compares the closed form with what TVM made of the case."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from hexconv.spec.kernel import kernel_words
 
 
 def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide: bool, json: bool) -> int:
-    """Judge cases, and show them; returns 0 if all agree, 1 if one doesn't, 2 if one could not be judged."""
+    """Lower and compare cases, and print them; returns 0 if all agree, 1 if one doesn't, 2 if one can't be lowered."""
     batch = Batch.of(paths, target)
     batch.say_fallbacks()
     done = list(batch.each("counting", _judge))
@@ -32,20 +32,20 @@ def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide
 
 
 def _judge(case: Case) -> tuple[Usage, WorkUsage]:
-    """What a case takes, and what it does."""
+    """What a case's caches take, and what it moves and computes."""
     lowered = lower_case(case)
     return cache_usage(case, lowered), work_usage(case, count(lowered))
 
 
 def _row(usage: Usage, work: WorkUsage) -> dict[str, Any]:
-    """One case in the words of the contract."""
+    """One case as a row of JSON."""
     sizes = asdict(usage)
     del sizes["forms_agree"]
     return {**sizes, **asdict(work), "agrees": usage.agrees and work.agrees}
 
 
 def _show(case: Case, usage: Usage, work: WorkUsage, is_wide: bool) -> None:
-    """One case to read: its caches, what is moved and computed."""
+    """Print one case for people: its caches, what it moves and what it computes."""
     show(cache_table(usage), is_wide, ("shape or caches held", "kind"))
     print(f"kernel {kernel_words(case.kernels)}")
     print()

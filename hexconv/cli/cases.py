@@ -1,4 +1,4 @@
-"""Case files on a command line, and what every command does with them."""
+"""Reads the case files that a command line names, and does a command's work on each of them."""
 
 import json
 import os
@@ -21,11 +21,11 @@ Result = TypeVar("Result")
 
 @dataclass
 class Batch:
-    """The cases of a command line: what is wrong with one is told in its line, and leaves the others alone.
+    """The cases of a command line. An error in one case is printed in a line, and doesn't stop the others.
 
     Attributes:
         sources: the cases that could be read, each with its file.
-        refused: how many could not be read, or not be done.
+        refused: how many cases could not be read, or not be done.
     """
 
     sources: list[tuple[Path, Case]]
@@ -36,11 +36,11 @@ class Batch:
         """Read all case files before anything is done with one.
 
         Args:
-            paths: of files; of folders, for all of their case files; or patterns, such as `schedules/*.toml`.
+            paths: files; folders, which stand for all of their case files; or patterns, such as `schedules/*.toml`.
             target: choose kernels for Hexagon, or for this machine (llvm).
 
         Raises:
-            InputError: nothing was named, or of one file alone: it can't be used.
+            InputError: no file was named; or a single file was named, and it can't be used.
         """
         batch, names = cls([]), dict[str, Path]()
         files = case_files(paths, batch)
@@ -59,20 +59,20 @@ class Batch:
 
     @property
     def cases(self) -> list[Case]:
-        """Those that could be read."""
+        """The cases that could be read."""
         return [case for _, case in self.sources]
 
     def say_fallbacks(self) -> None:
-        """Tell, in a line each, which cases get another kernel than they ask for."""
+        """Print a line for each case that gets another kernel than it asks for."""
         for case in self.cases:
             say_fallback(case.name, case.kernels)
 
     def each(self, doing: str, work: Callable[[Case], Result]) -> Iterator[tuple[Case, Result]]:
-        """What comes of every case, with a bar while somebody looks; one that can't be done is told.
+        """Yield each case with the result of its work, and show a bar; a case that can't be done is printed in a line.
 
         Args:
-            doing: in a word, for the bar.
-            work: what to do with a case.
+            doing: a word for the bar that says what is done.
+            work: the function to call with each case.
         """
         for case in counted(self.cases, doing, lambda case: case.name):
             done: list[Result] = []
@@ -85,8 +85,8 @@ class Batch:
         """Do something with one case: if it is refused, one line says so, and the exit code will be 2.
 
         Args:
-            name: of the case.
-            refused: what else to do with the reason.
+            name: the name of the case.
+            refused: a function that is also called with the reason.
         """
         try:
             yield
@@ -100,7 +100,7 @@ class Batch:
                 refused(reason)
 
     def _reason(self, error: Exception) -> str:
-        """Why a case was refused; what is wrong with hexconv itself is raised again where no other case waits."""
+        """Why a case was refused; a fault of hexconv itself is raised again if there is no other case."""
         if isinstance(error, HexconvError):
             return str(error)
         if isinstance(error, MemoryError):
@@ -110,7 +110,7 @@ class Batch:
         return fault(error)
 
     def tell(self, line: str) -> None:
-        """Say something about one case, on standard error."""
+        """Print a line about one case on standard error."""
         print(f"hexconv: {one_line(line)}", file=sys.stderr)
 
     def code(self, holds: bool) -> int:
@@ -119,7 +119,7 @@ class Batch:
 
 
 def _loaded(path: Path, target: Target) -> Case:
-    """A case for this machine."""
+    """Read a case and choose its kernels for a target."""
     if path.name == MANIFEST and path.is_file():
         what = f"{path} lists the chains of a network, and is no case"
         raise InputError.because(what, f"name its folder: {path.parent}")
@@ -130,7 +130,7 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
     """The files that paths, folders and patterns name, each once.
 
     Raises:
-        InputError: nothing was named, or of one path alone: nothing is there.
+        InputError: nothing was named; or a single path was named, and no case file is there.
     """
     if not paths:
         raise InputError.because("no case file given", "name one or more case files, or folders of them")
@@ -144,7 +144,7 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
 
 
 def _files_of(path: Path) -> Iterable[Path]:
-    """The files of one path."""
+    """The case files that one path names."""
     if path.is_dir():
         inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
         if not inside:
@@ -161,7 +161,7 @@ def _files_of(path: Path) -> Iterable[Path]:
 
 
 def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
-    """Tell in a line if a chain gets another kernel than was asked for."""
+    """Print a line if a chain gets another kernel than was asked for."""
     if any(choice.is_fallback for choice in kernels):
         print(f"hexconv: {one_line(name)}: kernel {kernel_words(kernels)}", file=sys.stderr)
 
@@ -172,26 +172,26 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: object) -> object:
-    """Result dataclasses as dictionaries."""
+    """Turn a dataclass of a result into a dictionary, for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     raise TypeError(f"{type(value).__name__} is no part of any result")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, its folder made if need be.
+    """Write a file; its folder is made if need be.
 
     Raises:
-        NotWritten: it can't be written there.
+        NotWritten: the file can't be written to this path.
     """
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, its folder made if need be.
+    """Write a file; its folder is made if need be.
 
     Raises:
-        NotWritten: it can't be written there.
+        NotWritten: the file can't be written to this path.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The commands, each imported when it is asked for: TVM and pandas take seconds that `--help` doesn't have to wait for.
+"""The commands, each imported only when it is asked for, so that `--help` doesn't wait for TVM and pandas.
 
-What a command does is read from the docstring of its function, in the source.
+The help text of a command is read from the docstring of its function, in the source file.
 """
 
 import ast
@@ -23,21 +23,21 @@ COMMANDS = {
     "tir": "tir:tir",
     "verify": "verify:verify",
 }
-"""By name, the module in this folder and what it has: a function, or an app of its own (`layout`)."""
+"""By command name: the module in this folder, and the function in it, or the app of its own (`layout`)."""
 
 SECTIONS = ("Args:", "Returns:")
-"""Of a docstring: parts that say something of parameters and results."""
+"""The sections of a docstring that describe parameters and results."""
 
 
 def register(app: App) -> None:
-    """Make the commands known to the program."""
+    """Add all commands to the program."""
     for name, place in COMMANDS.items():
         module, _, member = place.partition(":")
         app.command(f"hexconv.cli.{place}", name=name, help=described(module, member))
 
 
 def described(module: str, member: str) -> str:
-    """What the docstring of a function says before its parameters; of an app, what it was given as `help`."""
+    """The text of a function's docstring before its parameters; for an app, the text of its `help`."""
     tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == member:
@@ -50,6 +50,6 @@ def described(module: str, member: str) -> str:
 
 
 def _head(docstring: str) -> str:
-    """Without the sections."""
+    """A docstring without its sections."""
     ends = [at for section in SECTIONS if (at := docstring.find(f"\n{section}")) >= 0]
     return cleandoc(docstring[: min(ends, default=len(docstring))])

@@ -11,6 +11,6 @@ def doctor(*, wide: bool = False, json: bool = False) -> int:
     Returns:
         0 when everything needed is there, else 1.
     """
-    from hexconv.cli.doctor_parts import show_parts  # numpy takes a while that `--help` doesn't have to wait for
+    from hexconv.cli.doctor_parts import show_parts  # imported here, so that `--help` doesn't wait for numpy
 
     return show_parts(wide, json)

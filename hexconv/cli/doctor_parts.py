@@ -1,4 +1,4 @@
-"""What `hexconv doctor` does: the parts of this machine as a table, and what to do about those that are missing."""
+"""What `hexconv doctor` does: it prints a table of the parts that hexconv needs, and how to install missing ones."""
 
 from dataclasses import asdict
 
@@ -25,7 +25,7 @@ def show_parts(is_wide: bool, json: bool) -> int:
 
 
 def _table(parts: list[Part]) -> Table:
-    """The parts, the verdict on each first."""
+    """The table of all parts, with the verdict on each in the first column."""
     table = Table("fit", "part", "found", "serves")
     for part in parts:
         table.add_row("yes" if part.present else "NO" if part.needed else "no", part.name, part.found, part.serves)
@@ -33,7 +33,7 @@ def _table(parts: list[Part]) -> Table:
 
 
 def _to_do(part: Part) -> str:
-    """What is wrong with a part, and what to do about it; else how to get a better one; empty where there is none."""
+    """What is wrong with a part and what to do about it, or how to get a better one; empty if nothing is to be done."""
     if part.present:
         return part.hint
     command = part.install if part.needed else f"optional: {part.install}"

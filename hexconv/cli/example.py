@@ -1,4 +1,4 @@
-"""`hexconv example`: a network to try everything on."""
+"""`hexconv example`: writes a network to try all commands on."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ def example(*, output: Annotated[Path, Parameter(name=["--output", "-o"])] = Pat
         output: write the model into this folder; the default is the current one.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.cases import print_json, write_bytes  # pydantic takes time that `--help` doesn't have to wait for
+    from hexconv.cli.cases import print_json, write_bytes  # imported here, so that `--help` doesn't wait for pydantic
 
     check_folder("--output", output)
     path = output / NETWORK.name

@@ -1,4 +1,4 @@
-"""What `hexconv import` does: the chains of a model as files, and a table of them."""
+"""What `hexconv import` does: it writes the chains of a model as case files, and prints a table of them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -34,7 +34,7 @@ def import_and_show(
 
 
 def _print(imported: Imported, target: Target, is_wide: bool) -> None:
-    """Chains, where each ends and why, then what is in none, then the sum."""
+    """Print the chains, where and why each ends, the convs that are in no chain, and how many convs are in chains."""
     network = imported.network
     if network.chain:
         show(_chain_table(imported, target), is_wide, ("dtype",))
@@ -44,7 +44,7 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     for end, names in ends.items():
         print(one_line(f"{', '.join(names)}: {end}"))
     alike: dict[tuple[str, str], list[str]] = {}
-    for conv in network.not_taken:  # what stops a model's first conv often stops all others
+    for conv in network.not_taken:  # convs are often left out for one and the same reason
         alike.setdefault((conv.op, conv.reason), []).append(conv.node)
     for (op, reason), names in alike.items():
         print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))
@@ -68,7 +68,7 @@ def _shapes(chain: Chain) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """A few names, and how many more.
+    """The first few names, and how many more there are.
 
     >>> _some(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'

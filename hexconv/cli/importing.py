@@ -1,4 +1,4 @@
-"""`hexconv import`: the chains of an ONNX model as case files."""
+"""`hexconv import`: writes the chains of an ONNX model as case files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +32,7 @@ def import_(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    from hexconv.cli.import_model import import_and_show  # onnx takes a while that `--help` doesn't have to wait for
+    from hexconv.cli.import_model import import_and_show  # imported here, so that `--help` doesn't wait for onnx
 
     check_folder("--output", output)
     return import_and_show(model, output, shape or [], target, weights, wide, json)

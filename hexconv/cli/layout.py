@@ -1,4 +1,4 @@
-"""`hexconv layout`: where an element lives, and what the tensors of a chain take under four systems."""
+"""`hexconv layout`: shows where an element lies, and what the tensors of a chain take under four layout systems."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -67,7 +67,7 @@ def of_element(
         svg: draw the memory into this .svg file.
         json: print JSON instead.
     """
-    # Here, since numpy takes a while that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait for numpy.
     from hexconv.cli.layout_element import show_element
     from hexconv.cli.layout_words import beside_of, indices, sizes, views_of
     from hexconv.layout.catalog import Placement, find
@@ -109,7 +109,7 @@ def compare(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

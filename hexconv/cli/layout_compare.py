@@ -1,4 +1,4 @@
-"""What `hexconv layout compare` does: the tensors of chains under all four systems."""
+"""What `hexconv layout compare` does: it says what the tensors of chains take under all four layout systems."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `hexconv layout` does for one tensor: its bytes, where elements lie, and a picture of the memory."""
+"""What `hexconv layout` does for one tensor: it prints its bytes and where elements lie, and draws the memory."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -36,7 +36,7 @@ def show_element(found: Found, asked: Iterable[tuple[int, ...]], draw: bool, fil
 
 
 def _json(found: Found, addresses: list[dict]) -> dict:
-    """The answer as plain data; of tensors in local memory also what each NPU gives."""
+    """The answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
     told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
     local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
     return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}

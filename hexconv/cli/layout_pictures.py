@@ -1,4 +1,4 @@
-"""Pictures for the site's page of layouts: a small tensor in each system, and the OKKernel document's own examples."""
+"""Draws the pictures of the site's page on layouts: a small tensor in each system, and the OKKernel document's own."""
 
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
@@ -13,7 +13,7 @@ ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
 
 @dataclass(frozen=True)
 class Asked:
-    """A layout to draw."""
+    """A layout to draw, and what the page says of it."""
 
     system: str
     name: str
@@ -38,7 +38,7 @@ FOUR = "Four images side by side in a word. There are 6, so two places of the se
 def _four_npus(
     start: int | None = None, strides: tuple[int, ...] | None = None, columns: int | None = None
 ) -> Placement:
-    """The document's X = 4."""
+    """A place in a chip with four NPUs, as in the OKKernel document's example (X = 4)."""
     return Placement(chip="bm1684", npus=4, start_npu=start, strides=strides, columns=columns)
 
 
@@ -58,7 +58,7 @@ EXAMPLES = (
 
 
 def drawings() -> str:
-    """All examples as a part of a page."""
+    """The Markdown of all examples, as a part of a page."""
     parts = [
         "## Pictures",
         "Every cell holds what of its index differs within a line; colours follow the last of these axes.",

@@ -1,4 +1,4 @@
-"""What `hexconv layout reorder` does: move the array of one file into the layout of another."""
+"""What `hexconv layout reorder` does: it reads an array in one layout from a file, and writes it in another layout."""
 
 import io
 from pathlib import Path
@@ -16,7 +16,7 @@ from hexconv.layout.catalog import Found, Placement, find
 def reorder_file(
     system: str, names: tuple[str, str], shape: tuple[int, ...], dtype: str, given: Path, made: Path, json: bool
 ) -> int:
-    """Read a store of the first layout, write one of the second, padding zero; returns 0."""
+    """Read an array in the first layout and write it in the second, with zeros as padding; returns 0."""
     source = find(system, names[0], shape, dtype, Placement())
     before = _layout(source)
     order = "".join(axis.name for axis in before.axes)
@@ -44,14 +44,14 @@ def _layout(found: Found) -> Layout:
 
 
 def _check_axes(source: str, before: str, target: str, after: str) -> None:
-    """The same sizes mean different tensors where the axes are others."""
+    """Refuse two layouts with different axes: the same sizes would mean different tensors."""
     if before != after:
         allowed = f"a layout of the axes {','.join(before)}, which are those of {source}"
         raise InputError(f"layout reorder: axes of {target}", ",".join(after), allowed)
 
 
 def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
-    """The array of a file, if it is a store of the layout: as many elements, as wide."""
+    """Read the array of a file; it must have as many elements as the layout stores, of the same width."""
     try:
         store = np.load(path, allow_pickle=False)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Words of `hexconv layout` that stand for numbers: sizes, indices, views and tensors beside another one."""
+"""Reads options of `hexconv layout` that hold several numbers: sizes, indices, views, and a tensor beside another."""
 
 from hexconv.errors import InputError
 from hexconv.layout.catalog import Beside, View
@@ -6,7 +6,7 @@ from hexconv.layout.onednn import gate_index
 
 
 def sizes(option: str, words: str) -> tuple[int, ...]:
-    """Whole numbers parted by commas; brackets around them and spaces between them don't matter."""
+    """Read whole numbers with commas between them; brackets around them and spaces between them don't matter."""
     inside = words.strip().strip("[]()").strip()
     try:
         return tuple(int(part) for part in inside.split(",")) if inside else ()
@@ -16,13 +16,13 @@ def sizes(option: str, words: str) -> tuple[int, ...]:
 
 
 def indices(words: list[str], cell: str | None) -> list[tuple[int, ...]]:
-    """Indices of `--at`; one option may hold several, parted by spaces or semicolons."""
+    """Read the indices of `--at`; one option may hold several, with spaces or semicolons between them."""
     split = [word for entry in words for word in entry.replace(";", " ").split()]
     return [sizes("--at", _without_gates(word, cell) if cell else word) for word in split]
 
 
 def views_of(words: list[str]) -> tuple[View, ...]:
-    """Views of `--view`: each word that is no list of numbers starts one."""
+    """Read the views of `--view`: each word that is no list of numbers starts a view."""
     views: list[View] = []
     for word in " ".join(words).split():
         if word[0].isalpha():
@@ -35,7 +35,7 @@ def views_of(words: list[str]) -> tuple[View, ...]:
 
 
 def beside_of(words: list[str]) -> Beside:
-    """The tensor of `--beside`: name and shape, then its type, start NPU and offset."""
+    """Read the tensor of `--beside`: name and shape, then its type, start NPU and offset."""
     name, shape, *rest = [*" ".join(words).split(), "", ""][: max(2, len(" ".join(words).split()))]
     if not shape or len(rest) > 3:
         allowed = "NAME SHAPE, then DTYPE, START_NPU and OFFSET where they aren't float32, 0 and 0"
@@ -46,6 +46,6 @@ def beside_of(words: list[str]) -> Beside:
 
 
 def _without_gates(word: str, cell: str) -> str:
-    """An index whose gate, if it is named, is a number."""
+    """Replace the name of a gate in an index by its number."""
     parts = word.split(",")
     return ",".join(str(gate_index(cell, part)) if part.isalpha() else part for part in parts)

@@ -1,4 +1,4 @@
-"""Amounts of memory on a command line."""
+"""Reads amounts of memory on a command line."""
 
 import re
 from fractions import Fraction
@@ -6,17 +6,17 @@ from fractions import Fraction
 from hexconv.errors import InputError
 
 UNITS = {"B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-"""By their names in capitals: with an i powers of two, without it powers of ten."""
+"""Bytes by the unit's name in capitals: units with an I are powers of two, the others powers of ten."""
 
 
 def memory_bytes(text: str, option: str) -> int:
-    """Bytes of `4MiB`, `4 MB`, `512 KiB`, `0.5MiB` or `1048576B`.
+    """How many bytes an amount is, such as `4MiB`, `4 MB`, `512 KiB`, `0.5MiB` or `1048576B`.
 
     >>> [memory_bytes(text, "--vtcm") for text in ("4MiB", "4 MB", "0.5 KiB", "77B")]
     [4194304, 4000000, 512, 77]
 
     Raises:
-        InputError: no unit or an unknown one, or not a whole number of bytes above 0.
+        InputError: the unit is missing or unknown, or the amount is no whole number of bytes above 0.
     """
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)", text.strip())
     unit = UNITS.get(match[2].upper()) if match else None

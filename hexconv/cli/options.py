@@ -1,4 +1,4 @@
-"""Options that commands share: what a number may be, and where files may go; refused before anything is done."""
+"""Checks options that commands share, numbers and paths of results, before any work is done."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from hexconv.errors import InputError
 
 LONGEST_SECONDS = 1_000_000
-"""Eleven days: a wait is given to the system in whole milliseconds, of which it takes 2^31."""
+"""Eleven days: the system takes a wait in whole milliseconds, and no more than 2^31 of them."""
 MOST_RUNS = 100_000
 
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=MOST_RUNS))]
@@ -19,15 +19,15 @@ Seconds = Annotated[float, Parameter(validator=Number(gt=0, lte=LONGEST_SECONDS)
 
 
 def check_file(option: str, path: Path | None, *endings: str) -> None:
-    """Find out before the work whether its result can be written.
+    """Check before the work whether its result can be written to a file.
 
     Args:
-        option: that the path was given with.
-        path: of the file to be; None where none was asked for.
-        endings: what its name may end in; without any, as it likes.
+        option: the option that states the path.
+        path: the file to write; None if none was asked for.
+        endings: what its name may end in; any ending if none is given.
 
     Raises:
-        InputError: it ends in something else, there is no such folder, or nothing can be written there.
+        InputError: the name ends in something else, its folder is missing, or the file can't be written.
     """
     if path is None:
         return
@@ -50,10 +50,10 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Find out before the work whether its results can be written into a folder, which is made when there are some.
+    """Check before the work whether its results can be written into a folder, which is made when there are results.
 
     Raises:
-        InputError: it is a file, or lies in one, or nothing can be written there.
+        InputError: the path is a file, or lies in one, or nothing can be written there.
     """
     if path is None:
         return

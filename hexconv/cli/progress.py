@@ -1,4 +1,4 @@
-"""A bar on standard error while somebody looks, for whatever takes more than a moment."""
+"""Shows the progress of long work by a bar on standard error, if that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +21,11 @@ Item = TypeVar("Item")
 
 
 def bar(*columns: ProgressColumn, is_kept: bool = False) -> Progress:
-    """A bar; standard output stays apart from it, unless both are one terminal.
+    """Make a bar on standard error; it leaves standard output alone, unless both are one terminal.
 
     Args:
-        columns: what it shows.
-        is_kept: whether it stays on the screen when it is done.
+        columns: the columns that the bar shows.
+        is_kept: whether the bar stays on the screen when the work is done.
     """
     console, out = Console(stderr=True), sys.stdout
     is_one = out is not None and out.isatty()
@@ -39,12 +39,12 @@ def bar(*columns: ProgressColumn, is_kept: bool = False) -> Progress:
 
 
 def counted(items: Sequence[Item], doing: str, named: Callable[[Item], str]) -> Iterator[Item]:
-    """The same items, counted on a bar that names the one that is being done.
+    """Yield the same items, and count them on a bar that names the item in work.
 
     Args:
-        items: what there is to do.
-        doing: in a word.
-        named: the name of an item.
+        items: the items of the work.
+        doing: a word that says what is done with them.
+        named: a function that gives the name of an item.
     """
     text = TextColumn("{task.description}")
     with bar(SpinnerColumn(), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), text) as progress:
@@ -57,12 +57,12 @@ def counted(items: Sequence[Item], doing: str, named: Callable[[Item], str]) -> 
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """Say what takes its time, and how much it has taken, until it is done."""
+    """Show what is being done, and the time that it has taken so far, until it is done."""
     with bar(SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
         progress.add_task(escape(doing), total=None)
         yield
 
 
 def starting() -> AbstractContextManager[None]:
-    """Say so while TVM is imported, which takes seconds."""
+    """Show that hexconv starts while TVM is imported, which takes seconds."""
     return waiting("starting")

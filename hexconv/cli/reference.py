@@ -1,4 +1,4 @@
-"""Pages of the reference that are made from the code, so that they can't differ from it: `make site` asks for them."""
+"""Writes the pages of the reference that are made from the code, so that they agree with it; `make site` uses them."""
 
 import re
 from collections.abc import Callable
@@ -28,7 +28,7 @@ CSVS = (("hexconv run --csv", "run_table"), ("hexconv cache --csv", "cache_table
 
 
 def pages() -> dict[str, str]:
-    """Markdown by the path of the page in the site."""
+    """The Markdown of each page, by its path in the site."""
     made: dict[str, Callable[[], str]] = {
         "cli": _commands,
         "fields": _fields,
@@ -39,7 +39,7 @@ def pages() -> dict[str, str]:
 
 
 def _commands() -> str:
-    """What `--help` prints, command by command."""
+    """A page with what `--help` prints for each command."""
     parts = ["# Commands", "This is what `hexconv COMMAND --help` prints."]
     for name in sorted((*COMMANDS, *SUBCOMMANDS)):
         out = StringIO()
@@ -50,7 +50,7 @@ def _commands() -> str:
 
 
 def _fields() -> str:
-    """Every field of a case file, from the dataclasses that check it."""
+    """A page with every field of a case file, from the dataclasses that check it."""
     parts = [
         "# Fields of a case",
         "Made from the classes that check a case file. [Cases](cases.md) shows a whole file.",
@@ -64,7 +64,7 @@ def _fields() -> str:
 
 
 def attributes(kind: type) -> dict[str, str]:
-    """What a class says of its attributes, each in a line.
+    """What the docstring of a class says of each attribute, in a line each.
 
     >>> attributes(Chain)["conv"]
     'the convs in order.'
@@ -76,7 +76,7 @@ def attributes(kind: type) -> dict[str, str]:
 
 
 def _default(one: Field[Any]) -> str:
-    """What a field is where a file leaves it out."""
+    """The value that a field has if a case file leaves it out."""
     if one.default is MISSING:
         return "has to be given"
     if one.default is None or one.name == "padding":
@@ -87,7 +87,7 @@ def _default(one: Field[Any]) -> str:
 
 
 def _columns() -> str:
-    """The columns of tables, with what the code says beside them."""
+    """A page with the columns of tables, and the comments that stand beside them in the code."""
     parts = [
         "# Columns of tables",
         "JSON (`--json`) has the same names, and leaves out what was not counted. Plain names have no explanation.",
@@ -103,7 +103,7 @@ def _columns() -> str:
 
 
 def _architectures() -> str:
-    """What is known of each architecture, and from where."""
+    """A page with what is known of each architecture, and where that comes from."""
     capacities = capacities_bytes()
     rows = ["| `arch` | VTCM | rates of the packet model |", "|---|---|---|"]
     for arch in get_args(Arch):

@@ -1,4 +1,4 @@
-"""`hexconv report`: the HTML page, and its plots as files."""
+"""`hexconv report`: writes the HTML page, and its plots as files."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -50,7 +50,7 @@ def report(
         plot_format: write plots in this format.
         json: print the names of the written files as JSON.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

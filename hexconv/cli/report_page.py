@@ -1,4 +1,4 @@
-"""What `hexconv report` does: cases read or a network planned, run where that is asked for, and drawn."""
+"""What `hexconv report` does: it reads cases or plans a network, runs them if asked to, and draws the page."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -33,15 +33,15 @@ class Asked:
     """What the page is to show, and where it goes.
 
     Attributes:
-        target: for which kernels are chosen.
-        vtcm: for the plans of a network; None for all that an architecture has.
+        target: the target that kernels are chosen for.
+        vtcm: the VTCM that the plans of a network may take; None for all that an architecture has.
         run: whether to run the cases on the simulator.
-        seconds: the time that a run has.
-        tables: folder of what was counted.
-        sweep: tables of what was measured of other splits.
-        output: file of the page.
-        plots: folder for its plots.
-        plot_format: of these.
+        seconds: the time that one run may take.
+        tables: the folder with the tables of counted and measured figures.
+        sweep: the tables with figures that a sweep measured for other splits.
+        output: the file of the page.
+        plots: the folder for the plots of the page.
+        plot_format: the format of these plots.
     """
 
     target: Target
@@ -84,18 +84,18 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 
 
 def network_name(known: Manifest, paths: Sequence[Path]) -> str:
-    """What a network is called: its model, or its folder."""
+    """The name of a network: that of its model, or else of its folder."""
     return known.model or paths[0].name
 
 
 def _manifest(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest of the one folder that is named, if it has one."""
+    """The manifest of the folder, if a single folder with a manifest is named."""
     is_network = len(paths) == 1 and (paths[0] / MANIFEST).exists()
     return Manifest.load(paths[0]) if is_network else None
 
 
 def _all_cases() -> list[Path]:
-    """The case files of this folder's schedules."""
+    """The case files in `schedules` and `schedules/hvx` of the current folder."""
     found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
     if not found:
         raise InputError.because(
@@ -105,7 +105,7 @@ def _all_cases() -> list[Path]:
 
 
 def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
-    """Every chain of a network, planned for the fewest bytes."""
+    """Plan every chain of a network for the fewest bytes moved."""
     capacity = capacity_of(batch.cases[0].plan)
     limit = memory_bytes(asked.vtcm, "--vtcm") if asked.vtcm is not None else capacity
     question = Question(limit, target=asked.target, threads=os.cpu_count() or 1)
@@ -117,7 +117,7 @@ def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
 
 
 def _cases(network: PlannedNetwork) -> list[Case]:
-    """The cases of the best cuts, in order."""
+    """The cases of the best cuts of all chains, in order."""
     cuts = [(planned, planned.cuts.best) for planned in network.planned]
     return [winner.case for planned, cut in cuts if cut for winner in planned.pieces(cut)]
 
@@ -143,7 +143,7 @@ def _weighed(cases: Sequence[Case], batch: Batch) -> Iterator[Weighed]:
 
 
 def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str, Profile]:
-    """Every case, run and taken apart; one that can't be run says why, and is shown without."""
+    """Run and profile every case; if a case can't be run, a line says why, and the page shows it without a run."""
     found: dict[str, Profile] = {}
     for run in counted(runs, "running", lambda run: run.case.name):
         with batch.telling(run.case.name):
@@ -152,7 +152,7 @@ def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str
 
 
 def _plots(page: Page, asked: Asked) -> list[Path]:
-    """The page's plots as files, where they are asked for."""
+    """Write the page's plots as files, if they are asked for."""
     written = []
     for plot in counted(page.plots, "writing", lambda plot: plot.name) if asked.plots else ():
         written.append(Path(asked.plots or "") / f"{anchor(plot.name)}.{asked.plot_format}")
@@ -161,7 +161,7 @@ def _plots(page: Page, asked: Asked) -> list[Path]:
 
 
 def _say(written: Sequence[Path], asked: Asked, json: bool) -> None:
-    """The names of what was written."""
+    """Print the names of the files that were written."""
     if json:
         print_json([{"file": str(path)} for path in written])
     else:

@@ -1,4 +1,4 @@
-"""`hexconv run`: build, run, compare with numpy."""
+"""`hexconv run`: builds and runs cases, and compares their results with numpy."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -63,7 +63,7 @@ def run(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

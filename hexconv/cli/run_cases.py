@@ -1,4 +1,4 @@
-"""What `hexconv run` does: every case built and run, and its result compared with numpy's."""
+"""What `hexconv run` does: it builds and runs every case, and compares its result with numpy's."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -48,22 +48,22 @@ SPARE = (
     "target",
     "error",
 )
-"""What a table in 80 columns does without, the first one first."""
+"""The columns that a table leaves out to fit 80 columns, the first of them first."""
 WHERE = {"llvm": "this machine", "hexagon": "the Hexagon simulator"}
 PASSED = {True: "yes", False: "NO", None: "not run"}
 HEADINGS = {"macs_per_packet": "MACs/packet", "macs_per_slot": "MACs/slot", "max_abs_error": "error"}
-"""What columns are called on the terminal, where it isn't their name in JSON and CSV."""
+"""The headings of columns on the terminal, if they differ from the names in JSON and CSV."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What the tensors of a case are made of.
+    """Where the values of a case's tensors come from.
 
     Attributes:
-        fill: in all runs, as `fills_of` reads it; without one, those of `fills_of_run`.
-        weights: a file of them; without one, `NAME.npz` beside the case.
+        fill: the values of all runs, as `fills_of` reads them; if None, each run takes those of `fills_of_run`.
+        weights: a file with filters and biases; if None, `NAME.npz` beside the case.
         image: a file with the input.
-        random: draw the weights, whatever lies beside the case.
+        random: whether to draw the weights even if some lie beside the case.
     """
 
     fill: str | None
@@ -79,7 +79,7 @@ class Given:
         """Refuse what doesn't go together.
 
         Raises:
-            InputError: one file for several cases, or weights that are drawn and given.
+            InputError: a file was given for several cases, or weights are both drawn and given.
         """
         for option, path in (("--weights", self.weights), ("--input", self.image)):
             if path and cases > 1:
@@ -96,15 +96,15 @@ class Asked:
     """How to run a case.
 
     Attributes:
-        target: where.
-        seeds: of the runs.
-        given: what its tensors are made of.
+        target: where the case runs.
+        seeds: the seed of each run.
+        given: where the values of its tensors come from.
         copies: when asynchronous copies are performed.
-        seconds: the time that one run on the simulator has.
+        seconds: the time that one run on the simulator may take.
         slots: whether the simulator counts issue slots.
-        isa: the instruction set of the code on the simulator; None for the newest that it runs.
-        save: where tensors are kept.
-        trace: where what runs when is written.
+        isa: the instruction set of the code on the simulator; None for the newest that the simulator runs.
+        save: the file to keep tensors in.
+        trace: the file for a trace of what runs when.
     """
 
     target: Target
@@ -121,7 +121,7 @@ class Asked:
         """Refuse what doesn't go together.
 
         Raises:
-            InputError: one file for several runs, or a trace of what isn't run on the simulator.
+            InputError: a file was given for several runs, or a trace of a run that isn't on the simulator.
         """
         for option, path in (("--save", self.save), ("--trace", self.trace)):
             for amount, what in ((len(self.seeds), "seeds"), (cases, "cases")):
@@ -137,7 +137,7 @@ class Asked:
 
 
 def run_cases(paths: Sequence[Path], asked: Asked, csv: Path | None, is_wide: bool, json: bool) -> int:
-    """Run cases, and show what came of it; returns 0 if all are right, 1 if one isn't, 2 if one could not be run."""
+    """Run cases, and print the results; returns 0 if all are right, 1 if one isn't, 2 if one could not be run."""
     batch = Batch.of(paths, asked.target)
     batch.say_fallbacks()
     asked.check(len(batch.cases))
@@ -172,7 +172,7 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
             try:
                 row = run_row(case, run_case(case, lowered, runner, seed, asked.save, filled, tensors))
             except ToolMissing:
-                refused["passed"] = None  # nobody ran it
+                refused["passed"] = None  # a tool is missing, so the case was not run
                 raise
             row |= {"isa": asked.isa} if asked.isa else {}
             rows.append({**row, "seed": seed} if len(asked.seeds) > 1 else row)
@@ -183,12 +183,12 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
 
 
 def _as_result(fit: Fit) -> Row:
-    """A plan that does not fit, in full."""
+    """The result of a case whose plan does not fit VTCM."""
     return {**asdict(fit), "gap_bytes": fit.gap_bytes}
 
 
 def _table(rows: list[Row]) -> Table:
-    """Results to read, the verdict first; what went wrong is told apart."""
+    """The table of results for people, the verdict first; errors are not in it, and are printed apart."""
     drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
     alone = [] if any("thread_waits" in row for row in rows) else ["threads"]
     still = [] if any(row.get("copies") for row in rows) else ["copies", "copies_2d", "copy_bytes"]

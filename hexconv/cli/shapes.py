@@ -1,4 +1,4 @@
-"""Sizes on a command line, of inputs that a model leaves open."""
+"""Reads sizes of inputs that a model leaves open from a command line."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from hexconv.spec.fields import LARGEST_SIZE
 
 
 def stated_shapes(command: str, texts: Sequence[str]) -> dict[str, list[int]]:
-    """Sizes of inputs by name, of options `--shape NAME=1,3,224,224`.
+    """The sizes of inputs by their names, from options `--shape NAME=1,3,224,224`.
 
     Raises:
-        InputError: one is no such text.
+        InputError: an option has another form, or a size out of range.
     """
     return dict(_stated(command, text) for text in texts)
 
 
 def _stated(command: str, text: str) -> tuple[str, list[int]]:
-    """`NAME=1,3,224,224`."""
+    """The name and the sizes in `NAME=1,3,224,224`."""
     name, equals, sizes = text.rpartition("=")
     numbers = [int(size) if size.strip().isdecimal() else 0 for size in sizes.split(",")]
     if not equals or not name or not all(0 < number <= LARGEST_SIZE for number in numbers):

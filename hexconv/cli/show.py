@@ -1,4 +1,4 @@
-"""Tables on the terminal: within 80 columns where they can be, the verdict first; all of it with `--wide`."""
+"""Prints tables on the terminal, within 80 columns if possible; `--wide` shows all columns."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,11 @@ WIDER_THAN_ANY_TABLE = 1000
 def show(table: Table, is_wide: bool = False, spare: Sequence[str] = ()) -> None:
     """Print a table.
 
-    In 80 columns, columns without a word in them are left out first, then those that can be spared; what is still too
-    wide has its words wrapped, never its numbers.
+    To fit 80 columns, empty columns are left out first, then those that can be spared. If the table is still too wide,
+    words are wrapped, and numbers never are.
 
     Args:
-        table: with all of its columns.
+        table: the table with all of its columns.
         is_wide: print all columns, however wide they become.
         spare: headings of columns that can be spared, the first one first.
     """
@@ -46,7 +46,7 @@ def _heading(column: Column) -> str:
 
 
 def _with(table: Table, columns: Sequence[Column]) -> Table:
-    """A table of some columns of another, drawn with as few lines as can be."""
+    """A table of some columns of another table, drawn with as few lines as possible."""
     lines = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     slim = Table(**lines)
     for column in columns:
@@ -58,5 +58,5 @@ def _with(table: Table, columns: Sequence[Column]) -> Table:
 
 
 def _plain(cell: RenderableType) -> RenderableType:
-    """A word as it is: brackets in it are no markup, and nothing of it steers the terminal."""
+    """The text of a cell as it is: its brackets are no markup, and it has no control characters."""
     return Text(one_line(cell)) if isinstance(cell, str) else cell

@@ -1,8 +1,8 @@
-"""Standard output and standard error, whatever is at their other end.
+"""Watches standard output and standard error for closed pipes, full disks and characters that can't be encoded.
 
-A pipe that its reader has closed takes no more, which says nothing of what was checked: the rest goes nowhere, and the
-exit code is that of the check. A full disk is different: what was asked for isn't there, which is told, with 2.
-What an encoding doesn't have is escaped.
+If the reader of a pipe has closed it, the rest of the output is dropped, and the exit code is still that of the check.
+If a disk is full, the result is missing: that is an error, printed in a line, and the exit code is 2. Characters that
+the encoding doesn't have are escaped.
 """
 
 import contextlib
@@ -17,25 +17,25 @@ from hexconv.errors import NotWritten
 
 
 class Standard:
-    """One of the two streams.
+    """Standard output or standard error.
 
     Attributes:
-        stream: what is written to.
-        is_told: whether a failed write is an error: of standard error nobody could be told.
+        stream: the stream that is written to.
+        is_told: whether a failed write is an error; for standard error it isn't, since the line could not be printed.
     """
 
     def __init__(self, stream: TextIO, is_told: bool) -> None:
         self.stream, self.is_told, self._is_open = stream, is_told, True
 
     def __getattr__(self, name: str) -> Any:
-        """All else is the stream's own."""
+        """Look up every other attribute in the stream."""
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write, or do nothing where nothing is taken any more.
+        """Write, or do nothing if the reader has closed the pipe.
 
         Raises:
-            NotWritten: the disk is full, or the like.
+            NotWritten: the disk is full, or the write fails in a similar way.
         """
         with self._watched():
             if self._is_open:
@@ -43,10 +43,10 @@ class Standard:
         return len(text)
 
     def flush(self) -> None:
-        """Hand everything on.
+        """Write out everything that is buffered.
 
         Raises:
-            NotWritten: as `write`.
+            NotWritten: the disk is full, or the write fails in a similar way.
         """
         with self._watched():
             if self._is_open:
@@ -65,7 +65,7 @@ class Standard:
                 raise NotWritten(what) from None
 
     def _close(self) -> None:
-        """Let what is left, and what Python still writes when it ends, go nowhere."""
+        """Drop the rest of the output, and what Python still writes when it ends."""
         self._is_open = False
         with contextlib.suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -75,7 +75,7 @@ class Standard:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Both streams, watched; whoever calls writes to `sys.stdout` and `sys.stderr` as ever."""
+    """Watch both streams for a while; callers write to `sys.stdout` and `sys.stderr` as usual."""
     out, err = sys.stdout, sys.stderr
     for stream in (out, err):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""`hexconv sweep`: many cases, checked in parallel: those of a grid, or random ones."""
+"""`hexconv sweep`: checks many cases in parallel, those of a grid or random ones."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def sweep(
         workers: use this many processes; the default is one per CPU.
         json: print JSON instead.
     """
-    # Here, since TVM and pandas take seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM and pandas takes.
     from hexconv.cli.progress import starting
 
     processes = workers or os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""`hexconv sweep GRID --out FILE`: every case of a grid, to one table."""
+"""What `hexconv sweep GRID --out FILE` does: it checks every case of a grid, and writes one table."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,13 +20,13 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
     """Sweep a grid file.
 
     Args:
-        grid: the file.
-        out: the table; its journal is beside it.
-        settings: how.
+        grid: the grid file.
+        out: the table to write; its journal lies beside it.
+        settings: limits, executor and the like of the sweep.
         json: print JSON instead of a summary.
 
     Returns:
-        0 if every row holds, or says why there is nothing to hold; 1 if something is wrong with one.
+        0 if every row holds, or says why there is nothing to check; 1 if something is wrong with a row.
     """
     rows = survey(Grid.load(grid), out, settings, _with_progress)
     statuses = Counter(row["status"] for row in rows)
@@ -38,10 +38,10 @@ def sweep_grid(grid: Path, out: Path, settings: Settings, json: bool) -> int:
 
 
 class _Rate(ProgressColumn):
-    """Rows a second, or seconds a row."""
+    """A column of the bar that shows rows per second, or seconds per row."""
 
     def render(self, task: BarTask) -> Text:
-        """What rich asks for."""
+        """The text of the column, as rich asks for it."""
         speed = task.speed or 0
         if not speed:
             return Text("")
@@ -49,12 +49,12 @@ class _Rate(ProgressColumn):
 
 
 def _with_progress(rows: Iterable[Row], there: Sequence[Row], total: int) -> Iterator[Row]:
-    """The same rows, counted on a bar: how far, how quick, how long yet, and what went wrong.
+    """Yield the same rows, and show on a bar the progress, the rate, the time left and the failures.
 
     Args:
-        rows: as they end.
-        there: rows of earlier runs.
-        total: rows of the whole sweep.
+        rows: the rows, as they end.
+        there: the rows of earlier runs.
+        total: how many rows the whole sweep has.
     """
     columns = (BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with bar(*columns, is_kept=True) as progress:

@@ -1,4 +1,4 @@
-"""`hexconv sweep --random N`: cases drawn over the whole scope."""
+"""What `hexconv sweep --random N` does: it draws cases over the whole scope, and checks them."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,8 +17,8 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
 
     Args:
         count: how many cases to draw.
-        seed: of the draw.
-        workers: processes at a time.
+        seed: the seed of the draw.
+        workers: how many processes run at a time.
         json: print JSON instead.
 
     Returns:
@@ -36,14 +36,14 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
 
 
 def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
-    """A bar on standard error while somebody looks."""
+    """Yield the same verdicts, and count them on a bar on standard error."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with bar(*columns, is_kept=True) as progress:
         yield from progress.track(verdicts, total)
 
 
 def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
-    """Each case that does not agree, printed as soon as it is known."""
+    """Yield the same verdicts, and print each case that does not agree as soon as it is known."""
     for verdict in verdicts:
         if verdict.outcome != "agrees":
             print(f"# {verdict.outcome}", case_file(verdict), sep="\n", flush=True)

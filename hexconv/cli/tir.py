@@ -1,4 +1,4 @@
-"""`hexconv tir`: lower, annotate, write."""
+"""`hexconv tir`: lowers cases, annotates their TIR, and writes it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ def tir(
         output: write the files into this folder; the default is beside each case file.
         json: print the names of the written files as JSON.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

@@ -1,4 +1,4 @@
-"""What `hexconv tir` does: every case lowered, annotated and written."""
+"""What `hexconv tir` does: it lowers every case, annotates the TIR, and writes it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -28,7 +28,7 @@ def tir_cases(paths: Sequence[Path], target: Target, output: Path | None, digest
 
 
 def _written(case: Case, folder: Path, digest: bool) -> dict[str, Any]:
-    """One case, lowered and written, whole or in short."""
+    """Lower one case, and write its TIR whole or as a digest."""
     lowered = lower_case(case)
     usage, listing = cache_usage(case, lowered), folder / f"{case.name}.tir"
     text = annotated_tir(case, lowered, usage.verdict)

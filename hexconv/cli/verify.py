@@ -1,4 +1,4 @@
-"""`hexconv verify`: a whole network against ONNX Runtime."""
+"""`hexconv verify`: compares a whole network with ONNX Runtime."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def verify(
         wide: show all columns of tables.
         json: print JSON instead.
     """
-    # Here, since TVM takes seconds that `--help` doesn't have to wait for.
+    # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting
 
     with starting():

@@ -1,4 +1,4 @@
-"""What `hexconv verify` does: a network verified, with a bar, and shown."""
+"""What `hexconv verify` does: it verifies a network, shows a bar meanwhile, and prints the verdict."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A quantised network of 110 KB to try everything on: `residual.onnx`, which `make.py` makes."""
+"""A quantised network of 110 KB to try all commands on: `residual.onnx`, which `make.py` makes."""
 
 from pathlib import Path
 

@@ -27,10 +27,10 @@ class Network:
     """Nodes and constants as they are added; every activation is uint8 with zero point 0, which makes it a relu.
 
     Attributes:
-        random: what filters are drawn from.
-        nodes: so far, in order.
-        constants: filters, biases, scales and zero points.
-        scales: of the activations, by name.
+        random: the random generator that filters are drawn from.
+        nodes: the nodes so far, in order.
+        constants: the filters, biases, scales and zero points so far.
+        scales: the scale of each activation, by its name.
     """
 
     random: np.random.Generator
@@ -39,13 +39,13 @@ class Network:
     scales: dict[str, float] = field(default_factory=dict)
 
     def conv(self, name: str, source: str, shape: tuple[int, int, int, int], stride: int = 1) -> str:
-        """Add a conv that keeps the image's size but for its stride.
+        """Add a conv that keeps the image's size if its stride is 1, and else divides it by the stride.
 
         Args:
-            name: of the activation that it makes.
-            source: the activation that it reads.
-            shape: of its filter, OIHW.
-            stride: in both directions.
+            name: the name of the activation that it makes.
+            source: the name of the activation that it reads.
+            shape: the shape of its filter, OIHW.
+            stride: the stride in both directions.
         """
         scale_of_sums = self.scales[source] * FILTER_SCALE
         filter_int8 = self.random.integers(-LARGEST_FILTER, LARGEST_FILTER, shape, np.int8, endpoint=True)
@@ -59,33 +59,33 @@ class Network:
         return self.quantized(name, sums, scale_of_sums * _range_of_sums(prod(shape[1:])) / 255)
 
     def add(self, name: str, first: str, second: str) -> str:
-        """Add two activations."""
+        """Add a node that adds two activations."""
         inputs = [self.dequantized(first), self.dequantized(second)]
         self.nodes.append(helper.make_node("Add", inputs, [f"{name}.sums"], name))
         return self.quantized(name, f"{name}.sums", self.scales[first] + self.scales[second])
 
     def quantized(self, name: str, source: str, scale: float) -> str:
-        """Quantise a float tensor to uint8."""
+        """Add nodes that quantise a float tensor to uint8."""
         inputs = [source, *self._parameters(name, scale, np.uint8)]
         self.nodes.append(helper.make_node("QuantizeLinear", inputs, [name], f"{name}.quantize"))
         self.scales[name] = scale
         return name
 
     def dequantized(self, source: str, name: str = "") -> str:
-        """Read an activation as floats; without a name, under a new one for each reader."""
+        """Add a node that reads an activation as floats; without a `name`, each reader gets a new one."""
         name = name or f"{source}.float{len(self.nodes)}"
         inputs = [source, f"{source}.scale", f"{source}.zero"]
         self.nodes.append(helper.make_node("DequantizeLinear", inputs, [name], name))
         return name
 
     def _dequantized(self, name: str, values: np.ndarray, scale: float) -> str:
-        """Read a constant as floats."""
+        """Add a constant, and a node that reads it as floats."""
         inputs = [self._constant(name, values), *self._parameters(name, scale, values.dtype)]
         self.nodes.append(helper.make_node("DequantizeLinear", inputs, [f"{name}.float"], name))
         return f"{name}.float"
 
     def _parameters(self, name: str, scale: float, dtype: np.typing.DTypeLike) -> tuple[str, str]:
-        """A scale, and a zero point of 0."""
+        """Add the constants for a scale and for a zero point of 0."""
         return self._constant(f"{name}.scale", np.float32(scale)), self._constant(f"{name}.zero", np.zeros((), dtype))
 
     def _constant(self, name: str, value: np.ndarray | np.float32) -> str:
@@ -99,7 +99,7 @@ def _range_of_sums(products: int) -> float:
 
 
 def example_network() -> ModelProto:
-    """The network; the same bytes every time."""
+    """Build the network; its bytes are the same every time."""
     net = Network(np.random.default_rng(0))
     net.quantized("pixels", "image", IMAGE_SCALE)
     stem = net.conv("stem2", net.conv("stem1", "pixels", (32, 3, 3, 3), stride=2), (64, 32, 3, 3))
@@ -115,7 +115,7 @@ def example_network() -> ModelProto:
 
 
 def write(path: Path) -> None:
-    """Write the network, checked by ONNX."""
+    """Write the network to a file, after ONNX has checked it."""
     model = example_network()
     checker.check_model(model, full_check=True)
     save_model(model, path)

@@ -1,6 +1,6 @@
-"""Where an element lives: one kind of layout, made of digits, for packed tensors, oneDNN, MACE and OKKernel.
+"""Map elements to places: one kind of layout, made of digits, for packed tensors, oneDNN, MACE and OKKernel.
 
-No TVM in here: compute definitions take their index maths from these layouts, so that what is proven is what
+This package does not use TVM. Compute definitions take their index maths from these layouts, so what is proven is what
 is scheduled.
 """
 

@@ -1,4 +1,4 @@
-"""Logical index to place: of one element with plain integers, of many with numpy."""
+"""Turn a logical index into a place: of one element with plain integers, of many with numpy."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -14,18 +14,18 @@ from hexconv.layout.limits import check_array
 
 
 def coordinates(layout: Digits, index: Sequence[Any]) -> dict[str, Any]:
-    """Output name to coordinate, base and unit applied."""
+    """The coordinates of an index, by the names of the outputs, with base and unit applied."""
     steps = element_steps(layout, _checked(layout, index))
     return {o.name: o.base + o.unit * step for o, step in zip(layout.outputs, steps, strict=True)}
 
 
 def position(layout: Digits, index: Sequence[Any]) -> Any:
-    """Row-major offset in the store."""
+    """The row-major offset of an index in the store, in elements."""
     return row_major(layout, element_steps(layout, _checked(layout, index)))
 
 
 def positions(layout: Digits) -> NDArray[np.int64]:
-    """Row-major offset in the store of every element, shaped like the tensor."""
+    """The row-major offset of every element in the store, as an array of the tensor's shape."""
     check_array(f"{layout.name}: a table of {list(layout.shape)}", layout.logical_elements, 8)
     terms = [
         table.reshape([-1 if other is axis else 1 for other in layout.axes])
@@ -36,12 +36,12 @@ def positions(layout: Digits) -> NDArray[np.int64]:
 
 
 def element_steps(layout: Digits, index: Sequence[Any]) -> list[Any]:
-    """Per output, the element steps from its base: integers for integers, arrays for arrays."""
+    """The element steps of an index from each output's base: integers for integers, arrays for arrays."""
     return [_along(layout, output.name, index) for output in layout.outputs]
 
 
 def row_major(layout: Digits, steps: Sequence[Any]) -> Any:
-    """One offset out of the coordinates in elements: the store is a dense array of `physical_shape`."""
+    """Join coordinates in elements into one offset: the store is a dense array of `physical_shape`."""
     offset: Any = 0
     for extent, step in zip(layout.physical_shape, steps, strict=True):
         offset = offset * extent + step
@@ -49,7 +49,7 @@ def row_major(layout: Digits, steps: Sequence[Any]) -> Any:
 
 
 def _along(layout: Digits, output: str, index: Sequence[Any]) -> Any:
-    """Sum of the terms that go to one output; an axis that many points share is looked up in a table."""
+    """Sum the terms that go to one output; an axis that many points share is looked up in a table."""
     total: Any = 0
     for axis, x in zip(layout.axes, index, strict=True):
         terms = [d for d in layout.digits if d.axis == axis.name and d.output == output]
@@ -63,20 +63,20 @@ def _along(layout: Digits, output: str, index: Sequence[Any]) -> Any:
 
 
 def _tables(layout: Digits, axis: Axis) -> list[NDArray[np.int64]]:
-    """Per output, what each index of one axis adds to it."""
+    """For each output, the table of what each index of one axis adds to its coordinate."""
     return [
         _table(axis, [d for d in layout.digits if d.axis == axis.name and d.output == o.name]) for o in layout.outputs
     ]
 
 
 def _table(axis: Axis, terms: Sequence[Any]) -> NDArray[np.int64]:
-    """What each index of an axis adds to one output."""
+    """The table of what each index of an axis adds to one coordinate."""
     shifted = np.arange(axis.shift, axis.shift + axis.size, dtype=np.int64)
     return sum((d.stride * d.of(shifted) for d in terms), np.zeros(axis.size, np.int64))
 
 
 def _checked(layout: Digits, index: Sequence[Any]) -> list[Any]:
-    """The index as integers or int64 arrays, inside of the shape."""
+    """Check an index and return it as integers or int64 arrays; it must lie inside of the shape."""
     if len(index) != len(layout.axes):
         names = ",".join(axis.name for axis in layout.axes)
         raise InputError(f"{layout.name}: index", f"{len(index)} numbers", f"{len(layout.axes)} of them: {names}")
@@ -84,7 +84,7 @@ def _checked(layout: Digits, index: Sequence[Any]) -> list[Any]:
 
 
 def _inside(layout: Digits, axis: Axis, x: Any) -> Any:
-    """One axis's part of an index; plain integers stay plain, so that they never overflow."""
+    """Check one axis's part of an index; plain integers stay plain, so that they never overflow."""
     whole = int(x) if isinstance(x, int | np.integer) else np.asarray(x, dtype=np.int64)
     low, high = (whole, whole) if isinstance(whole, int) else (whole.min(initial=0), whole.max(initial=-1))
     if low < 0 or high >= axis.size:

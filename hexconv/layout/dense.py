@@ -1,4 +1,4 @@
-"""Plain dense buffers: one offset, axes in a given order."""
+"""Layouts of plain dense buffers: one offset, axes in a given order."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,7 +12,7 @@ def dense(order: str, shape: Sequence[int], *, itemsize_bytes: int = 4) -> Layou
     """Row-major buffer of the axes in `order`, which is the logical order too; one output, `offset_elements`.
 
     Raises:
-        InputError: the rank isn't that of the order.
+        InputError: the shape doesn't have as many sizes as the order has axes.
 
     >>> dense("NCHW", (1, 2, 3, 4)).address((0, 1, 2, 3))
     {'offset_elements': 23}

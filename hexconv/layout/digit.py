@@ -18,9 +18,9 @@ class Axis:
     """A logical dimension.
 
     Attributes:
-        name: its letter, unique in the layout.
-        size: logical elements along it; 0 makes the tensor empty.
-        shift: added to the index before any digit is taken: channels of a tensor that starts at NPU 3 shift
+        name: its letter, which no other axis of the layout has.
+        size: how many logical elements lie along it; 0 makes the tensor empty.
+        shift: the number added to the index before any digit is taken: channels of a tensor that starts at NPU 3 shift
             by 3.
     """
 
@@ -34,9 +34,9 @@ class Output:
     """A coordinate of the store.
 
     Attributes:
-        name: what it counts: a physical axis, `offset`, `x`, `npu`, `byte`.
+        name: the name of what it counts: a physical axis, `offset`, `x`, `npu`, `byte`.
         extent: how many elements the store holds along it, padding included.
-        base: what is added to the coordinate (an address the tensor starts at); no part of the store.
+        base: the number added to the coordinate, such as the address that the tensor starts at; not part of the store.
         unit: what one element step adds to the coordinate: the itemsize for a byte address, else 1.
     """
 
@@ -51,8 +51,8 @@ class Digit:
     """One digit of one axis's index, and where it goes.
 
     Attributes:
-        axis: name of the logical axis.
-        output: name of the coordinate that it adds to.
+        axis: the name of the logical axis.
+        output: the name of the coordinate that it adds to.
         divisor: logical elements that one step of the digit stands for.
         modulus: how many values the digit has before it wraps; None for the leading digit, which never wraps.
         stride: elements of the store that one step of the digit moves along its output.
@@ -65,12 +65,12 @@ class Digit:
     stride: int = 1
 
     def of(self, index: Any) -> Any:
-        """Value of the digit for an index that has the axis's shift added: integer, array or expression."""
+        """The value of the digit for an index that has the axis's shift added: integer, array or expression."""
         quotient = index if self.divisor == 1 else index // self.divisor
         return quotient if self.modulus is None else quotient % self.modulus
 
     def count(self, span: int) -> int:
-        """Number of values that the digit takes over indices 0 .. span - 1.
+        """How many values the digit takes over indices 0 .. span - 1.
 
         >>> Digit("c", "co", divisor=32).count(33), Digit("c", "ci", modulus=32).count(5)
         (2, 5)

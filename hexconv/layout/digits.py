@@ -9,7 +9,7 @@ from hexconv.layout.digit import Axis, Digit, Output
 
 @dataclass(frozen=True)
 class Digits:
-    """Axes, outputs and digits, and what follows from these alone.
+    """Axes, outputs and digits of a layout, and the figures that follow from them alone.
 
     Attributes:
         name: what the layout is called, for messages and pictures.
@@ -58,7 +58,7 @@ class Digits:
         return next(axis for axis in self.axes if axis.name == name)
 
     def digits_of(self, *, axis: str | None = None, output: str | None = None) -> tuple[Digit, ...]:
-        """Digits of an axis, most significant first, or of an output, as they were given."""
+        """The digits of an axis, most significant first, or of an output, in the order in which they were given."""
         if axis is not None:
             own = (d for d in self.digits if d.axis == axis)
             # A block of 1 has the divisor of the digit above it.
@@ -66,12 +66,12 @@ class Digits:
         return tuple(d for d in self.digits if d.output == output)
 
     def values(self, digit: Digit) -> int:
-        """How many values a digit takes, the shift's empty ones included."""
+        """How many values a digit takes, including those that the axis's shift leaves empty."""
         axis = self.axis(digit.axis)
         return digit.count(axis.size + axis.shift)
 
     def falling(self, output: str) -> list[Digit]:
-        """Digits of an output that take more than one value, longest stride first."""
+        """The digits of an output that take more than one value, longest stride first."""
         return sorted((d for d in self.digits_of(output=output) if self.values(d) > 1), key=lambda d: -d.stride)
 
     @cached_property

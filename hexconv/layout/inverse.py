@@ -1,4 +1,4 @@
-"""Place to logical index, and whether two elements share a place."""
+"""Turn a place back into a logical index, and find elements that share a place."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Owner = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def owner(layout: Digits, coordinates: Sequence[ArrayLike]) -> Owner:
-    """Logical indices (..., rank) and whether an element lives there."""
+    """The logical indices (..., rank) at some coordinates, and whether an element lives at each."""
     steps, reachable = _steps(layout, coordinates)
     found, held = _by_digits(layout, steps) if layout.nested else _by_table(layout, steps)
     held = held & reachable
@@ -22,7 +22,7 @@ def owner(layout: Digits, coordinates: Sequence[ArrayLike]) -> Owner:
 
 
 def collision(layout: Digits) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two indices of one place, or None; a nested layout has none, any other is enumerated."""
+    """Two indices that share a place, or None; a nested layout has none, any other layout is enumerated."""
     if layout.nested or layout.logical_elements < 2:
         return None
     flat = positions(layout).ravel()
@@ -35,7 +35,7 @@ def collision(layout: Digits) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 def _steps(layout: Digits, coordinates: Sequence[ArrayLike]) -> tuple[list[Any], NDArray[np.bool_]]:
-    """Coordinates as element steps from their bases, and which of them an element can start at."""
+    """Turn coordinates into element steps from their bases, and tell at which of them an element can start."""
     if len(coordinates) != len(layout.outputs):
         names = ",".join(output.name for output in layout.outputs)
         raise InputError(
@@ -49,7 +49,7 @@ def _steps(layout: Digits, coordinates: Sequence[ArrayLike]) -> tuple[list[Any],
 
 
 def _by_digits(layout: Digits, steps: Sequence[Any]) -> Owner:
-    """Take every coordinate apart, longest stride first, and put the indices together."""
+    """Cut every coordinate into its digits, longest stride first, and join the digits into indices."""
     place = np.shape(steps[0]) if steps else ()
     index = {axis.name: np.full(place, -axis.shift, np.int64) for axis in layout.axes}
     held = np.ones(place, np.bool_)
@@ -65,7 +65,7 @@ def _by_digits(layout: Digits, steps: Sequence[Any]) -> Owner:
 
 
 def _by_table(layout: Digits, steps: Sequence[Any]) -> Owner:
-    """Look the place up among the places of all elements: strides that interleave allow nothing quicker."""
+    """Look a place up among the places of all elements; with interleaved strides there is no quicker way."""
     shared = collision(layout)
     if shared:
         raise Unsupported(

@@ -18,7 +18,7 @@ class Layout(Digits):
     """Where every element of one tensor lives.
 
     Raises:
-        InputError: a size that isn't a whole number from 0 on, or sizes that no 64-bit address reaches.
+        InputError: a size isn't a whole number from 0 on, or no 64-bit address reaches the whole store.
     """
 
     def __post_init__(self) -> None:
@@ -32,22 +32,22 @@ class Layout(Digits):
 
     @property
     def waste(self) -> float:
-        """Share of the store that no element uses, 0 .. 1; 0 for an empty store."""
+        """The share of the store that no element uses, 0 .. 1; 0 for an empty store."""
         return self.waste_bytes / self.bytes if self.bytes else 0.0
 
     @cached_property
     def digit_view(self) -> packing.DigitView | None:
-        """The store with one axis per digit, where the layout is regular enough to have one."""
+        """The store seen with one axis per digit; None where the layout isn't regular enough for that."""
         return packing.digit_view(self)
 
     def address(self, index: Sequence[Any]) -> dict[str, Any]:
-        """Coordinates of one element, or of many at once.
+        """The coordinates of one element, or of many at once.
 
         Args:
             index: one integer per axis, or one integer array per axis (they broadcast).
 
         Returns:
-            Output name to coordinate, base included. Nothing of the tensor's size is allocated.
+            The coordinates by the names of the outputs, base included. No array of the tensor's size is allocated.
 
         Raises:
             InputError: the rank doesn't fit, or an index lies outside of the shape.
@@ -55,7 +55,7 @@ class Layout(Digits):
         return addresses.coordinates(self, index)
 
     def position(self, index: Sequence[Any]) -> Any:
-        """Row-major element offset of an index in the store (`physical_shape`), bases not counted."""
+        """The row-major offset of an index in the store (`physical_shape`), in elements, bases not counted."""
         return addresses.position(self, index)
 
     def positions(self) -> NDArray[np.int64]:
@@ -95,8 +95,8 @@ class Layout(Digits):
         """Move a logical array into a new store.
 
         Args:
-            array: of the logical shape; its dtype is kept.
-            fill: what the padding holds.
+            array: the array, of the logical shape; its dtype is kept.
+            fill: the value of the padding.
 
         Returns:
             Array of `physical_shape`.
@@ -113,7 +113,7 @@ class Layout(Digits):
         return target.pack(self.unpack(array), fill)
 
     def physical_index(self, **index: Any) -> tuple[Any, ...]:
-        """Coordinates as expressions: logical index to place; works on anything that has `+ * // %`.
+        """The coordinates of an index as expressions of anything that has `+ * // %`, no bases.
 
         Args:
             index: one expression per axis, by its lower-case letter: `physical_index(n=n, h=h, w=w, c=c)`.
@@ -121,5 +121,5 @@ class Layout(Digits):
         return symbolic.physical_index(self, index)
 
     def logical_index(self, indices: Sequence[Any]) -> tuple[Any, ...]:
-        """Logical index as expressions of the coordinates (no bases); past the shape in the padding."""
+        """The logical index as expressions of the coordinates (no bases); in the padding it lies past the shape."""
         return symbolic.logical_index(self, indices)

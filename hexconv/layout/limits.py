@@ -1,4 +1,4 @@
-"""What a layout may ask for: sizes are checked before anything is allocated."""
+"""The limits of a layout's sizes, which are checked before anything is allocated."""
 
 from math import prod
 
@@ -6,14 +6,14 @@ from hexconv.errors import InputError, Unsupported
 from hexconv.layout.digits import Digits
 
 MAX_ADDRESS = 2**62
-"""Addresses are computed in signed 64-bit integers; one bit is left for sums."""
+"""The largest address; addresses are signed 64-bit integers, and one bit is left for sums."""
 
 MAX_ARRAY_BYTES = 2**33
-"""The largest array that is made on a user's word (8 GiB); an address of one element needs no array."""
+"""The largest array that a request may allocate (8 GiB); the address of one element needs no array."""
 
 
 def check_sizes(layout: Digits) -> None:
-    """Refuse sizes that are no whole numbers or that 64-bit addresses don't reach."""
+    """Refuse sizes that are not whole numbers, or that 64-bit addresses don't reach."""
     for part, size in [(a.name, a.size) for a in layout.axes] + [(o.name, o.extent) for o in layout.outputs]:
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise InputError(f"{layout.name}: size of {part}", repr(size), "whole numbers from 0 on")
@@ -27,7 +27,7 @@ def check_sizes(layout: Digits) -> None:
 
 
 def check_digits(layout: Digits) -> None:
-    """Digits that don't determine the index, or point nowhere, are a mistake of the program."""
+    """Check that digits determine the index and name known axes and outputs; a failure is a mistake of the program."""
     axes, outputs = ({part.name for part in parts} for parts in (layout.axes, layout.outputs))
     assert len(axes) == len(layout.axes), f"{layout.name}: an axis is named twice"
     assert len(outputs) == len(layout.outputs), f"{layout.name}: an output is named twice"
@@ -39,7 +39,7 @@ def check_digits(layout: Digits) -> None:
 
 
 def _check_chain(layout: Digits, axis: str, span: int) -> None:
-    """The digits of an axis are a mixed-radix number: each divisor is what the digits below it count to."""
+    """Check that an axis's digits form a mixed-radix number: each divisor is what the digits below count to."""
     reached = 1
     for digit in reversed(layout.digits_of(axis=axis)):
         assert digit.divisor == reached, f"{layout.name}: digits of {axis} leave a gap at {reached}"
@@ -51,7 +51,7 @@ def check_array(what: str, elements: int, itemsize: int) -> None:
     """Refuse an array that would take more than `MAX_ARRAY_BYTES`.
 
     Raises:
-        Unsupported: with both sizes.
+        Unsupported: the array is too large; the text has both sizes.
     """
     if elements * itemsize > MAX_ARRAY_BYTES:
         raise Unsupported(

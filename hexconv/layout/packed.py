@@ -1,4 +1,4 @@
-"""Packed tensors: `NHWC8h8w32c`, `OIHW8i32o4i`, `NCHW16c`, in the notation that TVM prints.
+"""Layouts of packed tensors: `NHWC8h8w32c`, `OIHW8i32o4i`, `NCHW16c`, in the notation that TVM prints.
 
 A capital letter is a logical axis, counted in blocks where it has any; a number with a small letter is a
 block of that axis. Blocks of one letter nest in the order in which they stand: the first is the outermost,
@@ -27,7 +27,7 @@ class Block:
 
     Attributes:
         letter: the logical axis, a capital letter.
-        factor: elements of the block; None for the axis itself, which counts what its blocks leave.
+        factor: how many elements the block has; None for the axis itself, whose extent is what its blocks leave.
     """
 
     letter: str
@@ -73,7 +73,7 @@ class PackedTag:
         return "".join(block.letter for block in chain(*self.physical) if block.factor is None)
 
     def factors(self, letter: str) -> list[int]:
-        """Blocks of a letter, outermost first."""
+        """The sizes of the blocks of a letter, outermost first."""
         return [block.factor for block in chain(*self.physical) if block.letter == letter and block.factor]
 
     def _check(self, tag: str) -> None:
@@ -87,7 +87,7 @@ class PackedTag:
 
 
 def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsize_bytes: int = 4) -> Layout:
-    """Layout of a packed tensor.
+    """The layout of a packed tensor.
 
     Args:
         tag: for example `NHWC8h8w32c`.
@@ -100,7 +100,7 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
         `4i'`.
 
     Raises:
-        InputError: a bad tag, or a shape or order that doesn't fit it.
+        InputError: the tag doesn't read, or the shape or the order doesn't fit it.
 
     >>> packed("NHWC8h8w32c", (1, 64, 64, 128)).physical_shape
     (1, 8, 8, 4, 8, 8, 32)
@@ -128,7 +128,7 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
 
 
 def _blocks(part: re.Match[str]) -> tuple[Block, ...]:
-    """Blocks of one physical axis."""
+    """The blocks of one physical axis."""
     capital, factor, letter, bracket = part.groups()
     if capital:
         return (Block(capital),)
@@ -137,7 +137,7 @@ def _blocks(part: re.Match[str]) -> tuple[Block, ...]:
 
 
 def _names(tag: PackedTag) -> list[str]:
-    """One name per physical axis; the second `4i` of a tag becomes `4i'`."""
+    """The names of the physical axes; the second `4i` of a tag becomes `4i'`."""
     seen: list[str] = []
     for blocks in tag.physical:
         name = "".join(map(str, blocks))
@@ -146,14 +146,14 @@ def _names(tag: PackedTag) -> list[str]:
 
 
 def _extent(tag: PackedTag, block: Block, sizes: dict[str, int]) -> int:
-    """Elements along one block: its factor, or the blocks that the axis takes."""
+    """The extent of one block: its factor, or, for the axis itself, how many blocks the axis takes."""
     if block.factor is not None:
         return block.factor
     return -(-sizes[block.letter] // prod(tag.factors(block.letter)))
 
 
 def _digits(tag: PackedTag, names: list[str]) -> list[Digit]:
-    """One digit per block; inside of a bracket the last block is the fastest."""
+    """Make one digit per block; inside of a bracket the last block is the fastest."""
     seen = dict.fromkeys(tag.letters, 0)
     digits = []
     for name, blocks in zip(names, tag.physical, strict=True):

@@ -19,7 +19,7 @@ from hexconv.layout.digits import Digits
 from hexconv.layout.limits import check_array
 
 Link = tuple[Digit, int]
-"""A digit and how many values it counts, padding included."""
+"""A digit and how many values it takes, padding included."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class DigitView:
 
     Attributes:
         counts: values of each digit, grouped by logical axis, most significant first.
-        strides_elements: steps in the store.
+        strides_elements: the stride of each digit in the store, in elements.
         padded_shape: per logical axis, what its digits count to.
-        inside: where the tensor lies in the padded shape.
+        inside: the slices of the padded shape in which the tensor lies.
     """
 
     counts: tuple[int, ...]
@@ -39,7 +39,7 @@ class DigitView:
     inside: tuple[slice, ...]
 
     def of(self, store: NDArray[Any]) -> NDArray[Any]:
-        """The view; writable where the store is."""
+        """View a store with one axis per digit; the view is writable where the store is."""
         return as_strided(store, self.counts, [s * store.itemsize for s in self.strides_elements])
 
 
@@ -59,7 +59,7 @@ def digit_view(layout: Digits) -> DigitView | None:
 
 
 def pack(layout: Digits, view: DigitView | None, array: NDArray[Any], fill: Any) -> NDArray[Any]:
-    """Logical array to a new store of `physical_shape`, padding filled."""
+    """Move a logical array into a new store of `physical_shape`, its padding filled."""
     check_shape(layout, "logical array", array.shape, layout.shape)
     check_array(f"{layout.name}: a store for {list(layout.shape)}", layout.elements, array.itemsize)
     if not array.size:
@@ -78,7 +78,7 @@ def pack(layout: Digits, view: DigitView | None, array: NDArray[Any], fill: Any)
 
 
 def unpack(layout: Digits, view: DigitView | None, store: NDArray[Any]) -> NDArray[Any]:
-    """Store to a new logical array."""
+    """Move a store into a new logical array."""
     if store.shape != (layout.elements,):
         check_shape(layout, "store", store.shape, layout.physical_shape)
     check_array(f"{layout.name}: an array of {list(layout.shape)}", layout.logical_elements, store.itemsize)
@@ -92,7 +92,7 @@ def unpack(layout: Digits, view: DigitView | None, store: NDArray[Any]) -> NDArr
 
 
 def _chain(layout: Digits, axis: Axis) -> list[Link]:
-    """Digits of an axis with their counts, most significant first.
+    """The digits of an axis with their counts, most significant first.
 
     A lower digit always counts to its modulus: with 5 channels in blocks of 32 the view still steps over 32.
     """

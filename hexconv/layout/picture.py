@@ -1,7 +1,7 @@
-"""What a layout looks like: lines of cells, and in each cell the element that lives there.
+"""Make a picture of a layout: lines of cells, and in each cell the element that lives there.
 
-`text` and `svg` draw it. Only the cells that are shown are asked for their owners, so that a picture of a
-giant costs no more than that of a dwarf.
+`text` and `svg` draw it. Owners are looked up only for the cells that are shown, so that a picture of a
+large tensor costs no more than that of a small one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ from hexconv.errors import Unsupported
 from hexconv.layout.layout import Layout
 
 LINE_CELLS = 32
-"""A store without a shape of its own is cut into lines of at most so many elements."""
+"""The most elements of a line where the store has no rows of its own."""
 
 SCANNED_LINES = 4096
-"""How far to look for lines that hold anything."""
+"""How many lines are searched for lines that hold elements."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Line:
     """One line of a store.
 
     Attributes:
-        place: its coordinates, `y=3` or `npu=0 byte=128`.
+        place: its coordinates in words, `y=3` or `npu=0 byte=128`.
         common: the part of the index that all its cells share, `n=0 h=1`; empty for a line of padding.
         cells: the rest of the index, `4.1`, or None for padding.
         groups: cells that belong together: lanes of a pixel.
@@ -61,12 +61,12 @@ class Picture:
 
 
 def picture(layout: Layout, *, max_lines: int = 40, max_cells: int = LINE_CELLS) -> Picture:
-    """Picture of a store, from its start.
+    """Make the picture of a store, from its start.
 
     Args:
-        layout: any layout whose elements don't share addresses.
-        max_lines: lines to show; a run of lines that hold nothing but padding counts as one.
-        max_cells: elements of a line to show.
+        layout: the layout, whose elements must not share addresses.
+        max_lines: the most lines to show; a run of lines that hold only padding counts as one.
+        max_cells: the most elements of a line to show.
 
     Raises:
         Unsupported: elements share addresses; there is no one owner to show.
@@ -88,16 +88,16 @@ def picture(layout: Layout, *, max_lines: int = 40, max_cells: int = LINE_CELLS)
 
 
 def _unnamed(layout: Layout) -> str:
-    """What cells show where no axis varies among them."""
+    """The words for what cells show where no axis varies among them."""
     return "the one element" if layout.logical_elements else "none, the tensor is empty"
 
 
 Shown = tuple[tuple[int, ...], int, NDArray[np.int64], NDArray[np.bool_], int]
-"""Prefix coordinates, first element of the tail, owners, whether there are any, lines that it stands for."""
+"""A line: prefix coordinates, first element, owners, whether there are any, how many lines it stands for."""
 
 
 def _shown(layout: Layout, width: int, max_lines: int) -> list[Shown]:
-    """The lines to draw; neighbours without any element are one."""
+    """The lines to draw; neighbouring lines without any element are joined into one."""
     shown: list[Shown] = []
     for prefix, start, cells in islice(_places(layout, width), SCANNED_LINES):
         found, held = layout.owner(cells)
@@ -111,7 +111,7 @@ def _shown(layout: Layout, width: int, max_lines: int) -> list[Shown]:
 
 
 def _places(layout: Layout, width: int) -> Iterator[tuple[tuple[int, ...], int, list[NDArray[np.int64]]]]:
-    """Per line its prefix, where in the tail it starts, and the coordinates of its cells."""
+    """For each line, its prefix, where in the tail it starts, and the coordinates of its cells."""
     tails, whole, extent = layout.outputs[-layout.line_outputs :], _line_cells(layout), _tail_extent(layout)
     for flat in range(prod(_prefix_extents(layout))):
         prefix = tuple(int(x) for x in np.unravel_index(flat, _prefix_extents(layout)))
@@ -150,7 +150,7 @@ def _line(
 
 
 def _varying(layout: Layout, shown: Sequence[Shown]) -> list[int]:
-    """Axes that differ among the cells of some line."""
+    """The axes whose index differs among the cells of some line."""
     return [
         k
         for k in range(len(layout.axes))
@@ -167,7 +167,7 @@ def _tail_extent(layout: Layout) -> int:
 
 
 def _line_cells(layout: Layout) -> int:
-    """Elements of a line: a row of an image, a last physical axis, or the longest stride that fits."""
+    """How many elements a line has: a row of an image, the last physical axis, or the longest stride that fits."""
     extent = max(1, _tail_extent(layout))
     *prefix, last = layout.outputs
     strides = [d.stride for d in layout.falling(last.name)]

@@ -1,4 +1,4 @@
-"""A picture of a layout as SVG: one square per element, coloured by the last axis that it shows."""
+"""Draw a picture of a layout as SVG: one square per element, coloured by the last axis that it shows."""
 
 from xml.etree import ElementTree
 
@@ -42,7 +42,7 @@ def _line(root: ElementTree.Element, line: Line, left: float, width: float, y: f
 
 
 def _offset(line: Line, cell: int, width: float) -> float:
-    """Where a cell starts; pixels stand apart."""
+    """The x at which a cell starts; there is a gap between pixels."""
     return cell * width + (cell // line.groups * GAP if line.groups > 1 else 0)
 
 

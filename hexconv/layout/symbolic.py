@@ -1,4 +1,4 @@
-"""The same digits as expressions: for loops, for compilers, for anything that has `+ * // %`."""
+"""Write the digits of a layout as expressions, for compilers or anything else that has `+ * // %`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,10 @@ from hexconv.layout.digits import Digits
 
 
 def physical_index(layout: Digits, index: Mapping[str, Any]) -> tuple[Any, ...]:
-    """One expression per output, in element steps; `index` has one expression per lower-case axis letter."""
+    """The place of an index: one expression per output, in element steps.
+
+    `index` has one expression per lower-case axis letter.
+    """
     names = [axis.name.lower() for axis in layout.axes]
     if sorted(index) != sorted(names):
         raise InputError(f"{layout.name}: index letters", ", ".join(sorted(index)) or "none", ", ".join(names))
@@ -17,11 +20,11 @@ def physical_index(layout: Digits, index: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def logical_index(layout: Digits, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """One expression per axis, out of one expression per output in element steps.
+    """The index at a place: one expression per axis, out of one per output in element steps.
 
     Raises:
-        InputError: the number of indices isn't the number of outputs.
-        Unsupported: strides that interleave; no digit can be cut out of the coordinate.
+        InputError: there are not as many indices as outputs.
+        Unsupported: strides interleave, so that no digit can be cut out of a coordinate.
     """
     if len(indices) != len(layout.outputs):
         raise InputError(f"{layout.name}: physical indices", str(len(indices)), str(len(layout.outputs)))
@@ -40,7 +43,7 @@ def _sum_of_digits(layout: Digits, output: str, index: Mapping[str, Any]) -> Any
 
 
 def _parts(layout: Digits, indices: Sequence[Any]) -> dict[str, Any]:
-    """Per axis, the sum of its digits times their divisors."""
+    """For each axis, the sum of its digits times their divisors."""
     parts: dict[str, Any] = {axis.name: 0 for axis in layout.axes}
     for output, rest in zip(layout.outputs, indices, strict=True):
         for digit in _cut(layout, output.name):
@@ -51,19 +54,19 @@ def _parts(layout: Digits, indices: Sequence[Any]) -> dict[str, Any]:
 
 
 def _cut(layout: Digits, output: str) -> list[Digit]:
-    """Digits to cut out of a coordinate; one alone stays the coordinate, even when it counts to 1."""
+    """The digits to cut out of a coordinate; a single digit is the coordinate itself, even when it counts to 1."""
     digits = layout.digits_of(output=output)
     alone = len(digits) == 1 and digits[0].stride == 1
     return list(digits) if alone else layout.falling(output)
 
 
 def _plus(left: Any, right: Any) -> Any:
-    """A sum without the zero that would clutter a printed expression."""
+    """Add, without the zero that would clutter a printed expression."""
     if isinstance(right, int) and right == 0:
         return left
     return right if isinstance(left, int) and left == 0 else left + right
 
 
 def _times(value: Any, factor: int) -> Any:
-    """A product without the one."""
+    """Multiply, without the one that would clutter a printed expression."""
     return value if factor == 1 else value * factor

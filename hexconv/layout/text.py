@@ -1,4 +1,4 @@
-"""A picture of a layout as text."""
+"""Draw a picture of a layout as text."""
 
 from hexconv.layout.picture import Line, Picture
 
@@ -6,7 +6,7 @@ PADDING = "·"
 
 
 def text(picture: Picture) -> str:
-    """The picture in lines of text: place, cells with `·` for padding, and the common part of the index."""
+    """Draw the picture in lines of text: place, cells with `·` for padding, and the common part of the index."""
     width = max((len(cell or PADDING) for line in picture.lines for cell in line.cells), default=1)
     left = max((len(line.place) for line in picture.lines), default=0)
     drawn = [_line(line, left, width, picture.hidden_cells) for line in picture.lines]

@@ -1,4 +1,4 @@
-"""From a network to chains: an ONNX model read, every maximal conv2d chain found, what isn't taken named."""
+"""Read an ONNX model, find every maximal conv2d chain in it, and name each conv that is in no chain."""
 
 from hexconv.model.imported import Imported, import_model
 from hexconv.model.manifest import MANIFEST, ChainEntry, Manifest, NotTaken

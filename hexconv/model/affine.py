@@ -17,15 +17,15 @@ class Affine:
     """`value * scale[k] + shift[k]` per channel k, worked out by `values` only when weights are wanted.
 
     Attributes:
-        node: BatchNormalization, Add or Mul.
-        by: what Add adds or Mul multiplies by; empty for BatchNormalization, which reads four vectors.
+        node: the node, a BatchNormalization, an Add or a Mul.
+        by: the constant that Add adds or Mul multiplies by; empty for BatchNormalization, which reads four vectors.
     """
 
     node: Node
     by: str = ""
 
     def values(self, graph: Graph, channels: int) -> tuple[Vector, Vector]:
-        """Scale and shift, [channels] each, in float64."""
+        """Work out scale and shift, [channels] each, in float64."""
         ones, zeros = np.ones(channels), np.zeros(channels)
         if self.node.op == "BatchNormalization":
             scale, bias, mean, variance = (_vector(graph, name, channels) for name in self.node.inputs[1:5])
@@ -36,10 +36,10 @@ class Affine:
 
 
 def affine_of(graph: Graph, node: Node, tensor: str, channels: int) -> Affine | None:
-    """A node that is affine per channel in `tensor` (NCHW); none if it is anything else."""
+    """A node as a scale and a shift of each channel of `tensor` (NCHW); None if it does anything else."""
     if node.op == "BatchNormalization":
         constant = all(graph.is_constant(name) for name in node.inputs[1:5])
-        per_channel = node.attributes.get("spatial", 1)  # until opset 8 it could be one per pixel
+        per_channel = node.attributes.get("spatial", 1)  # until opset 8, `spatial = 0` normalised each pixel by itself
         only_result = not any(node.outputs[1:]) and not node.attributes.get("training_mode", 0)
         return Affine(node) if constant and per_channel and only_result and node.inputs[0] == tensor else None
     others = [name for name in node.inputs if name != tensor]
@@ -57,7 +57,7 @@ def _is_per_channel(shape: tuple[int | str, ...] | None, channels: int) -> bool:
 
 
 def _vector(graph: Graph, name: str, channels: int) -> Vector:
-    """A constant as one value per channel."""
+    """Read a constant as one value per channel."""
     value = graph.value(name).astype(np.float64).reshape(-1)
     if value.size not in (1, channels):
         raise Refused(f"the constant {name} has {value.size} values for {channels} channels")

@@ -1,4 +1,4 @@
-"""From convs to chains: each as long as one conv's result is read by the next conv and by nothing else."""
+"""Join convs into chains: a chain goes on while only the next conv reads a conv's result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SHOWN_READERS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    """What stops a chain: an op (or `output`, `branch`, `limit`, `nothing`), and the reason in words."""
+    """What ends a chain: an operator (or `output`, `branch`, `limit`, `nothing`), and the reason in words."""
 
     op: str
     reason: str
@@ -26,19 +26,19 @@ class Ending:
 
 @dataclass(frozen=True)
 class Run:
-    """A maximal chain of a model: its convs, and what ended it."""
+    """A maximal chain of a model: its convs, and what ends it."""
 
     units: tuple[Unit, ...]
     ending: Ending
 
     @property
     def chain(self) -> Chain:
-        """As a case has it."""
+        """The chain as a case states it."""
         return self.units[0].chain(tuple(unit.conv for unit in self.units))
 
 
 def find_runs(graph: Graph, convs: Convs) -> tuple[Run, ...]:
-    """All maximal chains, in the order of their first convs; each conv that is taken is in one."""
+    """Find all maximal chains, in the order of their first convs; each conv that is taken is in one."""
     after = {id(unit): _after(graph, unit, convs) for unit in convs.units}
     inside = {id(found) for found in after.values() if isinstance(found, Unit)}
     runs = [run for unit in convs.units if id(unit) not in inside for run in _runs_from(unit, after)]
@@ -47,7 +47,7 @@ def find_runs(graph: Graph, convs: Convs) -> tuple[Run, ...]:
 
 
 def _runs_from(unit: Unit, after: dict[int, "Unit | Ending"]) -> list[Run]:
-    """From a conv that no other leads to: one chain, or more where it is longer than a case may be."""
+    """Follow convs from one that continues no other; they are cut into several chains where a case can't hold all."""
     units, found = [unit], after[id(unit)]
     while isinstance(found, Unit):
         units.append(found)
@@ -58,12 +58,12 @@ def _runs_from(unit: Unit, after: dict[int, "Unit | Ending"]) -> list[Run]:
 
 
 def _alike(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """The convs of one chain: it has one dtype for all of its filters, that of the first."""
+    """The convs of one chain, all filters in the dtype of the first, since a chain has one filter dtype."""
     return tuple(with_filters(unit, units[0].filter_dtype) for unit in units)
 
 
 def _after(graph: Graph, unit: Unit, convs: Convs) -> "Unit | Ending":
-    """The conv that a chain goes on with, or why it doesn't."""
+    """The conv with which a chain goes on behind this one, or why it ends there."""
     if unit.result in graph.outputs:
         return Ending("output", f"{unit.result} is an output of the model")
     readers = graph.readers(unit.result)
@@ -75,13 +75,13 @@ def _after(graph: Graph, unit: Unit, convs: Convs) -> "Unit | Ending":
 
 
 def _is_exclusive(graph: Graph, unit: Unit) -> bool:
-    """Whether nothing but the conv reads what folds into it."""
+    """Whether only the conv reads what the nodes that fold into it make."""
     pairs = zip(unit.entry, unit.entry[1:], strict=False)
     return all(graph.only_reader(node.outputs[0]) is reader for node, reader in pairs)
 
 
 def _mismatch(unit: Unit, other: Unit) -> Ending | None:
-    """Why two convs that follow each other are no chain; none if they are."""
+    """Why two convs that follow each other can't be in one chain; None if they can."""
     name, op = other.node.name, other.node.op
     alone = unit.alone
     written = (alone.output_dtype(0), alone.output_zero_point(1), alone.shapes[-1])
@@ -93,7 +93,7 @@ def _mismatch(unit: Unit, other: Unit) -> Ending | None:
 
 
 def _beyond_dequantize(graph: Graph, readers: Sequence[Node]) -> list[Node]:
-    """Who really reads a tensor: DequantizeLinear only hands it on."""
+    """The nodes that compute with a tensor: for a DequantizeLinear, those that read its result."""
     found: list[Node] = []
     for reader in readers:
         found += graph.readers(reader.outputs[0]) if reader.op == "DequantizeLinear" else [reader]
@@ -101,7 +101,7 @@ def _beyond_dequantize(graph: Graph, readers: Sequence[Node]) -> list[Node]:
 
 
 def _ending(graph: Graph, unit: Unit, readers: Sequence[Node], convs: Convs) -> Ending:
-    """Why no chain goes on behind a conv."""
+    """Why a chain ends behind a conv."""
     sums = "; the sums stay int32" if unit.dtype in INTEGER_RANGE and unit.conv.requantize is None else ""
     if not readers:
         return Ending("nothing", f"nothing reads {unit.result}")
@@ -114,7 +114,7 @@ def _ending(graph: Graph, unit: Unit, readers: Sequence[Node], convs: Convs) -> 
 
 
 def _why(graph: Graph, node: Node, convs: Convs) -> str:
-    """Why a chain can't go on with a node."""
+    """Why a chain can't go on with a node, as the rest of a sentence."""
     if is_conv(node):
         reasons = [other.reason for other in convs.not_taken if other.node == node.name]
         return f"is not taken: {reasons[0]}" if reasons else "reads it in another place than a chain does"

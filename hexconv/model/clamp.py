@@ -1,4 +1,4 @@
-"""Relu and Clip as the range that they leave a value, one after the other."""
+"""Relu and Clip as clamps: each limits a value to a range, and several in a row limit it to one range."""
 
 from dataclasses import dataclass
 from math import inf, isnan
@@ -10,13 +10,13 @@ from hexconv.spec.conv import Activation
 
 @dataclass(frozen=True)
 class Clamp:
-    """`min(max(value, low), high)`."""
+    """The clamp `min(max(value, low), high)`."""
 
     low: float = -inf
     high: float = inf
 
     def then(self, other: "Clamp") -> "Clamp":
-        """Both, this one first, where their ranges meet; else all values become one, and no conv needs that.
+        """Join two clamps, this one first; refuse them where their ranges don't meet, so that all values become one.
 
         >>> Clamp(0).then(Clamp(-1, 6))
         Clamp(low=0, high=6)
@@ -28,13 +28,13 @@ class Clamp:
 
     @property
     def activation(self) -> Activation | None:
-        """The name that a case has for it; none if it has none."""
+        """The name of the activation of a case that does the same; None if there is none."""
         names: dict[tuple[float, float], Activation] = {(-inf, inf): "none", (0, inf): "relu", (0, 6): "relu6"}
         return names.get((self.low, self.high))
 
 
 def clamp_of(graph: Graph, node: Node) -> Clamp | None:
-    """The range that a node leaves its first input; none if it does anything else."""
+    """The clamp that a node applies to its first input; None if it does anything else."""
     if node.op == "Relu":
         return Clamp(0.0)
     if node.op != "Clip":
@@ -46,7 +46,7 @@ def clamp_of(graph: Graph, node: Node) -> Clamp | None:
 
 
 def _bound(graph: Graph, node: Node, index: int, attribute: str, default: float) -> float:
-    """A bound of Clip: an input since opset 11, an attribute before."""
+    """Read a bound of Clip: an input since opset 11, an attribute before."""
     name = node.input(index)
     if not name:
         return _number(float(node.attributes.get(attribute, default)))

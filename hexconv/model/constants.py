@@ -1,4 +1,4 @@
-"""The constants of a model, each folded only when its value is asked for."""
+"""Fold the constants of a model, each only when its value is asked for."""
 
 from collections.abc import Mapping
 from math import prod
@@ -14,7 +14,7 @@ from hexconv.model.fold import fold
 from hexconv.model.refused import Refused
 
 LARGEST_FOLDED = 2**28
-"""Elements of a folded tensor: no filter is larger, and a file of a few bytes can ask for any number."""
+"""The most elements of a folded tensor: no filter has more, and a file of a few bytes can ask for any number."""
 NEVER_FOLDED = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 SUBGRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
@@ -25,12 +25,12 @@ class Constants:
     """Which tensors of a graph don't depend on its inputs, and what they hold."""
 
     def __init__(self, model: onnx.ModelProto, folder: Path, sizes: Mapping[str, int | None]) -> None:
-        """Find them; nothing is read or computed yet.
+        """Find the constants; nothing is read or computed yet.
 
         Args:
-            model: with shapes inferred.
-            folder: where external data lies.
-            sizes: elements per tensor, None where not known.
+            model: the model, with shapes inferred.
+            folder: the folder that external data lies in.
+            sizes: how many elements each tensor has, None where that is not known.
         """
         self._opsets, self._folder, self._sizes = model.opset_import, folder, sizes
         self._stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -45,10 +45,10 @@ class Constants:
         return name in self._stored or name in self._made
 
     def value(self, name: str) -> Array:
-        """What a constant holds.
+        """The value of a constant.
 
         Raises:
-            Refused: its data can't be read, or ONNX's evaluator can't fold it.
+            Refused: the constant's data can't be read, or ONNX's evaluator can't compute it.
         """
         # Deepest first, without recursion: a chain of constants may be longer than Python's stack.
         waiting = [name]
@@ -61,11 +61,11 @@ class Constants:
         return self._values[name]
 
     def computed(self, node: onnx.NodeProto, values: Mapping[str, Array]) -> dict[str, Array]:
-        """What a node makes of values, by name, as ONNX's evaluator has it.
+        """Compute a node's outputs, by name, with ONNX's evaluator.
 
         Args:
-            node: without bodies; of ONNX's own domain, or one of ONNX Runtime's that has an operator of it inside.
-            values: of all its inputs, by name.
+            node: a node without bodies, of ONNX's own domain, or one of ONNX Runtime's with an ONNX operator inside.
+            values: the values of all its inputs, by name.
 
         Raises:
             Refused: ONNX's evaluator can't compute it.
@@ -76,7 +76,7 @@ class Constants:
                 known |= fold(part, self._opsets, {name: known[name] for name in part.input if name})
         except Refused:
             raise
-        except Exception as error:  # whatever the evaluator makes of it, the rest of the model goes on
+        except Exception as error:  # whatever the evaluator raises, the rest of the model is still read
             raise Refused(f"{node.op_type} {node.name} can't be computed: {_first_words(error)}") from None
         return {name: known[name] for name in node.output}
 
@@ -84,7 +84,7 @@ class Constants:
         return [] if name in self._stored else [source for source in self._made[name].input if source]
 
     def _evaluate(self, name: str) -> None:
-        """One tensor, all of whose inputs are there."""
+        """Compute one tensor whose inputs are all known."""
         if name in self._values:
             return
         try:
@@ -94,11 +94,11 @@ class Constants:
                 self._values.update(self._folded(self._made[name]))
         except Refused:
             raise
-        except Exception as error:  # whatever is wrong with data or attributes, the rest of the model goes on
+        except Exception as error:  # whatever is wrong with data or attributes, the rest of the model is still read
             raise Refused(f"the constant {name} can't be computed: {_first_words(error)}") from None
 
     def _folded(self, node: onnx.NodeProto) -> dict[str, Array]:
-        """All outputs of a node of constants."""
+        """Compute all outputs of a node whose inputs are constants."""
         sizes = [self._sizes.get(name) for name in node.output if name]
         if any(size is None or size > LARGEST_FOLDED for size in sizes):
             raise Refused(f"the constant {node.output[0]} is too large to fold, or of unknown size")
@@ -110,14 +110,14 @@ def _first_words(error: Exception) -> str:
 
 
 def elements(shape: tuple[int | str, ...] | None) -> int | None:
-    """How many elements a shape has, if all of it is known."""
+    """How many elements a shape has; None unless all its sizes are known."""
     if shape is None or any(isinstance(size, str) for size in shape):
         return None
     return prod(size for size in shape if isinstance(size, int))
 
 
 def _folds(node: onnx.NodeProto) -> bool:
-    """Whether a node of constants makes a constant that ONNX itself can compute."""
+    """Whether a node whose inputs are constants makes a constant that ONNX's evaluator can compute."""
     standard = node.domain in ("", "ai.onnx") and node.op_type not in NEVER_FOLDED
     is_random = node.op_type == "Dropout" and any(node.input[2:])
     return standard and not is_random and not any(attribute.type in SUBGRAPHS for attribute in node.attribute)

@@ -1,7 +1,7 @@
-"""Types of what ONNX Runtime's own quantised operators make, which ONNX's shape inference doesn't know.
+"""Infer the types of the results of ONNX Runtime's own quantised operators, which ONNX's inference doesn't know.
 
-Each of them is a standard operator between DequantizeLinear and QuantizeLinear. In a copy of the model they stand so,
-inference says what all tensors are, and these types are told of the model as it is:
+Each such operator does what a standard operator between DequantizeLinear and QuantizeLinear does. In a copy of the
+model they are written that way, inference finds all types there, and these are stated in the model itself:
 
     before:  c = QLinearAdd(a, sa, za, b, sb, zb, sc, zc)
     after:   c = QuantizeLinear(Add(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb)), sc, zc)
@@ -22,7 +22,7 @@ STANDARD = {
     "QLinearSigmoid": ("Sigmoid", 1),
     "QLinearSoftmax": ("Softmax", 1),
 }
-"""The operator that each has inside, and how many tensors it reads, each with its scale and zero point."""
+"""The standard operator inside of each, and how many tensors it reads, each with its scale and zero point."""
 CONCAT, GEMM = "QLinearConcat", "QGemm"
 OWN_ATTRIBUTES = ("channels_last", "opset")
 
@@ -52,7 +52,7 @@ def _is_known(node: onnx.NodeProto) -> bool:
 
 
 def _tensors(node: onnx.NodeProto) -> tuple[list[int], int]:
-    """Where the tensors are that a node reads, and how many inputs it has at least."""
+    """The indices of the tensors among a node's inputs, and how many inputs the node has at least."""
     if node.op_type == CONCAT:
         return list(range(2, len(node.input), 3)), 2
     if node.op_type == GEMM:
@@ -62,7 +62,7 @@ def _tensors(node: onnx.NodeProto) -> tuple[list[int], int]:
 
 
 def as_standard(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """A node of ONNX Runtime's own as nodes of ONNX's; any other one as it is."""
+    """Write a node of ONNX Runtime's own domain as nodes of ONNX's; leave any other node as it is."""
     if not _is_known(node):
         yield node
         return
@@ -80,17 +80,17 @@ def as_standard(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
 
 
 def _inside(node: onnx.NodeProto) -> str:
-    """The operator that a node has inside."""
+    """The name of the standard operator inside of a node."""
     return {CONCAT: "Concat", GEMM: "Gemm"}.get(node.op_type) or STANDARD[node.op_type][0]
 
 
 def _ends(node: onnx.NodeProto, after: int) -> Sequence[str]:
-    """Names of a result's scale and zero point; a Gemm has a bias before them, and may leave its result real."""
+    """The names of a result's scale and zero point; a Gemm has a bias before them, and may have neither."""
     if node.op_type == CONCAT:
         return node.input[:2]
     return node.input[after + 1 : after + 3] if node.op_type == GEMM else node.input[after : after + 2]
 
 
 def _present(names: Sequence[str]) -> list[str]:
-    """Without an optional zero point that is left out."""
+    """The names without the empty one of an optional zero point that is left out."""
     return [name for name in names if name]

@@ -1,10 +1,10 @@
-"""Elementwise operators on one quantised tensor as the table of 256 codes that they amount to, or a clamp of codes.
+"""Turn elementwise operators on one quantised tensor into a table of 256 codes, or into a clamp of codes.
 
     conv -> quantised T -> DequantizeLinear -+-> Sigmoid -> QuantizeLinear -> DequantizeLinear -+-> Mul -> quantised Q
                                              +--------------------------------------------------+
 
-Every element of Q depends on one element of T alone, so all that lies between is run once, at import, on all codes of
-T: with ONNX's own evaluator, in float32, and with the quantisers inside. Of 16 bits only clamps are taken.
+Every element of Q depends on one element of T alone. So all nodes between are run once, at import, on all codes of
+T: with ONNX's own evaluator, in float32, and with the quantisers inside. For codes of 16 bits only clamps are taken.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,28 +31,28 @@ QUANTISERS = {
     f"{DOMAIN}.QLinearMul": 6,
     f"{DOMAIN}.QLinearAdd": 6,
 }
-"""Operators that make a quantised tensor, and the input that is its scale; its zero point comes next."""
+"""Operators that make a quantised tensor, and the index of the input that is its scale; the zero point comes next."""
 ACTIVATIONS = ("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Relu", "Selu")
 SMOOTH = ("Erf", "Exp", "Log", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu")
 ARITHMETIC = ("Abs", "Add", "Ceil", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Pow", "Round", "Sub", "Sum")
 OTHERS = ("Cast", "DequantizeLinear", "Identity", "Reciprocal")
 ELEMENTWISE = frozenset((*ACTIVATIONS, *SMOOTH, *ARITHMETIC, *OTHERS))
 SIDES = {"uint8": 16, "int8": 16, "int16": 256}
-"""Of an image of all codes of a dtype, to which constants that are one number are broadcast."""
+"""The side of a square image of all codes of a dtype; constants of one number are broadcast to it."""
 HAS_TABLE = ("uint8", "int8")
-"""Dtypes whose convs look results up."""
+"""The dtypes whose convs can look their results up in a table."""
 MOST_NODES = 64
-"""Between two quantised tensors; so many are no longer one function that somebody meant."""
+"""The most nodes between two quantised tensors that are taken for one function."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """What elementwise operators make of a quantised tensor.
+    """The function that elementwise operators apply to a quantised tensor.
 
     Attributes:
-        result: the quantised tensor that they end in.
-        nodes: the operators in the order of the graph, the last one makes `result`.
-        zero_point: of the result.
+        result: the quantised tensor that the operators end in.
+        nodes: the operators in the order of the graph; the last one makes `result`.
+        zero_point: the zero point of the result.
     """
 
     result: str
@@ -61,14 +61,14 @@ class Function:
 
 
 def with_table(graph: Graph, unit: Unit) -> Unit:
-    """The conv with all that follows it elementwise, up to the last quantised tensor: a clamp of its codes, or a table.
+    """Fold the elementwise nodes behind a conv into it, up to the last quantised tensor: as a clamp, or as a table.
 
     Args:
-        graph: that the conv is part of.
-        unit: the conv as far as its quantiser.
+        graph: the graph that the conv is part of.
+        unit: the conv with what folds into it, up to its quantiser.
 
     Raises:
-        Refused: a constant of what follows can't be read.
+        Refused: a constant that these nodes read can't be read.
     """
     how = unit.conv.requantize
     if how is None:
@@ -86,12 +86,12 @@ def with_table(graph: Graph, unit: Unit) -> Unit:
 
 
 def _clamped(unit: Unit, function: Function, clamp: Requantize) -> Unit:
-    """The conv with a function behind it that only clamps its codes."""
+    """Fold a function that only clamps codes into the conv before it."""
     return replace(unit, result=function.result, conv=replace(unit.conv, requantize=clamp))
 
 
 def _looked_up(unit: Unit, function: Function, table: Array) -> Unit:
-    """The conv with a function behind it, as a table."""
+    """Fold a function into the conv before it, as a table."""
     conv = replace(unit.conv, activation=TABLE, table_zero_point=function.zero_point)
     weights = cast("IntegerWeights", unit.weights)
     vectors = {**weights.vectors, TABLE: table}
@@ -99,7 +99,7 @@ def _looked_up(unit: Unit, function: Function, table: Array) -> Unit:
 
 
 def clamp_of_codes(table: Array, how: Requantize, codes: Array) -> Requantize | None:
-    """The requantisation that does what a table does behind it, where the table keeps codes within a range.
+    """The requantisation with a clamp that does the same as a table behind it; None if the table is no clamp.
 
     >>> codes = np.arange(256).astype("uint8")
     >>> clamp_of_codes(np.clip(codes, 3, 90), Requantize(multiplier=1, clamp=(0, 60)), codes).clamp
@@ -116,7 +116,10 @@ def clamp_of_codes(table: Array, how: Requantize, codes: Array) -> Requantize | 
 
 
 def _function(graph: Graph, tensor: str, dtype: str) -> Function | None:
-    """The nearest quantised tensor that depends on one tensor alone, and through which all goes that reads this."""
+    """The function from a tensor to the nearest quantised tensor that depends on it alone; None if there is none.
+
+    Everything that reads the tensor must go into that result, and into nothing else.
+    """
     nodes: list[Node] = []
     for node in _following(graph, tensor):
         nodes.append(node)
@@ -126,7 +129,7 @@ def _function(graph: Graph, tensor: str, dtype: str) -> Function | None:
 
 
 def _following(graph: Graph, tensor: str) -> Iterator[Node]:
-    """Elementwise operators on what depends on a tensor alone, in an order in which they can run."""
+    """The elementwise nodes whose values depend on a tensor alone, in an order in which they can run."""
     known, waiting = {tensor}, [tensor]
     while waiting and len(known) <= MOST_NODES:
         for node in graph.readers(waiting.pop(0)):
@@ -137,7 +140,7 @@ def _following(graph: Graph, tensor: str) -> Iterator[Node]:
 
 
 def _is_elementwise(graph: Graph, node: Node, known: set[str]) -> bool:
-    """Whether an element of a node's one result depends on that of known tensors alone, and on single numbers."""
+    """Whether each element of a node's one result depends only on known tensors' same element and on single numbers."""
     if node.op not in ELEMENTWISE and node.op not in QUANTISERS:
         return False
     others = [name for name in node.inputs if name and name not in known]
@@ -150,21 +153,21 @@ def _is_number(graph: Graph, constant: str) -> bool:
 
 
 def _quantised_zero(graph: Graph, node: Node, dtype: str) -> int | None:
-    """The zero point of what a node quantises to a dtype; None of any other node."""
+    """The zero point of a node that quantises to a dtype; None for any other node."""
     if (scale := QUANTISERS.get(node.op)) is None or graph.type_of(node.outputs[0]).dtype != dtype:
         return None
     return quantised(graph, node.outputs[0], node.input(scale), node.input(scale + 1)).zero_point
 
 
 def _leads_on(graph: Graph, tensor: str, nodes: Sequence[Node]) -> bool:
-    """Whether some nodes, and nothing else, read a tensor and all that they make of it, but for what the last makes."""
+    """Whether only these nodes read a tensor and their own results; anything may read the result of the last."""
     inner = [tensor, *(node.outputs[0] for node in nodes[:-1])]
     readers = {reader for name in inner for reader in graph.readers(name)}
     return readers <= set(nodes) and not any(name in graph.outputs for name in inner)
 
 
 def _table(graph: Graph, function: Function, tensor: str, codes: Array) -> Array:
-    """What a function makes of every code."""
+    """The result of a function for every code."""
     side = SIDES[str(codes.dtype)]
     values = {tensor: codes.reshape(1, 1, side, side)}
     for node in function.nodes:

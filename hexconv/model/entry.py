@@ -1,4 +1,4 @@
-"""What stands before a float conv and folds into it: a Pad of zeros along rows and columns."""
+"""Fold a Pad of zeros along rows and columns into the float conv behind it."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from hexconv.model.graph import Graph, Node
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a conv begins.
+    """The nodes before a conv that fold into it.
 
     Attributes:
-        source: the tensor that it reads, behind all that folds.
-        nodes: from the source to the conv.
-        padding: what a Pad adds to the conv's own.
+        source: the tensor that the first of the nodes reads.
+        nodes: the nodes from the source to the conv, the conv included.
+        padding: the padding that a Pad adds to the conv's own.
     """
 
     source: str
@@ -22,7 +22,7 @@ class Entry:
 
 
 def float_entry(graph: Graph, conv: Node) -> Entry:
-    """The conv alone, or with the Pad that only it reads."""
+    """The entry of a conv: the conv alone, or with the Pad before it that nothing else reads."""
     image = conv.inputs[0]
     pad = graph.maker(image)
     if pad is None or pad.op != "Pad" or graph.only_reader(image) is not conv:
@@ -32,7 +32,7 @@ def float_entry(graph: Graph, conv: Node) -> Entry:
 
 
 def _zeros_around(graph: Graph, pad: Node) -> Sides | None:
-    """How many rows and columns of zeros a Pad adds; none if it does anything else."""
+    """How many rows and columns of zeros a Pad adds on each side; None if it does anything else."""
     zero, mode = pad.input(2), pad.attributes.get("mode", b"constant")
     is_zero = not graph.value(zero).any() if graph.is_constant(zero) else not zero and not pad.attributes.get("value")
     if mode != b"constant" or not is_zero or pad.input(3):

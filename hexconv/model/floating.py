@@ -1,4 +1,4 @@
-"""A float Conv with the Pad before it and the BatchNormalization, Add, Mul, Relu or Clip behind it."""
+"""Read a float Conv, with the Pad before it and the BatchNormalization, Add, Mul, Relu or Clip behind it."""
 
 from dataclasses import dataclass, replace
 from typing import cast
@@ -22,7 +22,7 @@ FLOATS = ("float32", "float16")
 
 @dataclass(frozen=True)
 class FloatWeights:
-    """Filter and bias of a float conv, and what is folded into them, in order."""
+    """The filter and the bias of a float conv, and the nodes that fold into them, in order."""
 
     filter: str
     bias: str
@@ -31,14 +31,14 @@ class FloatWeights:
 
     @property
     def has_bias(self) -> bool:
-        """Whether anything is added to the sums."""
+        """Whether the conv gets a bias: its own, or what folds into one."""
         return bool(self.bias) or any(affine.node.op != "Mul" for affine in self.affine)
 
     def folded(self, graph: Graph) -> Folded:
-        """Worked out in float64, rounded once.
+        """Work out filter and bias in float64, and round them once.
 
         Raises:
-            Refused: a weight is then no finite number of the dtype.
+            Refused: a weight is no finite number of the dtype after that.
         """
         with np.errstate(all="ignore"):
             folded = self._rounded(graph)
@@ -50,7 +50,7 @@ class FloatWeights:
         return folded
 
     def _rounded(self, graph: Graph) -> Folded:
-        """Filter and bias, whatever numbers they are."""
+        """Work out filter and bias without a check that they are finite."""
         filter = graph.value(self.filter).astype(np.float64)
         channels = filter.shape[0]
         bias = graph.value(self.bias).astype(np.float64) if self.bias else np.zeros(channels)
@@ -62,7 +62,7 @@ class FloatWeights:
 
 @dataclass(frozen=True)
 class _Tail:
-    """What folds into a conv behind it, up to `result`."""
+    """The nodes behind a conv that fold into it, up to the tensor `result`."""
 
     result: str
     affine: tuple[Affine, ...]
@@ -70,10 +70,10 @@ class _Tail:
 
 
 def float_unit(graph: Graph, node: Node) -> Unit:
-    """A float conv as a chain has it.
+    """Read a float conv as a chain can have it.
 
     Raises:
-        Refused: no chain can have it.
+        Refused: no chain can have this conv.
     """
     entry, filter, bias = float_entry(graph, node), node.input(1), node.input(2)
     dtype, filter_dtype = (graph.type_of(name).dtype for name in (entry.source, filter))
@@ -102,7 +102,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
 
 
 def _with(padding: Padding, more: Sides) -> Padding:
-    """A conv's own padding and that of the Pad before it."""
+    """Add the padding of the Pad before a conv to the conv's own."""
     top, left, bottom, right = more
     return replace(
         padding,
@@ -114,7 +114,7 @@ def _with(padding: Padding, more: Sides) -> Padding:
 
 
 def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
-    """Follow a conv's result as long as only one node reads it and that folds."""
+    """Follow a conv's result while one node alone reads it and that node folds into the conv."""
     affine: list[Affine] = []
     clamp = Clamp()
     while node := graph.only_reader(tensor):
@@ -131,7 +131,7 @@ def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
 
 
 def _narrower(graph: Graph, node: Node, clamp: Clamp) -> Clamp | None:
-    """Both clamps in one, if a node is one and a case has a name for the two together."""
+    """Join a clamp with that of a node; None if the node is no clamp, or a case has no activation for the two."""
     own = clamp_of(graph, node)
     try:
         both = clamp.then(own) if own else None

@@ -1,4 +1,4 @@
-"""One node of constants, computed: by ONNX's own reference evaluator, or in numpy where that can't or gets it wrong."""
+"""Compute a node of constants with ONNX's evaluator, or in numpy where the evaluator fails or is wrong."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,16 +18,16 @@ Opsets = Sequence[onnx.OperatorSetIdProto]
 
 
 def fold(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Array]:
-    """All outputs of a node, by name.
+    """Compute all outputs of a node, by name.
 
     Args:
-        node: of ONNX's own domain, without bodies.
-        opsets: of its model.
-        values: of its inputs, by name.
+        node: a node of ONNX's own domain, without bodies.
+        opsets: the opsets of its model.
+        values: the values of its inputs, by name.
 
     Raises:
-        Refused: a BatchNormalization in training, of an old opset.
-        Exception: whatever numpy and ONNX's evaluator make of values that don't fit.
+        Refused: the node is a BatchNormalization of an old opset in training mode.
+        Exception: whatever numpy or ONNX's evaluator raise for values that don't fit.
     """
     opset = next((imported.version for imported in opsets if imported.domain in ("", "ai.onnx")), 1)
     definition, since = OLD.get(node.op_type, (None, 0))
@@ -40,7 +40,7 @@ def fold(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Arra
 
 
 def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Array]:
-    """As ONNX's reference evaluator computes it."""
+    """Compute a node with ONNX's reference evaluator."""
     given, made = [onnx.ValueInfoProto(name=name) for name in values], [name for name in node.output if name]
     outputs = [onnx.ValueInfoProto(name=name) for name in made]
     model = helper.make_model(helper.make_graph([node], "constant", given, outputs), opset_imports=opsets)
@@ -49,7 +49,7 @@ def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str
 
 
 def _dequantized(attributes: Attributes, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
-    """`(x - zero_point) * scale`, both one for all, or one for each slice along `axis`: DequantizeLinear-10 and -13."""
+    """DequantizeLinear-10 and -13: `(x - zero_point) * scale`, one of both for all, or for each slice along `axis`."""
     along = [1] * x.ndim
     if scale.size != 1:
         along[attributes.get("axis", 1)] = scale.size
@@ -58,9 +58,9 @@ def _dequantized(attributes: Attributes, x: Array, scale: Array, zero_point: Arr
 
 
 def _normalized(attributes: Attributes, x: Array, *vectors: Array) -> Array:
-    """`(x - mean) / sqrt(variance + epsilon) * scale + bias` along axis 1: BatchNormalization-7 and -9 at inference.
+    """BatchNormalization-7 and -9 at inference: `(x - mean) / sqrt(variance + epsilon) * scale + bias` along axis 1.
 
-    The evaluator takes these for training. Until opset 8, `spatial = 0` has one of each for every pixel.
+    The evaluator takes these versions for training. Until opset 8, `spatial = 0` has one value of each for every pixel.
     """
     along = (-1, *[1] * (x.ndim - 2)) if attributes.get("spatial", 1) else x.shape[1:]
     scale, bias, mean, variance = (vector.reshape(along).astype(np.float64) for vector in vectors)
@@ -71,4 +71,4 @@ OLD: dict[str, tuple[Callable[..., Array], int]] = {
     "DequantizeLinear": (_dequantized, 19),
     "BatchNormalization": (_normalized, 14),
 }
-"""How to compute a node of an opset before this one."""
+"""By operator, the function that computes a node, and the first opset that ONNX's evaluator computes itself."""

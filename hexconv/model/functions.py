@@ -1,4 +1,4 @@
-"""Functions that a model brings along, put where they are called, unless that would never end."""
+"""Inline the functions that a model defines, unless that would make it too large or never end."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,11 +10,11 @@ Sizes = Mapping[tuple[str, str], int]
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without functions of its own.
+    """Inline all functions of a model; return the model without them.
 
     Raises:
-        ValueError: it would have more than `MOST_NODES` nodes: a few functions that call each other twice grow to any
-            number, and one that calls itself has no end.
+        ValueError: the model would have more than `MOST_NODES` nodes: a few functions that call each other twice grow
+            to any number, and one that calls itself has no end.
     """
     sizes: Sizes = {(function.domain, function.name): len(function.node) for function in model.functions}
     before: Sizes = {}
@@ -28,5 +28,5 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _nodes(body: Iterable[onnx.NodeProto], sizes: Sizes) -> int:
-    """Nodes of a body, calls counted as what they stand for."""
+    """Count the nodes of a body; a call counts as many as its function has."""
     return sum(sizes.get((node.domain, node.op_type), 1) for node in body)

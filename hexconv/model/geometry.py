@@ -1,4 +1,4 @@
-"""What an ONNX conv asks of its axes, in the words of a case: kernel, stride, dilation, padding per side."""
+"""Read the geometry of an ONNX conv as a case states it: kernel, stride, dilation, and padding on each side."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +9,17 @@ from hexconv.model.unknown import unknown
 from hexconv.spec import Padding
 
 Sides = tuple[int, int, int, int]
-"""top, left, bottom, right, which is ONNX's order of `pads` too."""
+"""Padding at the top, left, bottom and right, which is also the order of ONNX's `pads`."""
 
 NO_SIDES = (0, 0, 0, 0)
 SPATIAL_AXES = {3: "1-D", 5: "3-D"}
 
 
 def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
-    """Logical NHWC of what a conv reads (ONNX has NCHW).
+    """The logical NHWC shape of the tensor that a conv reads (ONNX has NCHW).
 
     Raises:
-        Refused: not four axes, or one of them without a size.
+        Refused: the tensor doesn't have four axes, or the size of an axis is open.
     """
     shape = graph.type_of(tensor).shape
     if shape is None:
@@ -34,10 +34,10 @@ def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
 
 
 def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
-    """OIHW of a constant filter.
+    """The OIHW shape of a constant filter.
 
     Raises:
-        Refused: it is computed from the model's inputs, or its shape is not known.
+        Refused: the filter is computed from the model's inputs, or its shape is not known.
     """
     if not graph.is_constant(tensor):
         raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
@@ -49,10 +49,10 @@ def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
 
 
 def check_bias(graph: Graph, tensor: str, channels: int) -> None:
-    """A bias, if there is one, has a number for every output channel.
+    """Check that a bias, if there is one, has a number for every output channel.
 
     Raises:
-        Refused: it is computed from the model's inputs, or has another shape.
+        Refused: the bias is computed from the model's inputs, or has another shape.
     """
     if tensor and not graph.is_constant(tensor):
         raise Refused(f"its bias {tensor} depends on the model's input")
@@ -61,7 +61,7 @@ def check_bias(graph: Graph, tensor: str, channels: int) -> None:
 
 
 def _constant_shape(graph: Graph, tensor: str) -> Shape:
-    """As shape inference knows it, or as it is."""
+    """The shape of a constant: as shape inference knows it, or else that of its value."""
     shape = graph.type_of(tensor).shape
     if shape is None or any(isinstance(size, str) for size in shape):
         return graph.value(tensor).shape
@@ -69,15 +69,15 @@ def _constant_shape(graph: Graph, tensor: str) -> Shape:
 
 
 def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
-    """Fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
+    """The fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
 
     Args:
-        node: Conv, QLinearConv or ConvInteger.
-        image: NHWC of what it reads.
-        taps: OIHW of its filter.
+        node: the conv, a Conv, QLinearConv or ConvInteger.
+        image: the NHWC shape of the tensor that it reads.
+        taps: the OIHW shape of its filter.
 
     Raises:
-        Refused: what it says of itself doesn't fit its filter and its input.
+        Refused: the attributes of the node don't fit its filter and its input.
     """
     out_channels, in_channels, *kernel = taps
     attributes = node.attributes
@@ -100,15 +100,15 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
 
 
 def sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
-    """Padding, from `pads` or from `auto_pad`.
+    """The padding of a conv or a pool, from `pads` or from `auto_pad`.
 
     Args:
-        node: a conv or a pool.
-        image: NHWC of what it reads.
-        reach: rows and columns that its window spans.
+        node: the conv or the pool.
+        image: the NHWC shape of the tensor that it reads.
+        reach: the rows and columns that its window spans.
 
     Raises:
-        Refused: another `auto_pad` than ONNX has, or pads that cut.
+        Refused: ONNX has no such `auto_pad`, or `pads` are negative and so would crop.
     """
     auto_pad = node.attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
     if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
@@ -129,7 +129,7 @@ def sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
 
 
 def _same(size: int, stride: int, reach: int) -> int:
-    """Padding along one axis that gives ceil(size / stride) outputs.
+    """The padding along one axis that gives ceil(size / stride) outputs.
 
     >>> _same(224, 2, 3), _same(5, 1, 4)
     (1, 3)
@@ -138,5 +138,5 @@ def _same(size: int, stride: int, reach: int) -> int:
 
 
 def _shown(shape: Sequence[int | str]) -> str:
-    """`[1, N, 8]`."""
+    """A shape in words: `[1, N, 8]`."""
     return "[" + ", ".join(map(str, shape)) + "]"

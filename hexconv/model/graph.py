@@ -1,4 +1,4 @@
-"""A model's graph as the search for chains sees it: who makes and reads a tensor, its type, its value if constant."""
+"""The graph of a model: which nodes make and read a tensor, its type, and its value if it is constant."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ Shape = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class TensorType:
-    """What shape inference knows of a tensor.
+    """The type of a tensor, as far as shape inference knows it.
 
     Attributes:
-        dtype: numpy's name, `float32`; empty where unknown.
-        shape: sizes; an open one is its symbol, or `?`. None where not even the number of axes is known.
+        dtype: numpy's name of its dtype, such as `float32`; empty where unknown.
+        shape: its sizes; an open size is its symbol, or `?`. None where not even the number of axes is known.
     """
 
     dtype: str = ""
@@ -32,12 +32,12 @@ class Node:
     """One node; two nodes are equal if they are the same.
 
     Attributes:
-        name: its own, or that of its first output.
-        op: with the domain before it, where that isn't ONNX's own.
-        inputs: names of tensors, empty where an optional one is left out.
-        outputs: likewise.
-        captured: what the bodies of an If or a Loop read from outside, beside its inputs.
-        attributes: by name, as Python values.
+        name: its own name, or that of its first output.
+        op: its operator, with the domain before it where that isn't ONNX's own.
+        inputs: the names of the tensors that it reads, empty where an optional one is left out.
+        outputs: the names of the tensors that it makes, empty where an optional one is left out.
+        captured: the tensors that the bodies of an If or a Loop read from outside, beside its inputs.
+        attributes: its attributes by name, as Python values.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Node:
 
     @classmethod
     def of(cls, proto: onnx.NodeProto) -> "Node":
-        """From ONNX's own form."""
+        """Read a node from ONNX's own form."""
         op = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
         name = proto.name or next((name for name in proto.output if name), op)
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.attribute}
@@ -58,7 +58,7 @@ class Node:
 
     @property
     def proto(self) -> onnx.NodeProto:
-        """ONNX's own form."""
+        """The node in ONNX's own form."""
         domain, _, op = self.op.rpartition(".")
         return helper.make_node(op, self.inputs, self.outputs, self.name, domain=domain, **self.attributes)
 
@@ -72,9 +72,9 @@ class Graph:
     """The graph of a loaded model.
 
     Attributes:
-        nodes: in an order in which they can run.
-        types: of tensors, by name.
-        constants: what doesn't depend on the model's inputs.
+        nodes: its nodes, in an order in which they can run.
+        types: the types of its tensors, by name.
+        constants: its constants, the tensors that don't depend on the model's inputs.
         outputs: names of the tensors that the model gives back.
     """
 
@@ -85,7 +85,7 @@ class Graph:
 
     @classmethod
     def of(cls, model: onnx.ModelProto, folder: Path) -> "Graph":
-        """From a model whose shapes are inferred; external data lies in `folder`."""
+        """Read the graph of a model whose shapes are inferred; external data lies in `folder`."""
         types = _types(model.graph)
         sizes = {name: elements(tensor.shape) for name, tensor in types.items()}
         nodes = tuple(Node.of(node) for node in model.graph.node)
@@ -105,11 +105,11 @@ class Graph:
         return readers
 
     def type_of(self, tensor: str) -> TensorType:
-        """What is known of a tensor."""
+        """The type of a tensor, as far as it is known."""
         return self.types.get(tensor, TensorType())
 
     def maker(self, tensor: str) -> Node | None:
-        """The node that makes a tensor; none for inputs and initialisers."""
+        """The node that makes a tensor; None for inputs and initialisers."""
         return self._makers.get(tensor)
 
     def readers(self, tensor: str) -> list[Node]:
@@ -117,7 +117,7 @@ class Graph:
         return self._readers.get(tensor, [])
 
     def only_reader(self, tensor: str) -> Node | None:
-        """The one node that reads a tensor, if it is one and the tensor isn't given back by the model too."""
+        """The one node that reads a tensor; None if several do, or the tensor is an output of the model."""
         readers = self.readers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
 
@@ -126,16 +126,16 @@ class Graph:
         return tensor in self.constants
 
     def value(self, tensor: str) -> Array:
-        """What a constant holds.
+        """The value of a constant.
 
         Raises:
-            Refused: it can't be read or folded.
+            Refused: the constant can't be read or folded.
         """
         return self.constants.value(tensor)
 
 
 def _types(graph: onnx.GraphProto) -> dict[str, TensorType]:
-    """Types of all tensors that shape inference, or the file, says something of."""
+    """The types of all tensors of which shape inference, or the file, knows something."""
     values = (*graph.value_info, *graph.input, *graph.output)
     types = {value.name: _type(value.type.tensor_type) for value in values}
     stored = {tensor.name: TensorType(_dtype(tensor.data_type), tuple(tensor.dims)) for tensor in graph.initializer}
@@ -152,7 +152,7 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
 
 
 def _dtype(data_type: int) -> str:
-    """Numpy's name of an ONNX type; the number where this version of onnx has none."""
+    """Numpy's name of an ONNX type; the number of the type where this version of onnx doesn't know it."""
     try:
         return helper.tensor_dtype_to_np_dtype(data_type).name if data_type else ""
     except (KeyError, ValueError):
@@ -160,7 +160,7 @@ def _dtype(data_type: int) -> str:
 
 
 def _read_inside(proto: onnx.NodeProto) -> Iterator[str]:
-    """All names that the bodies of a node read; those that they make themselves do no harm."""
+    """All names that the bodies of a node read; names that they make themselves may be among them."""
     waiting = [proto]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""A model as cases: one per chain, with the manifest that says what became of every conv."""
+"""Import a model as cases: one per chain, with the manifest that says what became of every conv."""
 
 import re
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ FLOAT_BIAS = "float biases of integer convs are rounded to whole units of their 
 
 @dataclass(frozen=True)
 class Imported:
-    """What was found in a model.
+    """The chains that were found in a model, as cases.
 
     Attributes:
         network: the manifest.
-        cases: of its chains, in the same order, none with a plan.
-        runs: these chains as parts of the graph.
-        graph: of the model.
+        cases: the cases of its chains, in the manifest's order, none with a plan.
+        runs: the same chains as parts of the graph.
+        graph: the graph of the model.
     """
 
     network: Manifest
@@ -42,9 +42,9 @@ class Imported:
     graph: Graph = field(repr=False)
 
     def weights(self, index: int) -> dict[str, Array]:
-        """Weights of a chain as a run names them: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
+        """Weights of a chain by a run's names: `filter1` (OIHW), `bias1` ([K]) where there is one, `filter2`, ...
 
-        Where requantisations have them one a channel, `multiplier1`, `shift1`, ... ([K]) too.
+        Where requantisations have one value for each channel, `multiplier1`, `shift1`, ... ([K]) are there too.
 
         Raises:
             InputError: the model's data can't be read.
@@ -65,7 +65,7 @@ class Imported:
 
 
 def limited(case: Case, weights: Mapping[str, Array]) -> Case:
-    """A case whose convs state how far the sums and the biases of its weights go (`hexconv.spec.weights`)."""
+    """The case with each conv stating how large its sums and bias get with these weights (`hexconv.spec.weights`)."""
     numbers = range(1, len(case.chain.conv) + 1)
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     return replace(case, chain=with_limits(case.chain, filters, biases))
@@ -75,8 +75,8 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
     """Find the chains of an ONNX model.
 
     Args:
-        path: of the `.onnx` file; external data lies beside it.
-        shapes: sizes of the model's inputs, by name, where it leaves them open.
+        path: the `.onnx` file; external data lies beside it.
+        shapes: the shapes of the model's inputs, by name, where the model leaves sizes open.
 
     Raises:
         InputError: the file can't be used.
@@ -99,7 +99,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
 
 
 def slug(name: str) -> str:
-    r"""A name of a node as a part of a file's name: letters, digits, `_` and `-`.
+    r"""Turn a node's name into a part of a file's name: letters, digits, `_` and `-`.
 
     >>> slug("/layer1/layer1.0/conv1/Conv"), slug("../../etc/passwd"), slug("\n")
     ('layer1-layer1-0-conv1-Conv', 'etc-passwd', 'conv')
@@ -108,7 +108,7 @@ def slug(name: str) -> str:
 
 
 def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:
-    """A chain in the manifest."""
+    """The entry of a chain in the manifest."""
     return ChainEntry(
         case=name,
         convs=tuple(unit.node.name for unit in run.units),
@@ -121,7 +121,7 @@ def _entry(name: str, run: Run, after: tuple[str, ...]) -> ChainEntry:
 
 
 def _befores(run: Run, makers: Mapping[str, str], graph: Graph) -> tuple[str, ...]:
-    """The chains whose results reach what a chain reads, in the order of their names."""
+    """The names of the chains whose results reach the tensor that a chain reads, sorted."""
     found, seen, todo = set[str](), set[str](), [run.units[0].source]
     while todo:
         tensor = todo.pop()
@@ -136,7 +136,7 @@ def _befores(run: Run, makers: Mapping[str, str], graph: Graph) -> tuple[str, ..
 
 
 def _notes(runs: tuple[Run, ...]) -> tuple[str, ...]:
-    """What chains do differently from the model."""
+    """Notes on what chains do differently from the model."""
     units = [unit for run in runs for unit in run.units]
     rounds = any(unit.conv.requantize for unit in units)
     biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scales is not None for unit in units)

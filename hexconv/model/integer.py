@@ -1,4 +1,4 @@
-"""Quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
+"""Read quantised convs: QLinearConv, ConvInteger, and Conv between DequantizeLinear and QuantizeLinear (QDQ)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,23 +19,24 @@ from hexconv.spec import Conv2d
 from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, Dtype
 
 SAME_SCALE = 1e-6
-"""How near a bias's own scale must be to input scale times filter scale for its integers to be the sums'."""
+"""How far, relatively, a bias's scale may be from input scale times filter scale, the unit of the sums."""
 INT32_MOST = 2**31 - 1
 EIGHT_BITS_MOST = 255
 
 
 @dataclass(frozen=True)
 class IntegerWeights:
-    """Filter, bias and scales of an integer conv.
+    """The filter, the bias and the scales of an integer conv.
 
     Attributes:
-        filter: the quantised tensor.
-        zero_points: of its elements, one or one a channel: they become `zero_point`.
-        zero_point: of the filter as it is stored.
-        dtype: that it is stored in.
-        bias: int32 in units of the sums, or with `bias_scales` anything in its own; empty if there is none.
-        bias_scales: what one unit of the sums stands for, one or one a channel, where the bias is a float.
-        vectors: what requantisation has one a channel.
+        filter: the name of the quantised filter.
+        zero_points: the zero points in the model, one or one a channel; each becomes `zero_point`.
+        zero_point: the one zero point of the filter as it is stored in a chain.
+        dtype: the dtype that the filter is stored in.
+        bias: the name of a bias, int32 in units of the sums, or real where `bias_scales` is set; empty if there is
+            none.
+        bias_scales: the real number that a unit of the sums stands for, one or one a channel, where the bias is real.
+        vectors: the values of the requantisation that differ by channel.
     """
 
     filter: str
@@ -47,10 +48,10 @@ class IntegerWeights:
     vectors: Mapping[str, Array] = field(default_factory=dict)
 
     def folded(self, graph: Graph) -> Folded:
-        """A float bias is rounded to the nearest unit of the sums.
+        """Make the weights; a real bias is rounded to the nearest unit of the sums.
 
         Raises:
-            Refused: part of the bias is no finite number of them, or none that int32 holds.
+            Refused: a value of the bias is no finite number of units, or a number that int32 doesn't hold.
         """
         moved = self.zero_point - self.zero_points.reshape(-1, 1, 1, 1)
         filter = (graph.value(self.filter).astype(np.int32) + moved).astype(self.dtype)
@@ -69,14 +70,14 @@ class IntegerWeights:
 
 @dataclass(frozen=True)
 class Tail:
-    """What follows a conv: the tensor up to which it folds, and its requantisation."""
+    """The nodes behind a conv that fold into it: the tensor that they end in, and the requantisation."""
 
     result: str
     scaled: Scaled | None
 
 
 def qlinear_unit(graph: Graph, node: Node) -> Unit:
-    """QLinearConv: x, its scale and zero point, w likewise, y's, and an int32 bias."""
+    """Read a QLinearConv: input, filter and output, each with scale and zero point, and an int32 bias."""
     source = quantised(graph, *node.inputs[0:3])
     filter = quantised_filter(graph, node.input(3), node.input(4), node.input(5))
     output = quantised(graph, node.outputs[0], *node.inputs[6:8])
@@ -87,20 +88,20 @@ def qlinear_unit(graph: Graph, node: Node) -> Unit:
 
 
 def integer_unit(graph: Graph, node: Node) -> Unit:
-    """ConvInteger: x, w and their zero points; its sums leave the chain as they are."""
+    """Read a ConvInteger: input and filter, each with a zero point; its int32 sums are the chain's output."""
     source = quantised(graph, node.inputs[0], "", node.input(2))
     filter = quantised_filter(graph, node.inputs[1], "", node.input(3))
     return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], None), ("", None))
 
 
 def is_qdq(graph: Graph, node: Node) -> bool:
-    """Whether a Conv's values and its filter both come dequantised."""
+    """Whether DequantizeLinear makes both the input and the filter of a Conv."""
     makers = [graph.maker(name) for name in node.inputs[:2]]
     return all(maker is not None and maker.op == "DequantizeLinear" for maker in makers)
 
 
 def qdq_unit(graph: Graph, node: Node) -> Unit:
-    """Conv between DequantizeLinear and QuantizeLinear; without the latter its sums leave the chain as they are."""
+    """Read a Conv between DequantizeLinear and QuantizeLinear; without the latter its sums are the chain's output."""
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
     source = quantised(graph, *(before.input(i) for i in range(3)))
     axis = int(of_filter.attributes.get("axis", 1))
@@ -120,7 +121,7 @@ def _unit(
     tail: Tail,
     bias: tuple[str, Array | None],
 ) -> Unit:
-    """Put a unit together; the filter keeps its dtype, unless zero points a channel want another one."""
+    """Put a unit together; the filter keeps its dtype, unless zero points by channel need another one."""
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
     check_bias(graph, bias[0], taps[0])
     if filter.dtype not in FILTER_DTYPES[source.dtype]:
@@ -149,7 +150,7 @@ def _unit(
 
 
 def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
-    """Dtype and zero point of a filter whose channels may each have a zero point: one that holds all differences."""
+    """The dtype and the one zero point that a chain stores a filter with, whose channels may have different ones."""
     if filter.zero_points.size == 1:
         return cast("Dtype", filter.dtype), filter.zero_point
     apart = graph.value(filter.tensor).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
@@ -164,7 +165,7 @@ def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
 
 
 def with_filters(unit: Unit, dtype: Dtype) -> Unit:
-    """The same conv with its filter stored in another dtype: elements and zero point move alike."""
+    """The same conv with its filter stored in another dtype: elements and zero point are shifted alike."""
     if unit.filter_dtype == dtype:
         return unit
     offset = INTEGER_RANGE[dtype][0] - INTEGER_RANGE[unit.filter_dtype][0]
@@ -174,15 +175,15 @@ def with_filters(unit: Unit, dtype: Dtype) -> Unit:
 
 
 def dequantised_bias(graph: Graph, name: str, unit_scales: Array) -> tuple[str, Array | None]:
-    """The int32 behind a DequantizeLinear whose scales are those of the sums, or else floats.
+    """Find a bias: the int32 codes if they are dequantised with the scales of the sums, else the real numbers.
 
     Args:
-        graph: of the model.
-        name: of the bias; empty where there is none.
-        unit_scales: what a unit of the sums stands for, one or one a channel.
+        graph: the graph of the model.
+        name: the name of the bias; empty where there is none.
+        unit_scales: the real number that a unit of the sums stands for, one or one a channel.
 
     Returns:
-        The name of the int32 and None, or the name of the floats and `unit_scales`.
+        The name of the int32 tensor and None, or the name of the real one and `unit_scales`.
     """
     if not name:
         return "", None
@@ -198,7 +199,7 @@ def dequantised_bias(graph: Graph, name: str, unit_scales: Array) -> tuple[str, 
 
 
 def _tail(graph: Graph, tensor: str, source: Quantised, filter: Quantised) -> Tail:
-    """Behind a conv: clamps, then QuantizeLinear; or nothing of that, and no requantisation."""
+    """Follow a conv through clamps to a QuantizeLinear; without one, nothing folds and there is no requantisation."""
     clamp, at = Clamp(), tensor
     while (node := graph.only_reader(at)) and node.inputs[0] == at:
         if node.op == "QuantizeLinear":
@@ -217,7 +218,7 @@ def _tail(graph: Graph, tensor: str, source: Quantised, filter: Quantised) -> Ta
 
 
 def _codes(clamp: Clamp, output: Quantised) -> tuple[int, int] | None:
-    """The range that a clamp leaves the codes behind it; None where it is one code, or none."""
+    """The range of codes that a clamp leaves; None where it leaves less than two codes."""
     low, high = INTEGER_RANGE[output.dtype]
     with np.errstate(all="ignore"):
         ends = np.rint(np.array([clamp.low, clamp.high], np.float32) / output.scales[0]) + output.zero_point

@@ -1,4 +1,4 @@
-"""An ONNX file, as far as shapes go: checked, functions inlined, shapes inferred, external weights left alone."""
+"""Load an ONNX file: check it, inline its functions, infer its shapes; external weights are not read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,17 +12,17 @@ from hexconv.model.contributed import inferred
 from hexconv.model.functions import inlined
 
 LARGEST_FILE_BYTES = 2**31 - 1
-"""Of protobuf; larger models keep their weights in files of their own (external data)."""
+"""The limit of protobuf; larger models keep their weights in files of their own (external data)."""
 
 Shapes = Mapping[str, Sequence[int]]
 
 
 def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
-    """Read a model; external data is checked for and not read.
+    """Read a model; check that external data is there, without reading it.
 
     Args:
-        path: of the `.onnx` file.
-        shapes: sizes for inputs of the model, by name, where the file leaves them open.
+        path: the `.onnx` file.
+        shapes: the shapes of inputs of the model, by name, where the file leaves sizes open.
 
     Raises:
         InputError: the file is missing, too large, no valid ONNX model, its external data is missing or outside of its
@@ -36,7 +36,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
         _check_external(model.graph, path.parent)
         model = inlined(model)
         _check_names(model.graph)
-        # Stated shapes may be those of another batch: once an input is given, inference says all others anew.
+        # Shapes stated in the file may be for another batch: once an input is given, inference finds all others anew.
         if shapes:
             _fix_inputs(model, shapes, str(path))
             del model.graph.value_info[:]
@@ -52,7 +52,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
 
 
 def _check_size(path: Path) -> None:
-    """A file that is there, and no larger than a model can be."""
+    """Check that the file is there, and no larger than a model can be."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -67,7 +67,7 @@ def _check_size(path: Path) -> None:
 
 
 def _check_names(graph: onnx.GraphProto) -> None:
-    """Every name is text; where it isn't UTF-8, protobuf hands out bytes."""
+    """Check that every name is text; protobuf gives bytes where a name isn't UTF-8."""
     for name in _names(graph):
         if not isinstance(name, str):
             raise ValueError(f"the name {name!r}, which is no UTF-8")
@@ -90,7 +90,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
-    """External files are as long as their tensors say; onnx's checker has seen that they are there, and where."""
+    """Check that external files are long enough for their tensors; onnx's checker has checked where they lie."""
     for tensor in graph.initializer:
         if uses_external_data(tensor):
             info = ExternalDataInfo(tensor)
@@ -114,7 +114,7 @@ def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, where: str) -> None:
 
 
 def _check_agrees(where: str, dims: Sequence[onnx.TensorShapeProto.Dimension], sizes: Sequence[int]) -> None:
-    """A fixed size stays as it is, an open one takes any."""
+    """Check that the given sizes change no size that the model fixes."""
     stated = [dim.dim_value if dim.dim_value > 0 else dim.dim_param or "?" for dim in dims]
     fits = len(stated) == len(sizes) and all(
         s == size for s, size in zip(stated, sizes, strict=True) if isinstance(s, int)
@@ -124,5 +124,5 @@ def _check_agrees(where: str, dims: Sequence[onnx.TensorShapeProto.Dimension], s
 
 
 def _first_line(error: Exception) -> str:
-    """What went wrong, without onnx's context lines."""
+    """The first line of an error, without the context lines that onnx adds."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]

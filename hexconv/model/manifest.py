@@ -26,8 +26,8 @@ class ChainEntry:
         case: its case file is `CASE.toml` in the same folder; its weights, where they were asked for, `CASE.npz`.
         convs: names of the model's convs, in order.
         input: the model's tensor that the chain reads.
-        output: the one that it writes.
-        ended_by: the op that reads the output and no chain goes on with; `output` where the model gives it back,
+        output: the model's tensor that the chain writes.
+        ended_by: the operator that reads the output and ends the chain; `output` where the model gives the tensor back,
             `branch` where more than one node reads it, `limit` where the chain has as many convs as a case may have.
         reason: why the chain ends there, in words.
         after: cases of the chains whose outputs reach its input, straight or through other nodes than chains.
@@ -56,10 +56,10 @@ class Manifest:
     """The chains of a model, in the order of its graph.
 
     Attributes:
-        model: name of the file that it was read from.
+        model: the name of the file that the model was read from.
         notes: what the chains do differently from the model, and by how much.
-        chain: its chains.
-        not_taken: its other convs.
+        chain: the entries of its chains.
+        not_taken: its convs that are in no chain.
     """
 
     model: str
@@ -69,7 +69,7 @@ class Manifest:
 
     @property
     def taken(self) -> int:
-        """Convs in chains."""
+        """How many convs are in chains."""
         return sum(len(chain.convs) for chain in self.chain)
 
     def to_toml(self) -> str:
@@ -81,7 +81,7 @@ class Manifest:
         """Read the manifest of a folder.
 
         Raises:
-            InputError: there is none, or it can't be used.
+            InputError: there is no manifest, or it can't be used.
         """
         path = folder / MANIFEST
         table = parse_table(read_text(path), str(path))
@@ -91,7 +91,7 @@ class Manifest:
             raise first_complaint(error).within(str(path)) from None
 
     def cases(self, folder: Path) -> list[Case]:
-        """The case of every chain, in order.
+        """Load the case of every chain, in order.
 
         Raises:
             InputError: a case file is missing or can't be used.
@@ -100,7 +100,7 @@ class Manifest:
 
 
 def _plain(value: object) -> dict[str, object]:
-    """Tuples as lists, which TOML has; empty ones left out."""
+    """The fields of an entry for TOML: tuples become lists, empty ones are left out."""
     table = json.loads(json.dumps(value))
     return _without_empty(table)
 

@@ -1,4 +1,4 @@
-"""A quantised tensor of a model: integers, with one scale and one zero point, or of a filter one a channel."""
+"""A quantised tensor of a model: integers with one scale and one zero point; a filter may have one a channel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ OF_FILTERS = ("int8", "uint8", "int16")
 
 @dataclass(frozen=True)
 class Quantised:
-    """`(element - zero_point) * scale`.
+    """A quantised tensor, whose elements stand for `(element - zero_point) * scale`.
 
     Attributes:
-        tensor: its name.
-        dtype: int8, uint8 or int16.
-        scales: float32, [1] or one a channel; 1 where nobody asks.
-        zero_points: of the dtype, as many or [1].
+        tensor: the name of the tensor.
+        dtype: its dtype, int8, uint8 or int16.
+        scales: its scales, float32, [1] or one a channel; 1 where the scale doesn't matter.
+        zero_points: its zero points, of the dtype, [1] or one a channel.
     """
 
     tensor: str
@@ -32,15 +32,15 @@ class Quantised:
 
     @property
     def zero_point(self) -> int:
-        """That of all elements."""
+        """The one zero point of all elements."""
         return int(self.zero_points[0])
 
 
 def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantised:
-    """A tensor with a constant each for scale and zero point, by name; an empty name is left out in the model.
+    """Read a tensor with the constants of its scale and zero point, by name; an empty name: the model leaves it out.
 
     Raises:
-        Refused: a dtype that no chain has, a scale per channel, or one that depends on the model's input or is not
+        Refused: the dtype is none that a chain has, or the scale is per channel, depends on the model's input or is not
             positive.
     """
     found = _quantised(graph, tensor, scale, zero_point, tuple(FILTER_DTYPES))
@@ -51,17 +51,17 @@ def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantis
 
 
 def quantised_filter(graph: Graph, tensor: str, scale: str, zero_point: str, axis: int = 0) -> Quantised:
-    """A filter, OIHW, with one of each, or one for each output channel.
+    """Read a filter, OIHW, with one scale and zero point, or with one of each for every output channel.
 
     Args:
-        graph: of the model.
-        tensor: the filter.
-        scale: name of its scales.
-        zero_point: name of its zero points; may be empty.
-        axis: along which these differ, where they do.
+        graph: the graph of the model.
+        tensor: the name of the filter.
+        scale: the name of its scales.
+        zero_point: the name of its zero points; may be empty.
+        axis: the axis along which scales and zero points differ, where they do.
 
     Raises:
-        Refused: as of `quantised`; or they differ along another axis than that of output channels.
+        Refused: as for `quantised`; or scales or zero points differ along another axis than the output channels.
     """
     found = _quantised(graph, tensor, scale, zero_point, OF_FILTERS)
     shape = graph.type_of(tensor).shape or ()
@@ -88,7 +88,7 @@ def _quantised(graph: Graph, tensor: str, scale: str, zero_point: str, dtypes: S
 
 
 def _values(graph: Graph, name: str, what: str, default: float) -> Array:
-    """The values of a constant: one, where they are all the same."""
+    """The values of a constant; a single one where all are the same."""
     if not name:
         return np.array([default])
     if not graph.is_constant(name):

@@ -1,5 +1,8 @@
-"""Why a part of a model is not taken: a reason for people, carried to whoever lists it."""
+"""The exception that carries the reason why a part of a model is not taken to the place that lists it."""
 
 
 class Refused(Exception):
-    """A node that no chain can have; its text is the reason, without the node's name. It never reaches the user raw."""
+    """No chain can have a node; the text is the reason, without the node's name.
+
+    Who catches it adds the name; it never reaches the user as it is.
+    """

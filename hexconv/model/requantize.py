@@ -1,4 +1,4 @@
-"""From the float scales of ONNX to multipliers and shifts that hold them without loss.
+"""Turn the float scales of ONNX into multipliers and shifts that hold them without loss.
 
 ONNX makes `rint(sum * (input_scale * filter_scale / output_scale))`, in float32, ties to even. A float32 has 24 bits
 and a multiplier 31, so the integers here are those of the exact product of the sum and the float32 scale, rounded once,
@@ -28,10 +28,10 @@ LARGEST_SHIFT = 30
 
 @dataclass(frozen=True)
 class Scaled:
-    """A requantisation, and what it has one a channel.
+    """A requantisation, and its values that differ by channel.
 
     Attributes:
-        how: as a case states it.
+        how: the requantisation as a case states it.
         vectors: `multiplier` and `shift`, int32 of [K], where they are one a channel.
     """
 
@@ -40,20 +40,20 @@ class Scaled:
 
 
 def scale_of(source: Array, filter: Array, output: Array) -> Array:
-    """What a unit of the sums is of the output, float32, one or one a channel: as ONNX Runtime computes it."""
+    """The scale from sums to output, float32, one or one a channel, computed as ONNX Runtime does."""
     with np.errstate(all="ignore"):
         return np.atleast_1d(np.float32(np.float32(source * filter) / output))
 
 
 def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = None) -> Scaled:
-    """`sum * scale + zero_point` in integers.
+    """Turn `sum * scale + zero_point` into integer arithmetic.
 
-    One shift for all channels where multipliers then hold all scales; else one a channel.
+    All channels have one shift where multipliers can hold all scales with it; else each channel has its own.
 
     Args:
-        scales: float32, [1] or [K].
-        zero_point: of the output.
-        clamp: its codes, where it doesn't have all of its dtype.
+        scales: the scales, float32, [1] or [K].
+        zero_point: the zero point of the output.
+        clamp: the range of the output's codes, where it is narrower than the dtype.
 
     >>> requantize(np.float32([0.75]), 3).how
     Requantize(multiplier=1610612736, shift=0, zero_point=3, rounding='even', clamp=None, least_odd=None)
@@ -61,7 +61,7 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
     {'multiplier': array([1610612736,  268435456], dtype=int32)}
 
     Raises:
-        Refused: a scale is no positive number; or scales that no multipliers and shifts hold together.
+        Refused: a scale is no positive number; or no multipliers and shifts hold all scales together.
     """
     if bad := [float(scale) for scale in scales if not 0 < scale < np.inf]:
         raise Refused(f"a scale of {bad[0]:g}, which is no positive number")
@@ -76,7 +76,7 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
         return _of_each(common, zero_point, clamp, {"multiplier": together})
     if common > 0:
         raise Refused(f"scales of {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of it")
-    # No sum of 32 bits comes to half of an output with a scale below 2**-32: it may as well be the smallest there is.
+    # With a scale below 2**-32 no 32-bit sum comes to half of an output: such a scale may as well be the smallest.
     is_none = shifts < SMALLEST_SHIFT
     vectors = {"multiplier": np.where(is_none, 1, multipliers), "shift": np.where(is_none, SMALLEST_SHIFT, shifts)}
     return _of_each(PER_CHANNEL, zero_point, clamp, vectors)
@@ -85,13 +85,16 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
 def _of_each(
     shift: int | PerChannel, zero_point: int, clamp: tuple[int, int] | None, vectors: Mapping[str, Array]
 ) -> Scaled:
-    """A scale for each channel; the case says how odd their multipliers are."""
+    """Requantise with a scale for each channel; the case says how odd their multipliers are."""
     how = replace(_how(PER_CHANNEL, shift, zero_point, clamp), least_odd=int(odd_parts(vectors["multiplier"]).min()))
     return Scaled(how, {name: vector.astype(np.int32) for name, vector in vectors.items()})
 
 
 def _of_all(multiplier: int, shift: int, zero_point: int, clamp: tuple[int, int] | None) -> Scaled:
-    """One scale: with one above all shifts every sum but 0 saturates, with one below them none comes to a half."""
+    """Requantise with one scale for all channels.
+
+    A scale too large for any shift saturates every sum but 0; with one too small no sum comes to a half.
+    """
     if shift > LARGEST_SHIFT:
         multiplier, shift = 2**FRACTION_BITS - 1, LARGEST_SHIFT
     elif shift < SMALLEST_SHIFT:

@@ -1,4 +1,4 @@
-"""A conv of a model with all that folds into it, and the weights that this leaves it with."""
+"""A conv of a model with all nodes that fold into it, and its weights after folding."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ class Folded:
     """The weights of a conv as a chain has them.
 
     Attributes:
-        filter: OIHW, in the dtype of the chain's filters.
-        bias: [K], in its accumulator's dtype, if there is one.
+        filter: the filter, OIHW, in the dtype of the chain's filters.
+        bias: the bias, [K], in the dtype of the accumulator; None if there is none.
         vectors: `multiplier` and `shift` where its requantisation has one a channel.
     """
 
@@ -26,10 +26,10 @@ class Folded:
 
 
 class Weights(Protocol):
-    """How to make the weights of a conv, once somebody wants them."""
+    """A recipe for the weights of a conv, which are made only when they are asked for."""
 
     def folded(self, graph: Graph) -> Folded:
-        """Make them.
+        """Make the weights.
 
         Raises:
             Refused: a constant can't be read or computed.
@@ -39,19 +39,19 @@ class Weights(Protocol):
 
 @dataclass(frozen=True)
 class Unit:
-    """One conv with what stands before and behind it that a chain can do in the same step.
+    """One conv with the nodes before and behind it that a chain can do in the same step.
 
     Attributes:
-        node: the conv.
+        node: the node of the conv.
         entry: the nodes from `source` to the conv, the conv last; those before it fold into it.
-        source: the tensor that it reads.
-        result: the tensor that it writes, behind all that is folded.
-        shape: logical NHWC of the source.
-        dtype: of the source.
-        filter_dtype: of the filter.
-        zero_point: of the source.
+        source: the tensor that the first of these nodes reads.
+        result: the tensor that it writes, behind all nodes that fold into it.
+        shape: the logical NHWC shape of the source.
+        dtype: the dtype of the source.
+        filter_dtype: the dtype of the filter.
+        zero_point: the zero point of the source.
         conv: the conv as a case states it.
-        weights: how to make them.
+        weights: the recipe for its weights.
     """
 
     node: Node
@@ -67,11 +67,11 @@ class Unit:
 
     @property
     def alone(self) -> Chain:
-        """A chain of this conv and no other."""
+        """The chain of this conv alone."""
         return self.chain((self.conv,))
 
     def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
-        """A chain from this conv's source on."""
+        """The chain of these convs that reads this conv's source."""
         return Chain(
             input=self.shape,
             dtype=self.dtype,

@@ -1,4 +1,4 @@
-"""Every conv of a model: as a chain can have it, or the reason why none can."""
+"""Look at every conv of a model: read it as a chain can have it, or say why no chain can."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from hexconv.spec.wrong import first_complaint
 
 @dataclass(frozen=True)
 class Convs:
-    """The convs of a graph, in order: each is a unit or not taken."""
+    """The convs of a graph, in order: each is a unit, or is not taken for a reason."""
 
     units: tuple[Unit, ...]
     not_taken: tuple[NotTaken, ...]
 
 
 def convs_of(graph: Graph) -> Convs:
-    """Look at every conv of a graph."""
+    """Read every conv of a graph."""
     units, not_taken = [], []
     for node in graph.nodes:
         if not is_conv(node):
@@ -46,7 +46,7 @@ def is_conv(node: Node) -> bool:
 
 
 def convs_inside(model: onnx.ModelProto) -> Iterator[NotTaken]:
-    """Convs in the bodies of If, Loop and Scan."""
+    """Name the convs in the bodies of If, Loop and Scan, which no chain can have."""
     waiting = [(node, "") for node in model.graph.node]
     while waiting:
         proto, outside = waiting.pop()
@@ -60,7 +60,7 @@ def convs_inside(model: onnx.ModelProto) -> Iterator[NotTaken]:
 
 
 def _unit(graph: Graph, node: Node) -> Unit:
-    """A conv by its kind."""
+    """Read a conv by its kind: float, QLinearConv, ConvInteger or QDQ."""
     if graph.is_constant(node.input(0)):
         raise Refused(f"its image {node.input(0)} is a constant; chains begin where the model's input is read")
     if reason := unknown(graph, node.input(0)):
@@ -78,7 +78,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
 
 
 def _checked(unit: Unit) -> Unit:
-    """A unit that makes a chain of its own."""
+    """Check that a unit makes a valid chain by itself; return the unit."""
     try:
         _ = unit.alone
     except ValidationError as error:

@@ -1,14 +1,16 @@
-"""Why nothing is known of a tensor: the first node whose result ONNX's shape inference doesn't know."""
+"""Say why the type of a tensor is unknown: name the first node whose result ONNX's shape inference doesn't know."""
 
 from hexconv.model.graph import Graph, TensorType
 
 
 def unknown(graph: Graph, tensor: str) -> str:
-    """In words, the same for all tensors that are unknown for the same reason; empty where type and axes are known.
+    """Why the type of a tensor is unknown, in words; empty where type and axes are known.
+
+    Tensors that are unknown for the same reason have the same words.
 
     Args:
-        graph: of the model.
-        tensor: one of its tensors.
+        graph: the graph of the model.
+        tensor: the name of one of its tensors.
     """
     if _is_known(graph.type_of(tensor)):
         return ""

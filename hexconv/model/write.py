@@ -1,4 +1,4 @@
-"""An imported model as files: `network.toml`, a case file per chain, and its weights where they are wanted."""
+"""Write an imported model to files: `network.toml`, a case file per chain, and its weights where they are wanted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from hexconv.model.manifest import MANIFEST, Manifest
 
 
 def write_network(imported: Imported, folder: Path, weights: bool = False) -> list[Path]:
-    """Write all files into `folder`, which is made if need be, and say which.
+    """Write all files into `folder`, which is made if need be; return their paths.
 
-    Files of an earlier import that this one doesn't have are removed: the old manifest says which these are. Nothing
+    Files of an earlier import that this one doesn't have are removed: the old manifest names them. Nothing
     else in the folder is touched, and nothing outside of it. If weights can't be read, nothing is written at all.
 
     Args:
-        imported: what to write.
-        folder: where.
+        imported: the imported model.
+        folder: where to write.
         weights: whether to write `CASE.npz` too; integer cases then state how far the sums of these weights go.
 
     Raises:
@@ -51,7 +51,7 @@ def write_network(imported: Imported, folder: Path, weights: bool = False) -> li
 
 @contextmanager
 def _made_aside(folder: Path) -> Iterator[Path]:
-    """A folder on the same file system, gone at the end: what is whole is moved out of it before."""
+    """Make a temporary folder on the same file system; complete files are moved out before it is removed."""
     place = folder if folder.is_dir() else folder.parent
     place.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".import-", dir=place) as made:
@@ -59,7 +59,7 @@ def _made_aside(folder: Path) -> Iterator[Path]:
 
 
 def _earlier(folder: Path) -> set[str]:
-    """Files that an earlier import wrote there."""
+    """The names of the files that an earlier import wrote into the folder."""
     if not (folder / MANIFEST).exists():
         return set()
     cases = [chain.case for chain in Manifest.load(folder).chain]

@@ -1,4 +1,4 @@
-"""A whole network in C: its chains in order, and an operator for each node that lies between them."""
+"""Write a whole network as C: it calls the chains in order, and an operator for each node that lies between them."""
 
 from hexconv.network.library import BuiltNetwork, Wanted, build_network
 from hexconv.network.load import LoadedNetwork, load

@@ -1,6 +1,6 @@
-"""What a network computes, in numpy, step by step: chains by their definition, operators by that of ONNX.
+"""Compute a network in numpy, step by step: chains by their definition, operators by ONNX's.
 
-All is float32 where `hexconv_operators.h` says so, in the same order, so that C gives the same bytes.
+Operators compute in float32 where `hexconv_operators.h` says so, in the same order, so that C gives the same bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,17 +15,17 @@ from hexconv.network.step import Along, Axis, Blocks, Call, Filters, Operation, 
 from hexconv.run.tensors import Array
 
 Stored = Mapping[str, Array]
-"""Buffers by name, logical NHWC."""
+"""The contents of buffers by name, logical NHWC."""
 SOFTEST = np.float32(2**20)
-"""No code is as large: a quotient beyond it is rounded as if it were this."""
+"""A quotient beyond this is clipped to it before it is rounded; no code is as large."""
 
 
 def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a network, in the model's shapes, by name.
+    """Compute the outputs of a network, in the model's shapes, by name.
 
     Args:
-        program: its steps.
-        inputs: in the model's shapes, by name.
+        program: the steps of the network.
+        inputs: the inputs in the model's shapes, by name.
     """
     stored = {port.operand.buffer: _nhwc(inputs[port.name], port.operand) for port in program.inputs}
     for step in program.steps:
@@ -34,12 +34,12 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, Array]) -> Array:
-    """What one step writes, logical NHWC.
+    """Compute what one step writes, logical NHWC.
 
     Args:
         step: the step.
-        stored: what it reads, by buffer.
-        constants: likewise.
+        stored: the tensors that it reads, by buffer.
+        constants: the constants that it reads, by name.
     """
     seen = [_seen({**constants, **stored}[source.buffer], source) for source in step.sources]
     if isinstance(step, Call):
@@ -50,44 +50,44 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
 
 
 def in_memory(values: Array, operand: Operand) -> Array:
-    """Logical NHWC as it lies in memory."""
+    """Turn logical NHWC into the layout in which the operand lies in memory."""
     if operand.layout == BLOCKS:
         return packed(BLOCKS, operand.extents).pack(values, fill=0)
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2) if operand.layout == NCHW else values)
 
 
 def _seen(values: Array, operand: Operand) -> Array:
-    """A buffer under the extents of an operand: the same elements, or the same memory in another shape."""
+    """View a buffer under the extents of an operand: the same elements, or the same memory in another shape."""
     if values.shape == operand.extents:
         return values
     return _nhwc(values.transpose(0, 3, 1, 2), operand)
 
 
 def _nhwc(values: Array, operand: Operand) -> Array:
-    """From the order of a model."""
+    """Turn a tensor of the model, NCHW in any shape, into logical NHWC."""
     batch, rows, columns, channels = operand.extents
     return values.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
 
 
 def _as_model(values: Array, shape: tuple[int, ...]) -> Array:
-    """Into it."""
+    """Turn logical NHWC into a tensor of the model: NCHW, in its shape."""
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2)).reshape(shape)
 
 
 def _steps(values: Array, operand: Operand) -> Array:
-    """Codes without their zero point, exactly."""
+    """Subtract the zero point from codes, exactly."""
     return values.astype(np.int64) - operand.zero_point
 
 
 def _real(values: Array, operand: Operand) -> Array:
-    """What elements stand for, float32."""
+    """The real numbers that the elements stand for, float32."""
     if operand.is_float:
         return values.astype(np.float32)
     return _steps(values, operand).astype(np.float32) * np.float32(operand.scale)
 
 
 def _stored(reals: Array, operand: Operand) -> Array:
-    """Reals as a result holds them."""
+    """Turn real numbers into the elements of a result: clamped, and as codes where it holds codes."""
     low, high = (np.float32(end) for end in (operand.low, operand.high))
     kept = np.clip(reals.astype(np.float32), low, high)
     if operand.is_float:
@@ -110,7 +110,7 @@ def _multiply(step: Operation, seen: list[Array], _: Stored) -> Array:
 
 
 def _under(values: Array, window: Window, made: Operand, outside: float) -> list[Array]:
-    """For each place of a window, what lies under it, and `outside` where nothing does: [N, H, W, C] of the result."""
+    """For each tap of a window, the elements under it, `outside` in the padding: arrays [N, H, W, C] of the result."""
     _, rows, columns, _ = made.extents
     height, width = values.shape[1:3]
     found = []
@@ -200,7 +200,7 @@ def _products(values: Array, source: Operand, matrix: Array) -> Array:
 
 
 def _weighed(sums: Array, source: Operand, filters: Filters, constants: Stored) -> Array:
-    """What sums stand for, their bias added."""
+    """Add the bias to sums, and return the real numbers that they stand for."""
     real = sums.astype(np.float32)
     if sums.dtype.kind == "i":
         whole = sums + constants[filters.sums_bias] if filters.sums_bias else sums
@@ -227,7 +227,7 @@ def _conv_transpose(step: Operation, seen: list[Array], constants: Stored) -> Ar
 
 
 def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple[Array, Array]:
-    """Places of a result that a tap goes to, and those of the source that it comes from."""
+    """Along one axis, the places of a result that a tap writes, and the places of the source that it reads."""
     moved = np.arange(made) + window.padding[axis] - tap * window.dilation[axis]
     comes = (moved >= 0) & (moved % window.stride[axis] == 0) & (moved // window.stride[axis] < size)
     return np.flatnonzero(comes), moved[comes] // window.stride[axis]
@@ -246,4 +246,4 @@ OPERATORS: dict[str, Callable[[Operation, list[Array], Stored], Array]] = {
     "matmul": _matmul,
     "conv_transpose": _conv_transpose,
 }
-"""Real numbers that each makes, before they are stored."""
+"""By the name of an operator, the function that computes its real numbers, before they are stored."""

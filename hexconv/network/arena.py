@@ -1,6 +1,6 @@
-"""One block of memory for all tensors between the steps of a network: each has a place while it lives.
+"""Place all tensors between the steps of a network in one block of memory, the arena.
 
-A tensor lives from the step that writes it to the last that reads it, both included, so that no step writes where it
+A tensor lives from the step that writes it to the last step that reads it, both included, so no step writes where it
 reads. The largest is placed first, each at the lowest place that is free all the while that it lives (TensorFlow
 Lite's planner, "greedy by size": Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference").
 """
@@ -14,12 +14,12 @@ from hexconv.network.step import Program
 
 @dataclass(frozen=True)
 class Life:
-    """Of one tensor.
+    """When one tensor lives, and how many bytes it takes.
 
     Attributes:
-        first: the step that writes it.
-        last: the last that reads it.
-        bytes: that it takes, a whole number of vectors.
+        first: the number of the step that writes it.
+        last: the number of the last step that reads it.
+        bytes: the bytes that it takes, a whole number of vectors.
     """
 
     first: int
@@ -27,18 +27,18 @@ class Life:
     bytes: int
 
     def meets(self, other: "Life") -> bool:
-        """Whether there is a step at which both live."""
+        """Whether both tensors live at some step."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True)
 class Arena:
-    """Where every tensor lies.
+    """Where every tensor lies in the arena.
 
     Attributes:
-        offsets_bytes: by name of the buffer.
-        bytes: of the whole block.
-        least_bytes: what the tensors of the fullest step take together: no arena is smaller.
+        offsets_bytes: the offset of each tensor, by the name of its buffer.
+        bytes: the size of the whole arena.
+        least_bytes: the bytes of all tensors that live at the fullest step: a lower bound of any arena.
     """
 
     offsets_bytes: Mapping[str, int]
@@ -47,7 +47,7 @@ class Arena:
 
 
 def lives_of(program: Program) -> dict[str, Life]:
-    """When the tensors between steps live; those of the caller and constants are left out."""
+    """When each tensor between steps lives; the caller's tensors and constants are left out."""
     lives: dict[str, Life] = {}
     elsewhere = program.outside | program.constants.keys()
     for at, step in enumerate(program.steps):
@@ -62,7 +62,7 @@ def lives_of(program: Program) -> dict[str, Life]:
 
 
 def arena_of(lives: Mapping[str, Life]) -> Arena:
-    """Place all tensors."""
+    """Give every tensor its place, the largest tensor first."""
     offsets: dict[str, int] = {}
     for name in sorted(lives, key=lambda name: (-lives[name].bytes, lives[name].first, name)):
         beside = [other for other in offsets if lives[other].meets(lives[name])]
@@ -75,7 +75,7 @@ def arena_of(lives: Mapping[str, Life]) -> Arena:
 
 
 def _lowest_free(taken: list[tuple[int, int]], size: int) -> int:
-    """The first gap of this size between stretches that are sorted by where they begin.
+    """The lowest offset at which `size` bytes are free between taken stretches, which are sorted by where they begin.
 
     >>> _lowest_free([(0, 128), (256, 384)], 128), _lowest_free([(0, 128), (256, 384)], 256)
     (128, 384)

@@ -1,4 +1,4 @@
-"""A network with its chains compiled and its memory laid out: all that is written, before it is written."""
+"""A network with its chains compiled and its memory laid out, ready to be written to files."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ from hexconv.spec import Target
 
 @dataclass(frozen=True)
 class Compiled:
-    """A network.
+    """A network whose chains are compiled.
 
     Attributes:
-        program: its steps.
-        chains: one for each call of a chain.
-        weights: of chains and operators.
-        arena: where tensors between steps lie.
+        program: the steps of the network.
+        chains: one compiled chain for each call of a chain.
+        weights: the weights of chains and operators.
+        arena: the memory of the tensors between steps.
     """
 
     program: Program
@@ -30,8 +30,8 @@ class Compiled:
         """Compile all chains, as `NAME_01`, `NAME_02` and so on.
 
         Raises:
-            Unsupported: what can't be lowered, by name.
-            ToolMissing: no zig.
+            Unsupported: a chain can't be lowered; it is named.
+            ToolMissing: zig is not installed.
         """
         digits = max(2, len(str(len(program.calls))))
         chains = tuple(
@@ -42,15 +42,15 @@ class Compiled:
 
     @property
     def vtcm_bytes(self) -> int:
-        """The most that a chain takes."""
+        """The VTCM of the chain that takes the most."""
         return max((chain.built.vtcm_bytes for chain in self.chains), default=0)
 
     @property
     def scratch_bytes(self) -> int:
-        """The arena, and the most that a chain takes besides VTCM."""
+        """The bytes of the arena, and of the memory besides VTCM of the chain that takes the most."""
         return self.arena.bytes + max((chain.built.scratch_bytes for chain in self.chains), default=0)
 
     @property
     def library_bytes(self) -> int:
-        """Of code and weights."""
+        """The bytes of all code and weights."""
         return len(self.weights.content) + sum(len(chain.code) for chain in self.chains)

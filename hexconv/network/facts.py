@@ -1,4 +1,4 @@
-"""What is known of a network that was built: for people, for `network.json`, and for the C that is written."""
+"""The facts about a network that was built: for people, for `network.json`, and for the C that is written."""
 
 import re
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ class PortFacts:
     Attributes:
         name: a C identifier.
         tensor: the name in the model.
-        way: `input` or `output`.
-        dtype: of its elements.
-        shape: as the model has it.
-        bytes: that it takes.
-        elements: their number.
+        way: whether it is an `input` or an `output`.
+        dtype: the dtype of its elements.
+        shape: its shape in the model.
+        bytes: the bytes that it takes.
+        elements: how many elements it has.
     """
 
     name: str
@@ -34,7 +34,7 @@ class PortFacts:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One step: the name of its operator or `chain`, its node, and the bytes that it reads and writes of tensors."""
+    """One step: the name of its operator or `chain`, its node, and the bytes of tensors that it reads and writes."""
 
     operator: str
     node: str
@@ -44,24 +44,24 @@ class StepFacts:
 
 @dataclass(frozen=True)
 class BuiltNetwork:
-    """A network, built.
+    """The facts about a built network.
 
     Attributes:
         name: the C identifier that its functions begin with.
-        model: name of its file.
+        model: the name of the model's file.
         target: `hexagon` or `llvm`.
-        isa: the instruction set, of Hexagon.
-        ports: inputs, then outputs, in the order of the parameters.
-        chains: C identifiers.
-        steps: in order.
-        operators: callbacks that it needs.
-        weights_bytes: of the file of weights.
-        vtcm_bytes: the most that a chain takes.
-        arena_bytes: of all tensors between steps.
-        least_arena_bytes: no arena could be smaller.
-        scratch_bytes: the arena, and the most that a chain takes besides VTCM.
-        library_bytes: of all code and weights.
-        threads: the most that a chain makes use of.
+        isa: the Hexagon instruction set that it was built for.
+        ports: its inputs, then its outputs, in the order of the parameters in C.
+        chains: the C identifiers of its chains.
+        steps: its steps, in order.
+        operators: the names of the operator callbacks that it needs.
+        weights_bytes: the size of the file of weights.
+        vtcm_bytes: the VTCM of the chain that takes the most.
+        arena_bytes: the size of the arena, which holds all tensors between steps.
+        least_arena_bytes: a lower bound of any arena: what the tensors of the fullest step take.
+        scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
+        library_bytes: the size of all code and weights.
+        threads: the number of threads of the chain that uses the most.
     """
 
     name: str
@@ -82,12 +82,12 @@ class BuiltNetwork:
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:
-    """Inputs, then outputs."""
+    """The facts about all inputs, then about all outputs."""
     return (*_named("input", program.inputs), *_named("output", program.outputs))
 
 
 def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
-    """Names in C that are no keywords, and each there once."""
+    """Give each port a name in C that is no keyword and that no other port has."""
     found: list[PortFacts] = []
     for port in ports:
         name = f"{way}_{re.sub(r'[^A-Za-z0-9]+', '_', port.name).strip('_')}"
@@ -99,7 +99,7 @@ def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
 
 
 def steps_of(program: Program) -> tuple[StepFacts, ...]:
-    """All steps."""
+    """The facts about all steps, in order."""
     return tuple(
         StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *moved_bytes(step))
         for step in program.steps

@@ -1,4 +1,4 @@
-"""Weights of matrix products and of transposed convs: laid out once as [outputs, rows, columns, inputs of a group]."""
+"""Lay out the weights of matrix products and transposed convs as [outputs, rows, columns, inputs of a group]."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,10 @@ NO_BIAS = ("", "")
 
 @dataclass(frozen=True)
 class _Stored:
-    """Constant weights: reals, or codes without their zero points.
+    """Constant weights: real numbers, or codes from which the zero points are subtracted.
 
     Attributes:
-        elements: as the model has them.
+        elements: the weights in the model's shape.
         scales: float32, [1] or one along `axis`.
     """
 
@@ -33,10 +33,10 @@ class _Stored:
 
 
 def of_gemm(reading: Reading, node: Node, source: Operand) -> Filters:
-    """MatMul, or Gemm without a scale of its own.
+    """Read the weights of a MatMul, or of a Gemm whose `alpha` and `beta` are 1.
 
     Raises:
-        Refused: a second matrix that is no constant, or a first that is transposed.
+        Refused: the second matrix is no constant, or the first is transposed.
     """
     told = node.attributes
     if told.get("transA", 0) or told.get("alpha", 1.0) != 1.0 or told.get("beta", 1.0) != 1.0:
@@ -49,7 +49,7 @@ def of_gemm(reading: Reading, node: Node, source: Operand) -> Filters:
 
 
 def of_qgemm(reading: Reading, node: Node) -> Filters:
-    """ONNX Runtime's own Gemm, of codes.
+    """Read the weights of QGemm, ONNX Runtime's own Gemm of codes.
 
     Raises:
         Refused: as of `of_gemm`.
@@ -63,20 +63,20 @@ def of_qgemm(reading: Reading, node: Node) -> Filters:
 
 
 def of_qlinear_matmul(reading: Reading, node: Node) -> Filters:
-    """QLinearMatMul.
+    """Read the weights of a QLinearMatMul.
 
     Raises:
-        Refused: a second matrix that is no constant.
+        Refused: the second matrix is no constant.
     """
     stored = _codes(reading, node.input(3), node.input(4), node.input(5), 1)
     return _filters(reading, node, stored, stored.elements.T.reshape(stored.elements.shape[1], 1, 1, -1), NO_BIAS)
 
 
 def of_conv_transpose(reading: Reading, node: Node, source: Operand) -> Filters:
-    """A transposed conv, whose filter ONNX has as [inputs, outputs of a group, rows, columns].
+    """Read the filter of a transposed conv, which ONNX has as [inputs, outputs of a group, rows, columns].
 
     Raises:
-        Refused: a filter that is no constant, or not of rows and columns.
+        Refused: the filter is no constant, or does not have four axes.
     """
     groups = int(node.attributes.get("group", 1))
     stored = _dequantised(reading, node.input(1), 1, source)
@@ -91,7 +91,7 @@ def of_conv_transpose(reading: Reading, node: Node, source: Operand) -> Filters:
 
 
 def _dequantised(reading: Reading, tensor: str, axis: int, source: Operand) -> _Stored:
-    """Weights of a model of reals: codes, where they are dequantised ones that meet codes."""
+    """Read weights of real numbers; where both they and the source are dequantised codes, read the codes."""
     graph = reading.graph
     if not graph.is_constant(tensor):
         raise Refused(f"{tensor} depends on the model's input; weights are constants here")
@@ -106,7 +106,7 @@ def _dequantised(reading: Reading, tensor: str, axis: int, source: Operand) -> _
 
 
 def _codes(reading: Reading, tensor: str, scale: str, zero_point: str, axis: int) -> _Stored:
-    """Weights without their zero points, which may need one bit more."""
+    """Read quantised weights and subtract their zero points; the differences may need one bit more."""
     graph = reading.graph
     if not graph.is_constant(tensor):
         raise Refused(f"{tensor} depends on the model's input; weights are constants here")
@@ -122,7 +122,7 @@ def _codes(reading: Reading, tensor: str, scale: str, zero_point: str, axis: int
 
 
 def _bias(reading: Reading, name: str, stored: _Stored, source: Operand) -> tuple[str, str]:
-    """Names of a bias in units of the sums, or of one in reals."""
+    """Name a bias, first of the pair if it is in units of the sums, second if in real numbers; the other is empty."""
     if not name:
         return NO_BIAS
     if source.is_float or stored.is_float:
@@ -135,7 +135,7 @@ def _bias(reading: Reading, name: str, stored: _Stored, source: Operand) -> tupl
 def _filters(
     reading: Reading, node: Node, stored: _Stored, elements: Array, bias: tuple[str, str], groups: int = 1
 ) -> Filters:
-    """All constants of one node, kept."""
+    """Keep all constants of one node."""
     outputs = elements.shape[0]
     if stored.scales.size not in (1, outputs):
         raise Refused(f"{stored.scales.size} scales of its weights for {outputs} outputs")
@@ -154,7 +154,7 @@ def _filters(
 
 
 def _vector(reading: Reading, name: str, outputs: int) -> Array:
-    """A bias, one for each output."""
+    """Read a bias as one value for each output."""
     values = reading.graph.value(name).reshape(-1)
     if values.size not in (1, outputs):
         raise Refused(f"a bias of {values.size} for {outputs} outputs")

@@ -1,4 +1,4 @@
-"""A network as a folder of C: its chains compiled, `network.c` that calls them, and operators to begin with."""
+"""Build a network as a folder of C: compiled chains, `network.c` that calls them, and operators to start from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from hexconv.spec.objective import Objective
 from hexconv.verify.inputs import drawn_inputs
 
 LONGEST_STEM = 40
-"""Of a name, before the numbers of its chains."""
+"""The most characters of the network's name that the names of its chains begin with."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Wanted:
     """What to build a network for.
 
     Attributes:
-        vtcm_bytes: what the caches of a chain may take.
-        target: `hexagon`, or `llvm` for this machine.
-        isa: the instruction set, of Hexagon.
-        objective: what is to be least of each chain.
-        shapes: of inputs that the model leaves open.
+        vtcm_bytes: the VTCM that the caches of a chain may take.
+        target: the target, `hexagon`, or `llvm` for this machine.
+        isa: the instruction set of Hexagon.
+        objective: the figure that the search makes as small as it can for each chain.
+        shapes: the shapes of inputs whose sizes the model leaves open.
         given: a file with the inputs of the example; without one they are drawn.
-        seed: of what is drawn.
-        threads: that each chain is to have: on Hexagon as its plan says, on this machine at most.
+        seed: the seed of the inputs that are drawn.
+        threads: how many threads each chain is to have: on Hexagon as its plan says, on this machine at most so many.
     """
 
     vtcm_bytes: int
@@ -54,11 +54,11 @@ class Wanted:
 
 
 def read_network(path: Path, wanted: Wanted) -> Program:
-    """The steps of a model, its chains planned.
+    """Read a model's steps and plan its chains.
 
     Raises:
-        InputError: the model can't be used, or a size is open.
-        Unsupported: a node between chains that there is no operator for, or a chain that no plan serves.
+        InputError: the model can't be used, or it leaves a size open.
+        Unsupported: there is no operator for a node between chains, or no plan serves a chain.
     """
     imported = import_model(path, wanted.shapes)
     members = members_of(imported, _question(wanted))
@@ -70,10 +70,10 @@ def read_network(path: Path, wanted: Wanted) -> Program:
 
 
 def _question(wanted: Wanted) -> Question:
-    """What is asked of each chain.
+    """The question that the search answers for each chain.
 
     Raises:
-        InputError: more threads than the architecture of the plan has contexts.
+        InputError: more threads are asked for than the plan's architecture has contexts.
     """
     if wanted.target == "hexagon" and wanted.threads > 1:
         plan = Plan(kernel="hvx", threads=wanted.threads)
@@ -86,23 +86,23 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
 
     Args:
         path: of the `.onnx` file.
-        folder: where to; it is made if need be.
-        wanted: what for.
+        folder: where to write; the folder is made if need be.
+        wanted: what to build it for.
 
     Raises:
         InputError: the model or its inputs can't be used, or the folder can't be written.
-        Unsupported: what there is no operator for, or can't be lowered, by name.
-        ToolMissing: no zig.
+        Unsupported: there is no operator for a node, or a chain can't be lowered; either is named.
+        ToolMissing: zig is not installed.
     """
     program = read_network(path, wanted)
     return write_network(path, program, tensors_of(path, program, wanted), folder, wanted)
 
 
 def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
-    """What the example of a network reads, and what it has to give by numpy, by the names of the model.
+    """The inputs of a network's example and the outputs that numpy computes for them, by the model's names.
 
     Raises:
-        InputError: the inputs that are given don't fit.
+        InputError: the given inputs don't fit the model.
     """
     forms = {port.name: (port.shape, port.operand.dtype) for port in program.inputs}
     inputs = drawn_inputs(forms, path.name, wanted.given, wanted.seed)
@@ -112,13 +112,13 @@ def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]
 def write_network(
     path: Path, program: Program, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
 ) -> BuiltNetwork:
-    """Compile the steps of a model and write them; all else is as in `build_network`.
+    """Compile the steps of a model and write the folder; results and errors are those of `build_network`.
 
     Args:
         path: of the `.onnx` file.
-        program: its steps, planned.
-        tensors: of the example.
-        folder: where to.
+        program: the model's steps, with plans for its chains.
+        tensors: the inputs and outputs of the example.
+        folder: where to write.
         wanted: what for.
     """
     name = c_name(path.stem[:LONGEST_STEM])
@@ -141,7 +141,7 @@ def write_network(
 
 
 def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
-    """What is known of it."""
+    """The facts about the network that was built."""
     return BuiltNetwork(
         name=name,
         model=model,

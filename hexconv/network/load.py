@@ -1,4 +1,4 @@
-"""A built network called from numpy, on this machine.
+"""Call a built network from numpy, on this machine.
 
 network = hexconv.load("out")["residual"]
 output = network(image)
@@ -21,10 +21,10 @@ from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
 
 OPERATORS = 12
-"""Pointers of `struct hexconv_operators`."""
+"""How many pointers `struct hexconv_operators` has."""
 POINTERS_OF_A_CONTEXT = 3
 POINTERS_OF_A_CHAIN = 4
-"""As in the headers."""
+"""How many pointers the struct of a context and of a chain have in the headers."""
 SOURCES = ("network.c", "hexconv_operators.c", "hexconv_posix.c", "libchains.a")
 
 
@@ -34,11 +34,11 @@ class _Operators(ctypes.Structure):
 
 @dataclass(frozen=True)
 class LoadedNetwork:
-    """A network that is loaded, with a context of its own: one call at a time.
+    """A loaded network with a context of its own; it serves one call at a time.
 
     Attributes:
         name: the C identifier that its functions begin with.
-        facts: what `network.json` says of it.
+        facts: the contents of its `network.json`.
     """
 
     name: str
@@ -48,10 +48,10 @@ class LoadedNetwork:
     _kept: tuple[Any, ...]
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        """The outputs in the model's order and shapes.
+        """Run the network; return its outputs in the model's order and shapes.
 
         Raises:
-            InputError: another number of inputs, or one of another shape or dtype.
+            InputError: the number of inputs, a shape or a dtype is not the model's.
             RunFailed: the network reports an error.
         """
         ports = self.facts["ports"]
@@ -71,11 +71,11 @@ class LoadedNetwork:
 
 
 def load(folder: Path | str) -> dict[str, Any]:
-    """What `hexconv build --target llvm` wrote into a folder, by its name in C: chains, or a network.
+    """Load what `hexconv build --target llvm` wrote into a folder, chains or a network, by their names in C.
 
     Raises:
-        InputError: no such folder, or one that was written for Hexagon.
-        ToolMissing: no zig to link it.
+        InputError: there is no such folder, or it was written for Hexagon.
+        ToolMissing: zig, which links it, is not installed.
         RunFailed: the library doesn't link, or refuses its weights.
     """
     place = Path(folder)
@@ -89,7 +89,7 @@ def load(folder: Path | str) -> dict[str, Any]:
 
 
 def _loaded(place: Path, facts: dict[str, Any]) -> LoadedNetwork:
-    """Link, and make a context ready."""
+    """Link a network, load it and prepare its context."""
     with tempfile.TemporaryDirectory(prefix="hexconv-") as made:
         path = Path(made) / "network.so"
         files = [str(place / file) for file in SOURCES]

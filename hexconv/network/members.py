@@ -1,4 +1,4 @@
-"""The chains of a model among its nodes: what has to be made for its outputs, and who makes it."""
+"""Which tensors the outputs of a model need, and which chain or node makes each of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Member:
 def makers(
     graph: Graph, chains: Mapping[str, Member], inputs: Sequence[str], outputs: Sequence[str]
 ) -> dict[str, Node | None]:
-    """All tensors that have to be made, each with the node that does; None where a chain or the caller does.
+    """All tensors that the outputs need, each with the node that makes it; None where a chain or the caller does.
 
     Args:
-        graph: of the model.
-        chains: by the tensor that each writes.
+        graph: the graph of the model.
+        chains: the chains, by the tensor that each writes.
         inputs: names of the tensors that the model reads.
-        outputs: of those that it gives back.
+        outputs: names of the tensors that the model gives back.
     """
     waiting, found = list(outputs), dict[str, Node | None]()
     while waiting:

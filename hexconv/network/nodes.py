@@ -16,7 +16,7 @@ from hexconv.network.step import Along, Blocks, Filters, Window
 
 Ends = tuple[str, str]
 PLACES = {4: (0, 3, 1, 2), 2: (0, 3)}
-"""By the number of axes of a model's tensor, where each axis stands in N, H, W, C."""
+"""For a model's tensor of 4 or 2 axes, the place of each axis in N, H, W, C."""
 
 
 def _quantize(reading: Reading, node: Node) -> None:
@@ -25,7 +25,7 @@ def _quantize(reading: Reading, node: Node) -> None:
 
 
 def _dequantize(reading: Reading, node: Node) -> None:
-    """The same codes, seen as what they stand for."""
+    """Add no step: the result is the same codes, with the scale and zero point that say what they stand for."""
     found = reading.scale_of(node.inputs[0], *_ends(node, 1))
     reading.hold(node.outputs[0], reading.held(node.inputs[0]).meaning(*found))
 
@@ -43,7 +43,7 @@ def _same(reading: Reading, node: Node) -> None:
 
 
 def _reshape(reading: Reading, node: Node) -> None:
-    """The same memory, where its elements lie in the order in which a model counts them."""
+    """Reuse the same memory in another shape, converted first if its elements are not in the model's order."""
     held, extents = reading.held(node.inputs[0]), extents_of(reading.shape(node.outputs[0]))
     if extents != held.extents:
         held = (held if held.is_flat else reading.convert(held, NCHW)).reshaped(extents)
@@ -51,7 +51,7 @@ def _reshape(reading: Reading, node: Node) -> None:
 
 
 def _elementwise(operator: str) -> Callable[[Reading, Node], None]:
-    """Two tensors, each as large as the result or broadcast."""
+    """Make the reader of an operator on two tensors, each as large as the result or broadcast."""
 
     def read(reading: Reading, node: Node) -> None:
         rank = len(reading.shape(node.outputs[0]))
@@ -183,12 +183,12 @@ def _conv_transpose(reading: Reading, node: Node) -> None:
 
 
 def _ends(node: Node, at: int) -> Ends:
-    """Names of a scale and a zero point."""
+    """The names of a scale and a zero point among a node's inputs."""
     return node.input(at), node.input(at + 1)
 
 
 def _three(node: Node) -> tuple[str, str, str]:
-    """Names of the first tensor, its scale and its zero point."""
+    """The names of a node's first tensor, its scale and its zero point."""
     return node.input(0), node.input(1), node.input(2)
 
 
@@ -228,4 +228,4 @@ TABLE: Table = {
     f"{DOMAIN}.QGemm": _quantised_gemm,
     "QLinearMatMul": _quantised_matmul,
 }
-"""All that there is."""
+"""All operators that a network may have between its chains, each with the function that makes it a step."""

@@ -1,4 +1,4 @@
-"""A tensor as a step of a network sees it: where it lies, in which layout, and what its elements stand for."""
+"""A tensor as a step of a network sees it: its memory, its layout, and what its elements stand for."""
 
 from dataclasses import dataclass, replace
 from math import inf, prod
@@ -10,11 +10,11 @@ from hexconv.layout import packed
 Extents = tuple[int, int, int, int]
 
 NHWC = "NHWC"
-"""Of what operators write and chains read."""
+"""The layout that operators write and chains read."""
 NCHW = "NCHW"
-"""Of what a model reads and writes."""
+"""The layout of a model's inputs and outputs."""
 BLOCKS = "NHWC8h8w32c"
-"""Of what chains write."""
+"""The layout that chains write."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class Operand:
     """Elements of a buffer. They are real numbers, or codes that stand for `(code - zero_point) * scale`.
 
     Attributes:
-        buffer: name of the memory.
-        extents: logical N, H, W, C; a matrix of rows and columns is N and C.
-        dtype: of the elements.
-        layout: `NHWC`, `NCHW` or `NHWC8h8w32c`.
-        scale: a float32.
-        zero_point: a code.
-        low: the least real value that is stored: lower ones become it.
-        high: the largest.
+        buffer: the name of the memory that it lies in.
+        extents: its logical sizes N, H, W, C; a matrix has its rows in N and its columns in C.
+        dtype: the dtype of its elements.
+        layout: its layout, `NHWC`, `NCHW` or `NHWC8h8w32c`.
+        scale: the real number that a step of one code stands for, a float32.
+        zero_point: the code that stands for 0.
+        low: the least real value that is stored; lower values are raised to it.
+        high: the largest real value that is stored; higher values are lowered to it.
     """
 
     buffer: str
@@ -43,7 +43,7 @@ class Operand:
 
     @property
     def bytes(self) -> int:
-        """Of its memory, fringe included."""
+        """The bytes of its memory, fringe included."""
         physical = packed(BLOCKS, self.extents).physical_shape if self.layout == BLOCKS else self.extents
         return prod(physical) * np.dtype(self.dtype).itemsize
 
@@ -68,26 +68,26 @@ class Operand:
         return self.layout == NCHW or (self.layout == NHWC and self.is_one_order)
 
     def reshaped(self, extents: Extents) -> "Operand":
-        """Flat elements under other extents."""
+        """The same flat elements under other extents."""
         seen = replace(self, extents=extents, layout=NCHW)
         return replace(seen, layout=NHWC) if seen.is_one_order else seen
 
     @property
     def as_numbers(self) -> "Operand":
-        """The same elements as the numbers that they are: what a model calls a tensor of integers."""
+        """The same elements read as the plain numbers that they are: scale 1, zero point 0, no clamp."""
         return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
 
     def meaning(self, scale: float, zero_point: int) -> "Operand":
-        """The same elements, dequantised."""
+        """The same elements as codes of this scale and zero point."""
         return replace(self, scale=scale, zero_point=zero_point)
 
 
 def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:
-    """Logical N, H, W, C of a tensor of a model: NCHW, or a matrix; else one row of all.
+    """Logical N, H, W, C of a model's tensor: of NCHW or of a matrix; any other shape has all elements in C.
 
     Args:
-        shape: of the tensor.
-        rank: of the tensor that it is broadcast to, by default its own.
+        shape: the shape of the tensor.
+        rank: the rank of the tensor that it is broadcast to, by default its own.
 
     >>> extents_of((1, 3, 8, 9)), extents_of((2, 10)), extents_of((64, 1, 1), 4), extents_of((6, 4, 2))
     ((1, 8, 9, 3), (2, 1, 1, 10), (1, 1, 1, 64), (1, 1, 1, 48))

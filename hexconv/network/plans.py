@@ -1,4 +1,4 @@
-"""The chains of a model, each as the cases that it runs as: planned as `hexconv best` plans them, with its weights."""
+"""Plan the chains of a model as `hexconv best` does; each becomes the cases that it runs as, with their weights."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,14 +13,14 @@ from hexconv.verify.job import weights_of
 
 
 def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
-    """All chains.
+    """Plan all chains of a model.
 
     Args:
         imported: the model.
         question: the limit of VTCM, where they are to run, and on how many threads.
 
     Raises:
-        Unsupported: no plan serves a chain, or none fits.
+        Unsupported: no plan serves a chain, or no plan fits VTCM.
     """
     arrays = [imported.weights(index) for index in range(len(imported.cases))]
     cases = [
@@ -41,7 +41,7 @@ def _pieces(planned: Planned, weights: dict, question: Question) -> Iterator:
     cut = planned.cuts.best
     if cut is None:
         limit = question.vtcm_bytes
-        raise Unsupported(f"{planned.name}: no plan of it fits {limit} bytes of VTCM; hexconv best says what would")
+        raise Unsupported(f"{planned.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
     for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
         own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
         yield winner.case, own.over(random_tensors(winner.case.chain))

@@ -1,9 +1,10 @@
-"""From a model's graph to the steps that compute it: chains where they are, an operator for each node between them.
+"""Turn a model's graph into steps: a call for each chain, an operator for each node between chains.
 
     before:  DequantizeLinear(a), DequantizeLinear(b) -> Add -> Relu -> QuantizeLinear
-    after:   add(a, b, result), whose tensors say what their codes stand for, and the result that it is at least 0
+    after:   add(a, b, result): each tensor says what its codes stand for, and the result is clamped at 0
 
-What only changes the shape, or what codes stand for, is no step: its result is the same memory, seen in another way.
+A node that only changes the shape, or what codes stand for, is no step: its result is the same memory,
+ seen in another way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,16 +24,16 @@ from hexconv.network.step import Call, How, Operation, Port, Program, Step
 from hexconv.run.tensors import Array
 
 ANY = Clamp()
-"""All real values."""
+"""The clamp that changes no value."""
 
 
 class Reading:
-    """The steps of a network, as its nodes are read one after the other.
+    """The reader that turns a network's nodes into steps, one node after the other.
 
     Args (of the constructor):
-        graph: of the model.
-        members: its chains.
-        model: name of its file, for errors.
+        graph: the graph of the model.
+        members: the chains of the model.
+        model: the name of its file, for errors.
     """
 
     def __init__(self, graph: Graph, members: Sequence[Member], model: str) -> None:
@@ -44,16 +45,16 @@ class Reading:
         self._folded = set[Node]()
 
     def read(self, inputs: Sequence[str], outputs: Sequence[str], table: "Table") -> Program:
-        """All steps.
+        """Read the whole model into steps.
 
         Args:
             inputs: names of the tensors that the model reads.
-            outputs: of those that it gives back.
-            table: how to read each operator.
+            outputs: names of the tensors that it gives back.
+            table: the function that reads each operator of ONNX.
 
         Raises:
-            InputError: a tensor whose size is open.
-            Unsupported: a node that there is no operator for, or a chain that ends in sums of int32.
+            InputError: a tensor has an open size.
+            Unsupported: there is no operator for a node, or a chain ends in int32 sums.
         """
         ports = tuple(self._port(name, f"input:{name}") for name in inputs)
         self._held = {port.name: port.operand for port in ports}
@@ -69,10 +70,10 @@ class Reading:
         return Program(tuple(self.steps), ports, results, self.constants)
 
     def held(self, tensor: str) -> Operand:
-        """A tensor of the model, wherever it lies.
+        """Look up the operand in which a tensor of the model lies.
 
         Raises:
-            Refused: it is a constant where none may stand.
+            Refused: the tensor is a constant, which may not stand here, or it is unknown.
         """
         if tensor not in self._held:
             raise Refused(
@@ -81,14 +82,14 @@ class Reading:
         return self._held[tensor]
 
     def hold(self, tensor: str, operand: Operand) -> None:
-        """Say where a tensor of the model lies."""
+        """Note the operand in which a tensor of the model lies."""
         self._held[tensor] = operand
 
     def shape(self, tensor: str) -> tuple[int, ...]:
-        """Of a tensor of the model.
+        """The shape of a tensor of the model.
 
         Raises:
-            InputError: a size is open.
+            InputError: the model leaves a size of it open.
         """
         shape = self.graph.type_of(tensor).shape
         sizes = tuple(size for size in shape or () if isinstance(size, int))
@@ -100,18 +101,18 @@ class Reading:
         return sizes
 
     def source(self, tensor: str, rank: int | None = None) -> Operand:
-        """What an operator reads: NHWC, or blocks as a chain writes them; a constant is stored."""
+        """The operand that an operator reads: in NHWC, or in blocks as a chain writes them; a constant is kept."""
         if tensor not in self._held and self.graph.is_constant(tensor):
             return self.constant_operand(tensor, rank)
         return self.dense(self.held(tensor), blocks=True)
 
     def constant(self, name: str, values: Array) -> str:
-        """Keep what an operator reads besides tensors; gives its name back."""
+        """Keep an array that an operator reads besides tensors; return its name."""
         self.constants[name] = np.ascontiguousarray(values)
         return name
 
     def constant_operand(self, tensor: str, rank: int | None) -> Operand:
-        """A constant of the model as a tensor."""
+        """Keep a constant of the model as a tensor; return its operand."""
         values = self.graph.value(tensor)
         extents = extents_of(values.shape, rank)
         batch, rows, columns, channels = extents
@@ -120,13 +121,13 @@ class Reading:
         return Operand(name, extents, str(values.dtype))
 
     def dense(self, operand: Operand, blocks: bool = False) -> Operand:
-        """The operand in NHWC, converted if need be; or with `blocks` as a chain wrote it."""
+        """The operand in NHWC, converted if need be; with `blocks`, one in a chain's blocks stays as it is."""
         if operand.layout == NHWC or (blocks and operand.layout == BLOCKS):
             return operand
         return self.convert(operand, NHWC)
 
     def convert(self, operand: Operand, layout: str) -> Operand:
-        """The same elements in another layout."""
+        """Convert an operand to another layout; a conversion that was made before is reused."""
         sizes = "x".join(map(str, operand.extents))
         target = Operand(f"{operand.buffer} {layout} {sizes}", operand.extents, operand.dtype, layout)
         raw = operand.as_numbers
@@ -135,17 +136,17 @@ class Reading:
         return replace(target, scale=operand.scale, zero_point=operand.zero_point)
 
     def add(self, operator: str, node: Node, sources: Sequence[Operand], result: Operand, *how: How) -> None:
-        """One step more."""
+        """Add a step."""
         self.steps.append(Operation(operator, node.name, tuple(sources), result, how))
 
     def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:
-        """Where an operator's result goes: as codes, clamped, where nothing but that reads it.
+        """The operand that an operator writes; clamps and a quantiser that alone read its result are folded into it.
 
-        before:  Add -> Relu -> QuantizeLinear -> codes         after:  codes, of at least 0
+        before:  Add -> Relu -> QuantizeLinear -> codes         after:  codes, clamped at 0
 
         Args:
-            tensor: that the operator makes.
-            clamp: that it does itself.
+            tensor: the tensor that the operator makes.
+            clamp: the clamp that the operator itself does.
         """
         at, extents = tensor, extents_of(self.shape(tensor))
         dtype = self.graph.type_of(tensor).dtype
@@ -163,7 +164,7 @@ class Reading:
         return operand
 
     def quantised(self, tensor: str, scale: str, zero_point: str, clamp: Clamp = ANY) -> Operand:
-        """A result in codes.
+        """The operand of a result that is written as codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
@@ -176,11 +177,11 @@ class Reading:
         return operand
 
     def dequantised(self, tensor: str, scale: str, zero_point: str) -> Operand:
-        """A source in codes."""
+        """The operand of a source that is read as codes."""
         return self.source(tensor).meaning(*self.scale_of(tensor, scale, zero_point))
 
     def scale_of(self, tensor: str, scale: str, zero_point: str) -> tuple[float, int]:
-        """What the codes of a tensor stand for.
+        """The scale and the zero point of a tensor's codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
@@ -189,13 +190,13 @@ class Reading:
         return float(found.scales[0]), found.zero_point
 
     def _port(self, name: str, buffer: str) -> Port:
-        """An input or an output, as the model has it."""
+        """The port of an input or an output, in the model's shape."""
         shape = self.shape(name)
         operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
         return Port(name, shape, operand.reshaped(operand.extents))
 
     def _read(self, node: Node, table: "Table") -> None:
-        """One node, by the table."""
+        """Read one node with the function that the table has for it."""
         reader = table.get(node.op)
         if reader is None:
             known = ", ".join(sorted(op for op in table if "." not in op))
@@ -206,7 +207,7 @@ class Reading:
             raise Unsupported(f"{self.model}: {node.op} {node.name}: {refusal}") from None
 
     def _call(self, member: Member) -> None:
-        """A chain: its pieces, each behind the other."""
+        """Add the calls of a chain's pieces, one after the other."""
         units = member.run.units
         if units[-1].conv.requantize is None and units[-1].dtype in ("uint8", "int8", "int16"):
             name = units[-1].node.name
@@ -221,7 +222,7 @@ class Reading:
         self.hold(member.result, at)
 
     def _given_back(self, name: str) -> Port:
-        """An output: the memory that its step writes, where it lies there as the model has it; else converted."""
+        """The port of an output: its step writes the caller's memory, or a conversion does if the layout differs."""
         port, held = self._port(name, f"output:{name}"), self._held[name]
         made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
         same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
@@ -234,7 +235,7 @@ class Reading:
         return port
 
     def _renamed(self, old: str, new: str) -> None:
-        """A buffer under another name: the caller's."""
+        """Rename a buffer to one of the caller's."""
 
         def moved(operand: Operand) -> Operand:
             return replace(operand, buffer=new) if operand.buffer == old else operand
@@ -246,4 +247,4 @@ class Reading:
 
 
 Table = Mapping[str, Callable[[Reading, Node], None]]
-"""By the name of an operator of ONNX, how a node becomes a step."""
+"""By the name of an ONNX operator, the function that turns its node into a step."""

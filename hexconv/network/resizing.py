@@ -1,4 +1,4 @@
-"""Where each row and column of a resized image comes from, worked out once: ONNX's Resize and Upsample."""
+"""ONNX's Resize and Upsample: work out once which source rows and columns each place of the result is read from."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from hexconv.network.step import Axis, Resize
 from hexconv.run.tensors import Array
 
 SPATIAL = {"rows": 1, "columns": 2}
-"""Places in N, H, W, C."""
+"""The index of rows and of columns in N, H, W, C."""
 ROUNDED: dict[bytes, Callable[[Array], Array]] = {
     b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
     b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
@@ -22,10 +22,10 @@ ROUNDED: dict[bytes, Callable[[Array], Array]] = {
 
 
 def resize_of(reading: Reading, node: Node, source: Operand, result: Operand) -> Resize:
-    """Both axes.
+    """Work out both axes of a resize.
 
     Raises:
-        Refused: cubic interpolation, or a mode or an axis that isn't known here.
+        Refused: the interpolation is cubic, or a mode or an axis isn't known here.
     """
     axes = [_axis(reading, node, name, source, result) for name in SPATIAL]
     if source.extents[0] != result.extents[0] or source.extents[3] != result.extents[3]:
@@ -51,7 +51,7 @@ def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Oper
 
 
 def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
-    """Where in the source each place of the result lies."""
+    """The coordinate in the source of each place of the result, along one axis."""
     places = np.arange(made)
     mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel")
     if node.op == "Upsample":
@@ -68,7 +68,7 @@ def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
 
 
 def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:
-    """Of an axis: as the model states it, or else of the sizes."""
+    """The scale of an axis: the model's if it states one, else the quotient of the sizes."""
     stated = node.input(1 if node.op == "Upsample" or len(node.inputs) == 2 else 2)
     if not stated or not reading.graph.is_constant(stated) or reading.graph.value(stated).size != 4:
         return made / size

@@ -1,4 +1,4 @@
-"""A built network on the simulator, called through its own functions."""
+"""Run a built network on the simulator, called through its own C functions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,11 +16,11 @@ SOURCES = ("network.c", "hexconv_operators.c")
 
 
 def network_object(folder: Path, built: BuiltNetwork) -> HexagonObject:
-    """A network that was built for Hexagon, with one input and one output, behind the entry that the simulator calls.
+    """Link a Hexagon network of one input and one output behind the entry that the simulator calls.
 
     Raises:
-        RunFailed: it doesn't link.
-        ToolMissing: no zig.
+        RunFailed: the network doesn't link.
+        ToolMissing: zig is not installed.
     """
     sources = [str(folder / name) for name in SOURCES]
     flags = (f"-DNETWORK={built.name}", *sources, "-Wl,--whole-archive")
@@ -31,18 +31,18 @@ def network_object(folder: Path, built: BuiltNetwork) -> HexagonObject:
 def simulated_network(
     folder: Path, built: BuiltNetwork, kernel: HexagonObject, image: Array, simulator: Simulator
 ) -> Measurement:
-    """Call it once: `NAME_init`, then `NAME_run`.
+    """Call the network once: `NAME_init`, then `NAME_run`.
 
     Args:
-        folder: that it was built into.
-        built: what is known of it.
-        kernel: made of it, by `network_object`.
-        image: its input, as the model has it.
-        simulator: whose instruction set is the network's.
+        folder: the folder that the network was built into.
+        built: the facts about the network.
+        kernel: the object that `network_object` made of it.
+        image: its input, in the model's shape.
+        simulator: a simulator of the network's instruction set.
 
     Raises:
-        RunFailed: it returned an error, or broke a guard.
-        ToolMissing: no simulator for this instruction set.
+        RunFailed: the network returned an error, or wrote past its buffers into a guard.
+        ToolMissing: there is no simulator for this instruction set.
     """
     weights = np.fromfile(folder / "network.weights.bin", np.uint8)
     outputs: Sequence = [(port.shape, port.dtype) for port in built.ports if port.way == "output"]

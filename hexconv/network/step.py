@@ -1,4 +1,4 @@
-"""What a network does, one step after the other: calls of chains, and operators between them."""
+"""The steps of a network: calls of chains, and operators between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ class Window:
     """Which elements a pool looks at, or where a transposed conv puts them.
 
     Attributes:
-        kernel: rows and columns.
-        stride: likewise.
-        dilation: likewise.
-        padding: top, left, bottom, right.
-        counts_padding: whether an average counts what lies in the padding, as zeros.
+        kernel: its rows and columns.
+        stride: the stride along rows and columns.
+        dilation: the dilation along rows and columns.
+        padding: the padding at the top, left, bottom and right.
+        counts_padding: whether an average counts the padding, as zeros.
     """
 
     kernel: tuple[int, int]
@@ -35,14 +35,14 @@ class Filters:
     """Weights of a matrix product or a transposed conv, [outputs, rows, columns, inputs of a group].
 
     Attributes:
-        elements: name of the constant; where these are integers, their zero points are subtracted already.
-        dtype: int8, int16 or float32.
-        scales: name of the constant: one scale, or one for each output.
-        scale_count: how many.
-        shape: of the elements.
-        groups: of inputs.
-        sums_bias: name of int32 in units of the sums, or nothing.
-        real_bias: name of float32, or nothing.
+        elements: the name of their constant; the zero points of integers are subtracted already.
+        dtype: their dtype, int8, int16 or float32.
+        scales: the name of the constant that holds one scale, or one for each output.
+        scale_count: how many scales there are.
+        shape: the shape of the elements.
+        groups: how many groups the inputs are divided into.
+        sums_bias: the name of an int32 bias in units of the sums; empty if there is none.
+        real_bias: the name of a float32 bias; empty if there is none.
     """
 
     elements: str
@@ -57,11 +57,11 @@ class Filters:
 
 @dataclass(frozen=True)
 class Axis:
-    """Where one axis of a resized image comes from, name by name of constants, one value for each of its places.
+    """Which source rows or columns a resized axis is read from: names of constants that have a value for each place.
 
     Attributes:
-        first: place in the source, int32.
-        part: how much of the next place there is in it, float32.
+        first: the constant with the place in the source, int32.
+        part: the constant with the weight of the next place in the source, float32.
     """
 
     first: str
@@ -70,7 +70,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Resize:
-    """Both axes."""
+    """How an image is resized along both axes."""
 
     rows: Axis
     columns: Axis
@@ -78,10 +78,10 @@ class Resize:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How channels become pixels.
+    """How DepthToSpace turns channels into pixels.
 
     Attributes:
-        size: rows and columns of pixels that a pixel becomes.
+        size: the rows and columns of pixels that one pixel becomes.
         channels_first: whether the pixels of a channel lie side by side in depth (CRD), or channels (DCR).
     """
 
@@ -91,7 +91,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Along:
-    """The axis of a concatenation, 0 to 3 for N, H, W, C."""
+    """The axis along which tensors are concatenated, 0 to 3 for N, H, W, C."""
 
     axis: int
 
@@ -105,11 +105,11 @@ class Operation:
     """One call of an operator.
 
     Attributes:
-        operator: name of the callback.
-        node: the name in the model.
-        sources: what it reads.
-        result: what it writes.
-        how: all else that it has to know.
+        operator: the name of the callback.
+        node: the name of its node in the model.
+        sources: the tensors that it reads.
+        result: the tensor that it writes.
+        how: everything else that the operator has to know.
     """
 
     operator: str
@@ -119,7 +119,7 @@ class Operation:
     how: tuple[How, ...] = ()
 
     def told(self, kind: type[Kind]) -> Kind:
-        """What it says of its operator, of one kind."""
+        """The entry of `how` that is of this kind."""
         return next(how for how in self.how if isinstance(how, kind))
 
 
@@ -128,10 +128,10 @@ class Call:
     """One call of a chain, or of a piece of one.
 
     Attributes:
-        case: chain and plan.
-        weights: its tensors, by the names of a run.
-        sources: what it reads, one tensor.
-        result: what it writes.
+        case: its chain and plan.
+        weights: the tensors of its convs, by the names that a run gives them.
+        sources: the one tensor that it reads.
+        result: the tensor that it writes.
     """
 
     case: Case
@@ -150,12 +150,12 @@ Step = Operation | Call
 
 @dataclass(frozen=True)
 class Port:
-    """What goes into a network, or comes out of it.
+    """An input or an output of a network.
 
     Attributes:
-        name: in the model.
-        shape: in the model.
-        operand: how it lies in the caller's memory.
+        name: its name in the model.
+        shape: its shape in the model.
+        operand: the layout and dtype in which it lies in the caller's memory.
     """
 
     name: str
@@ -165,13 +165,13 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """A network.
+    """All steps of a network, with its inputs, outputs and constants.
 
     Attributes:
-        steps: in order.
-        inputs: in the model's order.
-        outputs: likewise.
-        constants: what operators read besides, by name.
+        steps: its steps, in order.
+        inputs: its inputs, in the model's order.
+        outputs: its outputs, in the model's order.
+        constants: the arrays that operators read besides tensors, by name.
     """
 
     steps: tuple[Step, ...]
@@ -181,20 +181,20 @@ class Program:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Of chains."""
+        """The steps that are calls of chains."""
         return tuple(step for step in self.steps if isinstance(step, Call))
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Names of the callbacks that it needs."""
+        """The names of the operator callbacks that the network needs."""
         return tuple(sorted({step.operator for step in self.steps if isinstance(step, Operation)}))
 
     @property
     def outside(self) -> frozenset[str]:
-        """Buffers that are the caller's."""
+        """The names of the buffers that belong to the caller."""
         return frozenset(port.operand.buffer for port in (*self.inputs, *self.outputs))
 
 
 def moved_bytes(step: Step) -> tuple[int, int]:
-    """What a step reads and writes of tensors."""
+    """The bytes of tensors that a step reads, and the bytes that it writes."""
     return sum(source.bytes for source in step.sources), step.result.bytes

@@ -1,4 +1,4 @@
-"""All files of a built network that are text: C, header, example, and how to compile them."""
+"""Write the text files of a built network: C, header, example, and how to compile them."""
 
 import json
 from dataclasses import asdict
@@ -18,7 +18,7 @@ MANIFEST = "network.json"
 
 
 def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """All of them, by file name."""
+    """The contents of all text files, by file name."""
     pairs = zip(compiled.chains, compiled.weights.chains_bytes, strict=True)
     words = {
         **vars(built),
@@ -40,7 +40,7 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
 
 
 def _facts(built: BuiltNetwork, program: Program) -> list[str]:
-    """What the header says."""
+    """The lines of facts in the header."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
@@ -54,7 +54,7 @@ def _facts(built: BuiltNetwork, program: Program) -> list[str]:
 
 
 def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """The address of every buffer, as C."""
+    """The address of every buffer, as an expression in C."""
     places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
     places |= {name: f"CONSTANT({offset})" for name, offset in compiled.weights.constants_bytes.items()}
     program = compiled.program
@@ -64,6 +64,9 @@ def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
 
 
 def _tolerance(program: Program) -> float:
-    """Of the largest value: 0 where all chains are of integers, since operators round as numpy does."""
+    """The error that the example allows, as a share of the largest value.
+
+    It is 0 where all chains are integer, since operators round as numpy does.
+    """
     floats = [call.case.chain for call in program.calls if not call.case.chain.is_integer]
     return max((sum(tolerance_of(chain.dtype, chain.longest_sum)) for chain in floats), default=0.0)

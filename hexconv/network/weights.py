@@ -1,4 +1,4 @@
-"""All weights of a network in one block of bytes, laid out once as its chains and operators read them."""
+"""Lay out all weights of a network once, in one block of bytes, as its chains and operators read them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from hexconv.network.step import Program
 
 @dataclass(frozen=True)
 class Weights:
-    """All that a network reads and doesn't compute: what its chains need, and constants of operators.
+    """The block of bytes that a network reads and doesn't compute: weights of chains, and constants of operators.
 
     digest, 32 bytes | zeros up to 128 | weights of a chain | ... | constant | zeros up to a multiple of 128 | ...
     """
@@ -23,7 +23,7 @@ class Weights:
 
     @classmethod
     def of(cls, program: Program, chains: Sequence[Parts]) -> "Weights":
-        """Put them together; the digest is of what the offsets depend on."""
+        """Build the block; its digest covers everything that the offsets depend on."""
         shapes = [f"{name} {array.dtype} {array.shape}" for name, array in program.constants.items()]
         known = hashlib.sha256("\n".join(shapes).encode())
         for chain in chains:

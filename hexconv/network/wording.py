@@ -1,4 +1,4 @@
-"""The steps of a network as statements in C."""
+"""Write the steps of a network as statements in C."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ INDENT = " " * 12
 
 @dataclass(frozen=True)
 class Statement:
-    """One step.
+    """The statement of one step.
 
     Attributes:
-        comment: what it is, and the bytes that it moves.
-        macro: `CHAIN` or `STEP`, which look at what the call returns.
-        call: the call of a function.
+        comment: the comment that says what the step is and which bytes it moves.
+        macro: the macro around the call, `CHAIN` or `STEP`, which checks what the call returns.
+        call: the text of the call.
     """
 
     comment: str
@@ -28,12 +28,12 @@ class Statement:
 
 
 def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[str, str]) -> Iterator[Statement]:
-    """All steps.
+    """Write all steps as statements.
 
     Args:
-        steps: in order.
-        names: C identifiers of the chains, in the order of their calls.
-        places: of every buffer, an expression in C that is its address.
+        steps: the steps, in order.
+        names: the C identifiers of the chains, in the order of their calls.
+        places: the address of every buffer, as an expression in C.
     """
     chains = iter(names)
     for number, step in enumerate(steps, 1):
@@ -63,7 +63,7 @@ def _arguments(step: Operation, places: Mapping[str, str]) -> Iterator[str]:
 
 
 def _fields(operand: Operand, places: Mapping[str, str]) -> str:
-    """Of `struct hexconv_tensor`, in its order."""
+    """The fields of a `struct hexconv_tensor`, in its order."""
     layout, dtype = (f"HEXCONV_{word.upper()}" for word in (operand.layout, operand.dtype))
     sizes = ", ".join(map(str, operand.extents))
     ends = f"{c_float(operand.low)}, {c_float(operand.high)}"
@@ -73,7 +73,7 @@ def _fields(operand: Operand, places: Mapping[str, str]) -> str:
 
 
 def _how(how: How, places: Mapping[str, str]) -> str:
-    """What an operator has to know besides tensors."""
+    """Write one entry of an operation's `how` as arguments in C."""
     if isinstance(how, Along):
         return str(how.axis)
     if isinstance(how, Blocks):
@@ -98,7 +98,7 @@ def _filters(how: Filters, places: Mapping[str, str]) -> str:
 
 
 def c_float(value: float) -> str:
-    """A float32 in C, exactly.
+    """A float32 as a C literal that is exactly equal.
 
     >>> c_float(0.1), c_float(float("-inf"))
     ('0x1.99999a0000000p-4f', '-FLT_MAX')
@@ -109,7 +109,7 @@ def c_float(value: float) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name of a model in a comment.
+    """A name of the model made safe for a comment in C.
 
     >>> _plain("a */ b")
     'a * b'

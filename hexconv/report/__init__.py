@@ -1,4 +1,4 @@
-"""Rows to people: tables on the terminal and as CSV."""
+"""Present results to people: tables on the terminal, CSV, JSON rows, plots and the HTML page."""
 
 from hexconv.report.best_rows import network_row
 from hexconv.report.best_table import (

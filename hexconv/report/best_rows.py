@@ -1,4 +1,4 @@
-"""What a search found as plain values, in the words of the contract, for JSON."""
+"""Turn what a search found into plain values for JSON."""
 
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def network_row(network: PlannedNetwork) -> Row:
-    """All chains and their sum."""
+    """The JSON of a planned network: all its chains and their sum."""
     return {
         "chains": [planned_row(planned, network) for planned in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
@@ -24,7 +24,7 @@ def network_row(network: PlannedNetwork) -> Row:
 
 
 def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
-    """One chain."""
+    """The JSON of one planned chain."""
     cuts, end = planned.cuts, network.end_of(planned.name)
     return {
         "case": planned.name,
@@ -54,7 +54,7 @@ def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
 
 
 def _found(found: Found) -> Row:
-    """The whole chain as one."""
+    """The JSON of the search over plans that fuse the whole chain."""
     proof = asdict(found.proof)
     least = found.proof.least_better
     return {
@@ -71,7 +71,7 @@ def _found(found: Found) -> Row:
 
 
 def _race(race: Race) -> list[Row]:
-    """What was run, the fastest first, then what could not be run."""
+    """The JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
     return [
         {
             "contender": lap.contender.kind,
@@ -85,12 +85,12 @@ def _race(race: Race) -> list[Row]:
 
 
 def _figures(figures: Figures) -> Row:
-    """One plan, its knobs as in a case file."""
+    """The JSON of one plan and its figures, its knobs as in a case file."""
     return asdict(figures)
 
 
 def _cut(cut: Cut | None) -> Row | None:
-    """A chain in pieces."""
+    """The JSON of a chain that is cut into pieces; None without a cut."""
     if cut is None:
         return None
     together = {name: getattr(cut, name) for name in ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")}

@@ -1,4 +1,4 @@
-"""What a search found, to read: the verdict, the answer, the account of all other plans, the front, the cuts."""
+"""Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +19,7 @@ FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
 
 
 def answer_table(planned: Planned) -> Table:
-    """The answer, the runner-up and the smallest plan."""
+    """The table of the best plan, the runner-up and the smallest plan."""
     found, title = planned.found, f"{planned.name}: least {planned.question.objective}"
     table = _table(
         f"{title} in {planned.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
@@ -32,7 +32,7 @@ def answer_table(planned: Planned) -> Table:
 
 
 def front_table(found: Found, question: Question) -> Table:
-    """Footprint against traffic: every plan that none beats in both."""
+    """The table of footprint against traffic: every plan that no other plan beats in both."""
     table = _table("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
@@ -41,7 +41,7 @@ def front_table(found: Found, question: Question) -> Table:
 
 
 def cuts_table(cuts: Cuts) -> Table:
-    """Every conv apart, all fused, and the best cut, with its pieces."""
+    """The table of cuts: every conv apart, all convs fused, and the best cut with its pieces."""
     table = _table("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
     before = cuts.separate.traffic_bytes if cuts.separate else None
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
@@ -55,7 +55,7 @@ def cuts_table(cuts: Cuts) -> Table:
 
 
 def verdict_line(planned: Planned) -> str:
-    """What came of the search, in a sentence."""
+    """The verdict of the search, in a sentence."""
     best, limit, cut = planned.found.best, planned.question.vtcm_bytes, planned.cuts.best
     if cut and len(cut.pieces) > 1:
         pieces = " | ".join(piece.name for piece in cut.pieces)
@@ -72,7 +72,7 @@ def verdict_line(planned: Planned) -> str:
 
 
 def bound_lines(found: Found, question: Question) -> Iterator[str]:
-    """What no plan can do, and what less would take."""
+    """Lines on the lower bound of the traffic, and on what a plan with less of the objective would need."""
     proof, objective = found.proof, question.objective
     if found.best is None:
         return
@@ -91,7 +91,7 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
 
 
 def proof_lines(found: Found) -> Iterator[str]:
-    """The account of all plans, one line each."""
+    """Lines that account for all plans: how many were looked at, how many fit, and which bounds excluded the rest."""
     proof = found.proof
     rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
     yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}, {proof.status})"
@@ -102,7 +102,7 @@ def proof_lines(found: Found) -> Iterator[str]:
 
 
 def outside_lines(planned: Planned) -> Iterator[str]:
-    """What it costs that some caches lie outside of VTCM, where that was asked for."""
+    """Lines on the cost of caches outside of VTCM, where such plans were asked for."""
     best, usual = planned.found.best, planned.all_in_vtcm
     if planned.question.caches == "all-in-vtcm" or best is None:
         return
@@ -117,7 +117,7 @@ def outside_lines(planned: Planned) -> Iterator[str]:
 
 
 def _better(proof: Proof, objective: Objective) -> str:
-    """What less of the objective would take."""
+    """Whether a plan with less of the objective exists, and how much memory the smallest such plan takes."""
     by = "by the model, " if objective == "latency" else ""
     if proof.least_better is None:
         return f"{by}no plan of the space has less {objective} than the answer, whatever the memory"
@@ -129,7 +129,7 @@ def _better(proof: Proof, objective: Objective) -> str:
 
 
 def scope_line(scope: Scope) -> str:
-    """What "no plan" is about.
+    """Which plans were searched, so that a reader knows what "no plan" covers.
 
     >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 8)}))
     'of all plans with kernel plain, arch v68; searched: halo recompute | roll, h_split 1 to 8'
@@ -143,7 +143,7 @@ def scope_line(scope: Scope) -> str:
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
-    """Why the best cut cuts where it does, and what less traffic would take."""
+    """Lines on why the best cut cuts where it does, and on how much memory a cut with less traffic needs."""
     for joint in cuts.joints:
         yield f"{joint.before} | {joint.after}: {joint.reason}"
     for conv, least in cuts.too_large:
@@ -163,7 +163,7 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
 
 
 def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
-    """Why nothing fits, and what would."""
+    """Lines on why no plan fits, and on what would make one fit."""
     yield (
         f"nothing fits: the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
         f"{shortfall.gap_bytes} too many"
@@ -186,7 +186,7 @@ def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
 
 
 def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
-    """Footprint, traffic, MACs, packets."""
+    """The cells of a plan or a cut: footprint, traffic, MACs, packets."""
     if figures is None:
         return ("",) * len(FIGURES)
     counts = (figures.footprint_bytes, figures.traffic_bytes, figures.macs)
@@ -194,6 +194,6 @@ def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
 
 
 def _saved(before: int | None, cut: Cut | None) -> str:
-    """Traffic saved against all convs apart."""
+    """The traffic that a cut saves against running every conv apart."""
     after = cut.traffic_bytes if cut else None
     return "" if before is None or after is None else str(before - after)

@@ -1,4 +1,4 @@
-"""Cache usage as a table to read and as CSV."""
+"""Show cache usage as a table on the terminal and as CSV."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = (
     "case",
-    "kind",  # cache (compacted) or allocation (merged)
+    "kind",  # whether the row is a cache (compacted) or an allocation (merged)
     "name",
     "role",
     "scope",
@@ -20,16 +20,16 @@ COLUMNS = (
     "holds",  # the caches that take turns in an allocation
     "elements",
     "bytes",
-    "predicted_elements",  # of the closed form
-    "documented_elements",  # of the source documents, where they have the case
-    "peak_bytes",  # of all allocations of the case
+    "predicted_elements",  # as the closed form predicts them
+    "documented_elements",  # as the source documents state them, where they have the case
+    "peak_bytes",  # the bytes of all allocations of the case together
     "agrees",
-    "traffic_bytes",  # copied between memory and caches, in the whole case
+    "traffic_bytes",  # bytes copied between memory and caches in the whole case
     "needed_traffic_bytes",
-    "copies_in_flight",  # under way at once, the most of each tensor added up
-    "macs",  # done in the whole case
+    "copies_in_flight",  # the most copies of each tensor that are under way at once, summed over the tensors
+    "macs",  # multiply-accumulates done in the whole case
     "needed_macs",
-    "kernel_asked",  # in the plan; none where it states none
+    "kernel_asked",  # the kernel that the plan states; `none` where it states none
     "kernel_used",
     "kernel_why",
 )
@@ -37,14 +37,14 @@ COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "
 
 
 def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
-    """One row a cache and one row an allocation; what holds of a case stands in all of its rows."""
+    """The CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
     rows = [{**row, **_totals(usage, work)} for usage, work in judged for row in _rows(usage)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
 def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
-    """What a case moves and computes."""
+    """The totals of a case: its traffic, its copies and its MACs."""
     return {
         "traffic_bytes": work.traffic_bytes,
         "needed_traffic_bytes": work.needed_traffic_bytes,
@@ -57,7 +57,7 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
 
 
 def cache_table(usage: Usage) -> Table:
-    """Predicted, allocated and documented elements of every cache and allocation of a case; its verdict first."""
+    """The table of a case, verdict first: predicted, allocated and documented elements of caches and allocations."""
     verdict = "agrees" if usage.agrees else "does NOT agree"
     table = Table(title=f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements")
     for heading in ("agrees", "kind", "name", "shape or caches held"):

@@ -1,4 +1,4 @@
-"""The plans that the page compares: other splits of a case's plan, and the front of all plans of its chain.
+"""The costs of the plans that the page compares: other splits of a case's plan, and all plans of its chain.
 
 Where a tensor has many blocks, the splits are thinned out to powers of two, the case's own and the largest.
 """
@@ -17,7 +17,7 @@ from hexconv.search.space import ROWS, combinations
 from hexconv.spec import Case, Plan, tensor_extents
 
 MOST_SPLITS = 8
-"""Up to so many blocks every split has its place in a heat map."""
+"""The most blocks of a tensor for which a heat map shows every split."""
 
 MOST_IN_FRONT = 64
 
@@ -27,10 +27,10 @@ class PlanCost:
     """One plan and what it costs.
 
     Attributes:
-        plan: the knobs.
-        footprint_bytes: of the merged allocations together, each in whole granules of VTCM.
-        traffic_bytes: copied between memory and caches.
-        recompute: MACs done over MACs needed.
+        plan: the plan.
+        footprint_bytes: the bytes of all merged allocations, each rounded up to whole granules of VTCM.
+        traffic_bytes: the bytes copied between memory and caches.
+        recompute: the MACs done over the MACs needed.
         fits: whether the footprint fits the VTCM of the plan's architecture.
     """
 
@@ -42,7 +42,7 @@ class PlanCost:
 
 
 def own_cost(case: Case) -> PlanCost:
-    """What a case's own plan costs.
+    """The cost of a case's own plan.
 
     >>> from hexconv.spec import Chain, Conv2d
     >>> conv = Conv2d(out_channels=128)
@@ -54,22 +54,22 @@ def own_cost(case: Case) -> PlanCost:
 
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
-    """A case's plan under other splits, `k_split` varying fastest; `h_split` alone where the kernel isn't plain."""
+    """The costs of a case's plan with other splits, `k_split` fastest; only `h_split` if the kernel isn't plain."""
     grid = evaluate(case.chain, _space(case, (case.settled,), MOST_SPLITS), rates(case.settled.arch))
     return _costs(case, (grid.figures(number) for number in range(grid.space.size)))
 
 
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
-    """All plans of a case's chain; and those that no other beats in both footprint and traffic."""
+    """The costs of all plans of a case's chain, and of those that no other plan beats in both footprint and traffic."""
     is_plain = case.settled.kernel == "plain"
-    words = combinations(case.settled) if is_plain else (case.settled,)  # of which other kernels have none
+    words = combinations(case.settled) if is_plain else (case.settled,)  # other kernels have no combinations
     grid = evaluate(case.chain, _space(case, words, MOST_IN_FRONT), rates(case.settled.arch))
     every = [grid.figures(number) for number in range(grid.space.size)]
     return _costs(case, every), _costs(case, front(grid))
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
-    """Some plans, against what the chain needs and what there is."""
+    """The costs of some plans, beside the MACs that the chain needs and the VTCM of the architecture."""
     needed, capacity = needed_macs(case.chain), capacity_of(case.settled)
     return tuple(
         PlanCost(
@@ -84,7 +84,7 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
 
 
 def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
-    """Plans with these words, over the splits of a case; stripes are rows where those of its plan are."""
+    """The space of plans with these settings over the splits of a case, or over `rows` where its plan states `rows`."""
     outputs = tensor_extents(case.chain)[1:]
     h_splits = splits(max(output.row_blocks for output in outputs), case.settled.h_split, most)
     k_splits = splits(max(output.channel_blocks for output in outputs), case.settled.k_split, most)
@@ -98,7 +98,7 @@ def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
 
 
 def splits(blocks: int, own: int, most: int = MOST_SPLITS) -> tuple[int, ...]:
-    """The splits of `blocks` blocks to look at: all, or where there are many powers of two, the last and `own`.
+    """The splits of `blocks` blocks to look at: all; of more than `most`, powers of two, the last and `own`.
 
     >>> splits(4, 2), splits(20, 3)
     ((1, 2, 3, 4), (1, 2, 3, 4, 8, 16, 20))

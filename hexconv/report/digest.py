@@ -1,7 +1,7 @@
-"""A listing in short: its sum, and what a reader looks for in it first: arguments, caches, loops around convs, copies.
+"""Shorten a listing to its checksum and an outline: arguments, caches, loops around convs, copies.
 
-`NAME.tir.sha256` is for `sha256sum --check`, which passes over what stands behind a `#`. A listing that differs in one
-letter has another sum; where the summary is the same the difference lies inside of a conv.
+`NAME.tir.sha256` is for `sha256sum --check`, which skips lines that begin with `#`. A listing that differs in one
+letter has another checksum; where the outline is the same, the difference lies inside of a conv.
 """
 
 import re
@@ -21,7 +21,7 @@ def digest_of(name: str, tir: str) -> str:
     """The text of `NAME.sha256`.
 
     Args:
-        name: of the listing's file.
+        name: the name of the listing's file.
         tir: the listing.
     """
     comments = [*header_of(tir).splitlines(), "", *_outline(module_of(tir))]
@@ -29,7 +29,7 @@ def digest_of(name: str, tir: str) -> str:
 
 
 def _outline(blocks: Sequence[Block]) -> Iterator[str]:
-    """What is shown of some lines; of a conv its name and its outermost loop."""
+    """The outline of some lines; a conv is outlined by its name and its outermost loop."""
     for block in blocks:
         indent = " " * INDENT * (block.depth - 1)
         is_around = _AROUND.match(block.text)

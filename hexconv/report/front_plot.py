@@ -1,4 +1,4 @@
-"""The front of footprint against traffic as a picture (SVG)."""
+"""Draw the front of footprint against traffic as an SVG picture."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ WIDTH, HEIGHT = 640, 400
 
 
 def write_front_plot(planned: Planned, path: Path) -> None:
-    """Steps from plan to plan of the front, with the limit as a line; the answer stands out.
+    """Write the picture of a front: steps from plan to plan, the VTCM limit as a line, the best plan marked.
 
     Raises:
-        InputError: the file can't be written, or is no .svg.
+        InputError: the file can't be written, or its name doesn't end in .svg.
     """
     if path.suffix != ".svg":
         raise InputError("--plot", str(path), "a file that ends in .svg")
@@ -31,7 +31,7 @@ def write_front_plot(planned: Planned, path: Path) -> None:
 
 
 def _points(planned: Planned) -> pd.DataFrame:
-    """One row a plan of the front, in MiB."""
+    """The data of the picture: one row for each plan of the front, in MiB."""
     best = planned.found.best
     rows = [
         {
@@ -54,8 +54,8 @@ def _points(planned: Planned) -> pd.DataFrame:
 
 
 def _picture(planned: Planned, points: pd.DataFrame):
-    """Steps, points, and the limit as a line."""
-    import altair as alt  # half a second that no other command has to wait for
+    """The chart: steps, points, and the limit as a line."""
+    import altair as alt  # imported here: it takes half a second, and no other command needs it
 
     x = alt.X("footprint:Q", title="footprint, MiB of VTCM", scale=alt.Scale(zero=True, padding=20))
     y = alt.Y("traffic:Q", title="traffic, MiB", scale=alt.Scale(type="log", nice=False, padding=20))

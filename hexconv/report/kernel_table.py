@@ -1,4 +1,4 @@
-"""Which kernel every conv asked for and got, and why, to read."""
+"""Show which kernel every conv asked for, which it got, and why."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from hexconv.spec import Case
 
 
 def kernel_table(cases: Iterable[Case]) -> Table:
-    """One row a case; where its convs get several kernels, one row a conv."""
+    """The table of kernels: one row a case, or one row a conv where its convs get different kernels."""
     table = Table("case", "conv", "asked", "used", "why", title="kernels")
     for case in cases:
         alike = len(set(case.kernels)) == 1

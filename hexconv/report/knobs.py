@@ -1,9 +1,9 @@
-"""Every knob of a plan, with the loop nests before and after it is turned: `hexconv/docs/reference/knobs.md`.
+"""Write the page of every knob, with the loop nests before and after: `hexconv/docs/reference/knobs.md`.
 
     python -m hexconv.report.knobs        # writes it again
 
-What a knob means is its entry in `Plan`'s docstring; what is turned is its row in `KNOBS`; what that does is lowered
-here.
+The meaning of a knob is its entry in `Plan`'s docstring. Its row in `KNOBS` says which values it is turned to.
+What that changes is lowered here.
 """
 
 import difflib
@@ -38,26 +38,26 @@ left out, and where only these differ, they are shown as a diff.
 
 
 def knobs_page() -> str:
-    """The page."""
+    """The text of the page."""
     return "\n".join([HEADER, *(_section(knob) for knob in (field.name for field in fields(Plan)))])
 
 
 def _section(knob: str) -> str:
-    """One knob: what it means, what it may be, and its turns."""
+    """The section of one knob: its meaning, its values, and what each turn of it changes."""
     told = re.sub(r'`"(\w+)"`', r"`\1`", _told()[knob])
     parts = [f"## `{knob}`", "", told[0].upper() + told[1:], ""]
     return "\n".join([*parts, *(line for before, after in _turns(knob) for line in _turn(knob, before, after))])
 
 
 def _told() -> dict[str, str]:
-    """The entries of `Plan`'s docstring."""
+    """The entries of `Plan`'s docstring, by knob."""
     lines = (Plan.__doc__ or "").partition("Attributes:")[2].partition("Raises:")[0]
     entries = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", lines, re.M)
     return {name: " ".join(text.split()) for name, text in entries}
 
 
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
-    """Plans before and after."""
+    """The plans before and after each turn of a knob."""
     before = _base(knob)
     for value in KNOBS[knob].turned if KNOBS[knob].has_loops else ():
         after = replace(before, **{knob: value})
@@ -65,12 +65,12 @@ def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
 
 
 def _base(knob: str) -> Plan:
-    """What is turned: by a kernel that obeys the knob."""
+    """The plan that a knob is turned in, with a kernel that obeys the knob."""
     return replace(PLAIN, **KNOBS[knob].beside)  # pyright: ignore[reportArgumentType]
 
 
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
-    """Costs and nests, before and after."""
+    """The costs and the loop nests of two plans."""
     chain = INTEGER if "hvx" in (before.kernel, after.kernel) else FLOAT
     yield f"| what it costs | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
     yield "|---|---:|---:|"
@@ -88,7 +88,7 @@ def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
 
 
 def _changes(before: str, after: str) -> list[str]:
-    """Lines of two modules that differ."""
+    """The lines in which two modules differ, as a diff."""
     modules = [[line.strip() for line in text.splitlines() if not line.startswith("#")] for text in (before, after)]
     lines = [line for line in difflib.ndiff(modules[0], modules[1]) if line[0] in "+-"]
     short = [line if len(line) <= 110 else f"{line[:107]}..." for line in lines]
@@ -99,7 +99,7 @@ def _changes(before: str, after: str) -> list[str]:
 
 
 def _stated(knob: str, plan: Plan) -> str:
-    """The knob as a case file has it, behind those that it needs."""
+    """The knob as a case file states it, after the knobs that it needs."""
     beside = KNOBS[knob].beside.keys()
     needed = ("kernel",) if plan.kernel == "host" or "kernel" in beside else ()
     knobs = dict.fromkeys((*needed, *_base(knob).stated, *plan.stated, knob))
@@ -113,13 +113,13 @@ def _costs(case: Case) -> tuple[str, str, str]:
 
 
 def skeleton(tir: str) -> list[str]:
-    """The loops of a listing, each part named; loops that hold no part stand for all that is in them."""
+    """The loops of a listing, each part named; a loop that holds no named part is shown without its body."""
     lines = list(_loops(module_of(tir), 0))
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"# ... and {len(lines) - MOST_LINES} more"]
 
 
 def _loops(blocks: Sequence[Block], depth: int) -> Iterator[str]:
-    """Loops and names of parts; what is no loop leaves no line, and what is in it takes its place."""
+    """The lines of loops and names of parts; a block that is no loop is replaced by its contents."""
     for block in blocks:
         is_loop, indent = block.text.startswith("for "), "    " * depth
         if block.comment and (is_loop or not block.holds_parts):

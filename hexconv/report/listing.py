@@ -1,4 +1,4 @@
-"""A `.tir` file as a tree of its lines: loops hold what is indented beneath them and the comment that names them."""
+"""Read a `.tir` file as a tree of lines: a loop holds the lines indented beneath it and the comment that names it."""
 
 import re
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ OPENS = re.compile(r"(for|if|else|while|with|def|class)\b.*:$")
 
 @dataclass(frozen=True)
 class Block:
-    """A line of the listing and what is indented beneath it.
+    """A line of the listing and the lines indented beneath it.
 
     Attributes:
-        depth: in steps of four spaces.
+        depth: its indentation, in steps of four spaces.
         text: the line, without its indentation.
         comment: the comment line above it, if it folds.
         body: the lines beneath it.
@@ -26,7 +26,7 @@ class Block:
 
     @property
     def folds(self) -> bool:
-        """Whether it is a loop, or something else with a body."""
+        """Whether the line has a body, as loops have."""
         return bool(self.body)
 
     @property
@@ -43,7 +43,7 @@ def module_of(tir: str) -> tuple[Block, ...]:
 
 
 def header_of(tir: str) -> str:
-    """The comments above the module, without their signs."""
+    """The comments above the module, without their `#`."""
     lines = []
     for line in tir.split("\n"):
         if not line.startswith("#"):
@@ -54,7 +54,7 @@ def header_of(tir: str) -> str:
 
 
 def _blocks(lines: Sequence[str]) -> tuple[Block, ...]:
-    """Lines as a tree, by their indentation; a comment goes to the loop beneath it."""
+    """Build the tree of some lines by their indentation; a comment goes to the loop beneath it."""
     blocks: list[Block] = []
     at, comment = 0, ""
     while at < len(lines):
@@ -72,7 +72,7 @@ def _blocks(lines: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _is_comment_of_next(lines: Sequence[str], at: int, end: int) -> bool:
-    """Whether a line is a comment and what follows it at the same depth is a loop or a condition."""
+    """Whether a line is a comment that is followed by a loop or a condition at the same depth."""
     follows = at + 1 < len(lines) and end == at + 1 and _depth(lines[at + 1]) == _depth(lines[at])
     return follows and lines[at].lstrip().startswith("#") and bool(OPENS.match(lines[at + 1].strip()))
 

@@ -1,4 +1,4 @@
-"""A network of chains, planned, to read: one row a chain, their sum, and what is not fused and why."""
+"""Show a planned network: one row a chain, their sum, and which convs are not fused and why."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes",
 
 
 def network_table(network: PlannedNetwork) -> Table:
-    """Every chain and all together, what is saved first; traffic and footprint in bytes."""
+    """The table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
     table = Table(title=_sum(network))
     table.add_column("chain")
     table.add_column("kernel")
@@ -31,7 +31,7 @@ def network_table(network: PlannedNetwork) -> Table:
 
 
 def _row(planned: Planned) -> Iterator[str]:
-    """One chain."""
+    """The row of one chain."""
     cuts = planned.cuts
     before = cuts.separate.traffic_bytes if cuts.separate else None
     after = cuts.best.traffic_bytes if cuts.best else None
@@ -44,7 +44,7 @@ def _row(planned: Planned) -> Iterator[str]:
 
 
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
-    """What is not fused and why, and what is no chain; what holds of several chains is said once."""
+    """Lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
     said: dict[str, list[str]] = {}
     for planned in network.planned:
         for line in _lines(planned, network):
@@ -55,7 +55,7 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
 
 
 def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
-    """What is to be said of one chain; how many plans were looked at, the table has."""
+    """The lines of one chain, without the number of plans, which the table shows."""
     for line in cuts_lines(planned.cuts, planned.question):
         yield line.partition(f" ({planned.cuts.plans} plans of ")[0]
     if end := network.end_of(planned.name):
@@ -63,7 +63,7 @@ def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
 
 
 def _sum(network: PlannedNetwork) -> str:
-    """The network in two lines: what its plans save, and what was searched."""
+    """The network in two lines: the traffic that its plans save, and how many plans were searched."""
     total = network.total
     work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
@@ -74,7 +74,7 @@ def _sum(network: PlannedNetwork) -> str:
 
 
 def _share(before: int | None, saved: int | None) -> str:
-    """Part of the traffic that is saved."""
+    """The share of the traffic that is saved, in percent."""
     return f"{100 * saved / before:.1f} %" if before and saved is not None else ""
 
 

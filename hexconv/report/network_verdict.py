@@ -1,4 +1,4 @@
-"""A verified network, to read and as JSON."""
+"""Show a verified network as a table, in lines and as JSON."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,17 +14,17 @@ TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the n
 
 
 def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
-    """As JSON has it."""
+    """The verdict as plain values for JSON."""
     chains = [{**asdict(chain), "holds": chain.holds} for chain in verdict.chains]
     sums = {"convs_alone": asdict(verdict.convs_alone), "packets": verdict.packets, "holds": verdict.holds}
     return {**asdict(verdict), "chains": chains, **sums}
 
 
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
-    """A row for each chain: how many values differ.
+    """The table of a verified network: for each chain, how many values differ.
 
-    From numpy those of the run on its target. From ONNX Runtime those of each conv alone, in numpy, and of the whole
-    chain alone, both on ONNX Runtime's own input; and of the chain's result in the network, where errors travel.
+    Beside numpy: the run on its target. Beside ONNX Runtime: each conv alone, computed with numpy, and the whole
+    chain alone, both on ONNX Runtime's own input, and the chain's result in the network, where errors travel.
     `largest` is the largest difference from ONNX Runtime.
     """
     heads = ("chain", "convs", "values", "numpy", "conv alone", "chain alone", "in network", "largest")
@@ -35,7 +35,7 @@ def network_verdict_table(verdict: NetworkVerdict) -> Table:
 
 
 def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
-    """What the table does not say."""
+    """The lines below the table: convs that differ too much, chains that were not run, outputs and the verdict."""
     for chain in verdict.chains:
         if chain.reason:
             yield f"{chain.case}: not run: {one_line(chain.reason)}"

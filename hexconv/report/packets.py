@@ -1,4 +1,4 @@
-"""MACs per packet of cases on the simulator, as a table and as CSV.
+"""Run cases on the simulator and print MACs per packet as a table or as CSV.
 
     python -m hexconv.report.packets schedules/hvx/*.toml
 
@@ -34,7 +34,7 @@ A register pair's vrmpy of v65 and vrmpyz of v66 do more; no simulator that this
 
 
 def row(case: Case) -> dict[str, object]:
-    """One case, run and judged."""
+    """Run one case; return its row with the figures and the verdict."""
     result = run_case(case, lower_case(case), Simulator())
     slots = result.slots
     assert result.counts
@@ -62,7 +62,7 @@ def row(case: Case) -> dict[str, object]:
 
 
 def limit(chain: Chain) -> float:
-    """MACs per packet of two vrmpy in every packet: a product of int16 takes one for each pair of bytes."""
+    """The MACs per packet of two vrmpy in every packet; an int16 product takes one MAC for each pair of bytes."""
     bytes_of = [np.dtype(dtype).itemsize for dtype in (chain.dtype, chain.dtype_of_filters)]
     return LIMIT / prod(bytes_of) if chain.is_integer else LIMIT
 

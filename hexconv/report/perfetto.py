@@ -1,7 +1,7 @@
-"""A profile as a trace for https://ui.perfetto.dev, in the JSON of Chrome's trace viewer.
+"""Write a profile as a trace for https://ui.perfetto.dev, in the JSON of Chrome's trace viewer.
 
-The format knows time alone, so that an issue slot is written as a microsecond; names, categories and `otherData` say
-that it is none. https://perfetto.dev/docs/getting-started/other-formats has the format.
+The format knows only time, so an issue slot is written as a microsecond; names, categories and `otherData` say
+that it is not one. https://perfetto.dev/docs/getting-started/other-formats has the format.
 """
 
 import json
@@ -13,7 +13,7 @@ from hexconv.run.profile import Profile, Transfer
 Entry = dict[str, Any]
 
 THREAD, ENGINE = 1, 2
-"""Numbers of the two groups of lines."""
+"""The process numbers of the trace's two groups of lines: the thread and the copy engine."""
 UNIT = "1 us here is 1 issue slot, not a time"
 
 

@@ -1,4 +1,4 @@
-"""What the best plans by the model took on the simulator, to read."""
+"""Show how many packets the plans that the model ranks best took on the simulator."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ NAMES = {DEFAULT: "default", CUT: "best cut"}
 
 
 def race_table(race: Race) -> Table:
-    """Every contender, the fastest first."""
+    """The table of all plans that were run, the fastest first."""
     table = Table("", "plan", title="run on the simulator; packets")
     for heading in ("packets", "packets (model)", "model off by"):
         table.add_column(heading, justify="right")
@@ -24,13 +24,13 @@ def race_table(race: Race) -> Table:
 
 
 def _plans(lap: Lap) -> str:
-    """The plans of a contender."""
+    """The short names of the plans of all pieces of a contender."""
     plans = " | ".join(plan_name(case.plan) for case in lap.contender.cases)
     return f"{plans} (default)" if lap.contender.kind == DEFAULT else plans
 
 
 def race_lines(race: Race) -> Iterator[str]:
-    """What the runs say."""
+    """Lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
     for lap in race.laps:
         if lap.packets is None:
             yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"

@@ -1,4 +1,4 @@
-"""What runs counted, as CSV: whole numbers and verdicts only, so that two runs write the same file."""
+"""Write what runs counted as CSV: whole numbers and verdicts only, so that two runs write the same file."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,33 +16,33 @@ from hexconv.spec.kernel import kernel_columns
 COLUMNS = (
     "case",
     "target",
-    "weights",  # the file that they came from, or `random`
-    "input",  # likewise
+    "weights",  # the file that the weights came from, or `random`
+    "input",  # the file that the input came from, or `random`
     "passed",
-    "packets",  # of the kernel alone
+    "packets",  # packets of the kernel alone
     "instructions",
     "hvx_instructions",
-    "needed_macs",  # of the outputs that are read, each once
-    "macs_per_packet",  # needed, not done: recomputing makes it smaller
-    "issue_slots",  # packets and stalls
-    "stalls",  # slots that are lost, by cause
+    "needed_macs",  # the MACs of the outputs that are read, each output counted once
+    "macs_per_packet",  # needed MACs per packet, so recompute makes it smaller
+    "issue_slots",  # packets plus stalls
+    "stalls",  # issue slots lost to stalls, by cause
     "stall_share",  # stalls over packets
     "macs_per_slot",
     "vector_loads",
     "scalar_loads",
-    "vtcm_scalar_loads",  # those of them that read VTCM; empty of kernels without vectors
-    "copies",  # asynchronous ones
-    "copies_2d",  # those of them that have more than one row
-    "copy_bytes",  # of a row of one of them: the least, the median, the most
-    "vtcm_bytes",  # the most in use at a time
-    "kernel_asked",  # in the plan; none where it states none
+    "vtcm_scalar_loads",  # scalar loads that read VTCM; empty for kernels without vectors
+    "copies",  # asynchronous copies
+    "copies_2d",  # asynchronous copies of more than one row
+    "copy_bytes",  # bytes of one row of a copy: the least, the median, the most
+    "vtcm_bytes",  # the most VTCM in use at a time
+    "kernel_asked",  # the kernel that the plan states; `none` where it states none
     "kernel_used",
     "kernel_why",
 )
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:
-    """A result in the words of the contract: fill, verdict, `seconds`; of the simulator also packets, slots and MACs.
+    """A run as a row for JSON: fill, verdict, `seconds`; a run on the simulator also has packets, slots and MACs.
 
     >>> from hexconv.run.check import Check
     >>> from hexconv.spec import Chain, Conv2d, Plan
@@ -67,7 +67,7 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
 
 
 def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:
-    """Packets, slots and waits of each thread; of a kernel without threads, the packets of the one that runs it."""
+    """The packets, slots and waits of each thread; a kernel without threads has the packets of its one thread."""
     if threads is None:
         return {"threads": (packets,)}
     slots = {"thread_slots": threads.slots} if threads.slots else {}
@@ -75,14 +75,14 @@ def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:
 
 
 def _copies(copies: CopyCounts | None) -> dict[str, Any]:
-    """What the copy engine did; none of it where the kernel itself copies."""
+    """The figures of the copy engine; none where the kernel itself copies."""
     if copies is None:
         return {"copies": 0, "copies_2d": 0, "copy_bytes": None}
     return {"copies": copies.pieces, "copies_2d": copies.pieces_2d, "copy_bytes": copies.copy_bytes}
 
 
 def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
-    """The account of issue slots in the words of the contract; nothing where none was asked for."""
+    """The figures on issue slots for JSON; nothing where they were not asked for."""
     slots = result.slots
     if slots is None:
         return {}
@@ -98,7 +98,7 @@ def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """What a row has several numbers of, each as one cell."""
+    """The entries of a row that hold several numbers, each written as one cell."""
     sizes = {"copy_bytes": " ".join(map(str, row["copy_bytes"]))} if row.get("copy_bytes") else {}
     return sizes | ({"stalls": causes(row["stalls"])} if "stalls" in row else {})
 
@@ -113,7 +113,7 @@ def causes(stalls: dict[str, int]) -> str:
 
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """One row a run; what a run didn't count is left empty."""
+    """The CSV: one row a run; a figure that a run didn't count is left empty."""
     told = [{**row, **_cells(row)} for row in rows]
     told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in told]
     frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))

@@ -1,4 +1,4 @@
-"""What a sweep measured of a case's plan under other splits, from the table that it wrote."""
+"""Read the tables of sweeps: what was measured of a case's plan with other splits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ NEEDED = ("chain", "status", *SPLITS, *FIGURES)
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one plan; None where a sweep has nothing of it.
+    """The measured figures of one plan; None where a sweep has none.
 
     Attributes:
-        footprint_bytes: that TVM allocated.
-        traffic_bytes: counted in the lowered module.
-        recompute: MACs counted there over MACs needed.
-        macs_per_packet: of a run on the simulator.
+        footprint_bytes: the bytes that TVM allocated.
+        traffic_bytes: the bytes that the lowered module copies, counted in it.
+        recompute: the MACs counted in the lowered module over the MACs needed.
+        macs_per_packet: the MACs per packet of a run on the simulator.
     """
 
     footprint_bytes: int | None = None
@@ -35,17 +35,17 @@ class Measured:
 
 
 BySplits = Mapping[tuple[int, int], Measured]
-"""By k_split and h_split."""
+"""The measured figures by k_split and h_split."""
 
 
 Row = Mapping[str, Any]
 
 
 def read_sweeps(paths: Sequence[Path]) -> tuple[Row, ...]:
-    """The rows of all tables that a sweep wrote, those that hold; an empty cell is None.
+    """Read the rows that hold from all tables that a sweep wrote; an empty cell is None.
 
     Raises:
-        InputError: a file can't be read, or is no table of a sweep.
+        InputError: a file can't be read, or is not a table of a sweep.
     """
     return tuple(row for path in paths for row in _read(path) if row["status"] == "holds")
 
@@ -62,9 +62,9 @@ def _read(path: Path) -> list[Row]:
 
 
 def measured_splits(case: Case, sweeps: Sequence[Row]) -> BySplits:
-    """The rows of a case's chain whose plan differs in nothing but the splits; several targets make one entry.
+    """The figures of a case's chain under plans that differ only in the splits; rows of several targets make one entry.
 
-    The kernel is the one that was used, whatever was asked for.
+    Kernels are compared by the one used, not by the one asked for.
     """
     knobs = {knob: value for knob, value in asdict(case.settled).items() if knob not in (*SPLITS, "vtcm_bytes")}
     knobs = {("kernel_used" if knob == "kernel" else knob): value for knob, value in knobs.items()}

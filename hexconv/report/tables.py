@@ -1,4 +1,4 @@
-"""The tables that runs wrote, read again: what was counted on the simulator, by case."""
+"""Read the tables that runs wrote: what was counted on the simulator, by case."""
 
 import csv
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from hexconv.spec.document import check_regular
 
 @dataclass(frozen=True)
 class Rate:
-    """What one run reached.
+    """The rate that one run reached.
 
     Attributes:
-        case: name of the case, or of the peer's job.
-        tool: `hexconv`, or the peer.
-        macs_per_packet: needed MACs over packets of the whole kernel.
-        packets: of the kernel; None where the table doesn't say.
+        case: the name of the case, or of the job of a tool that hexconv is compared with.
+        tool: `hexconv`, or the tool that it is compared with.
+        macs_per_packet: the needed MACs over the packets of the whole kernel.
+        packets: the packets of the kernel; None where the table doesn't have them.
     """
 
     case: str
@@ -32,10 +32,11 @@ WRITTEN_BY = "what 'hexconv run --target hexagon --csv FILE' writes"
 
 
 def read_rates(folder: Path) -> tuple[Rate, ...]:
-    """The rates of all tables in a folder, the last table's where a case is in several; missing tables are none.
+    """Read the rates of all tables in a folder; the last table counts for a case in several, and tables may be missing.
 
     `simulator.csv` is what `hexconv run --target hexagon --csv` writes, `hvx.csv` and `hvx_int16.csv` the kernels' own
-    tables. `bench.csv` is that of the peers, with a column `tool`; what it only timed, and did not count, is left out.
+    tables. `bench.csv` is the table of the tools compared with, with a column `tool`; rows without a count are
+    left out.
 
     Raises:
         InputError: a table can't be read, or lacks a column.
@@ -48,7 +49,7 @@ def read_rates(folder: Path) -> tuple[Rate, ...]:
 
 
 def _read(path: Path) -> Sequence[Rate]:
-    """The rows of one table that have a rate."""
+    """Read the rows of one table that have a rate."""
     try:
         check_regular(path)
         with path.open(encoding="utf-8", newline="") as file:
@@ -65,7 +66,7 @@ def _read(path: Path) -> Sequence[Rate]:
 
 
 def _rate(row: dict[str, str]) -> Rate:
-    """One row."""
+    """The rate of one row."""
     packets = row.get("packets")
     return Rate(
         case=row["case"],

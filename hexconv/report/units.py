@@ -1,4 +1,4 @@
-"""Numbers as people read them: bytes in the power of two that fits, counts in groups of three."""
+"""Write numbers as people read them: bytes in the power of two that fits, counts in groups of three."""
 
 from dataclasses import dataclass
 

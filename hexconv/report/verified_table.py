@@ -1,4 +1,4 @@
-"""Recommended cases, verified, to read."""
+"""Show how the plans that a search recommends hold when they are lowered, counted and run."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from hexconv.search.verify import Verified
 
 
 def verified_table(verified: Sequence[Verified]) -> Table:
-    """Every figure of the search beside what TVM allocated, what was counted, and what runs said; one row each."""
+    """The table: one row a case, the search's figures beside those that TVM allocated, that were counted and run."""
     table = Table("holds", "case", "what", "found", title="verified: lowered, counted and run")
     for one in verified:
         figures = (

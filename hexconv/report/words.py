@@ -1,4 +1,4 @@
-"""Chains, plans and verdicts in a line each, as people say them."""
+"""Put chains, plans and verdicts into one line of words each."""
 
 from dataclasses import fields, replace
 
@@ -9,7 +9,7 @@ from hexconv.spec.places import MIXED
 
 
 def chain_words(chain: Chain) -> str:
-    """A chain in a line.
+    """Write a chain in a line.
 
     >>> from hexconv.spec import Conv2d
     >>> chain_words(Chain(input=(1, 64, 64, 128), conv=(Conv2d(out_channels=32, kernel=(3, 3), stride=(2, 2)),)))
@@ -29,7 +29,7 @@ def chain_words(chain: Chain) -> str:
 
 
 def plan_words(plan: Plan) -> str:
-    """A plan in a line: the splits, and every other knob that is not at its default.
+    """Write a plan in a line: the splits, and every other knob that is not at its default.
 
     >>> plan_words(Plan(h_split=2, buffering="double"))
     'k_split = 1, h_split = 2, buffering = double'
@@ -53,7 +53,7 @@ def plan_name(plan: Plan) -> str:
 
 
 def fit_words(case: Case) -> str:
-    """Demand against capacity; where it is too much, what would fit."""
+    """Say whether a case fits VTCM; where it doesn't, say how much is missing and what would fit."""
     fit = vtcm_fit(case.chain, case.settled)
     if fit.fits:
         return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"

@@ -1,4 +1,4 @@
-"""Traffic and MACs as a table to read."""
+"""Show traffic and MACs as a table."""
 
 from rich.table import Table
 
@@ -6,7 +6,7 @@ from hexconv.analyze import WorkUsage
 
 
 def work_table(case: str, work: WorkUsage) -> Table:
-    """Needed, predicted and counted bytes of every tensor and MACs of every conv, and how often the needed are done."""
+    """The table: needed, predicted and counted bytes of tensors and MACs of convs, and counted over needed."""
     verdict = "agrees" if work.agrees else "does NOT agree"
     table = Table(title=f"{case}: {verdict}; bytes between memory and caches, and multiply-accumulates")
     for heading in ("agrees", "what"):
@@ -28,7 +28,7 @@ def work_table(case: str, work: WorkUsage) -> Table:
 
 
 def _add(table: Table, what: str, needed: int | None, predicted: int, counted: int) -> None:
-    """One row."""
+    """Add one row."""
     times = f"{counted / needed:.2f}" if needed else ""
     least, same = str(needed) if needed is not None else "", "yes" if predicted == counted else "NO"
     table.add_row(same, what, least, str(predicted), str(counted), times)

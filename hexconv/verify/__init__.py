@@ -1,4 +1,7 @@
-"""A whole network: every chain on its target with the model's weights, all else by ONNX Runtime, both compared."""
+"""A whole network: every chain on its target with the model's weights, all other nodes by ONNX Runtime.
+
+The results are compared with those of ONNX Runtime alone.
+"""
 
 from hexconv.verify.difference import Difference
 from hexconv.verify.many import Outputs, on_many_inputs

@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 
 MILLION = 10**6
 MOST_OF_ONE = 100
-"""Values in a million, of one conv alone."""
+"""How many values in a million may differ where one conv is compared alone."""
 MOST_TOGETHER = 10
-"""Values in a million, of all convs of a network, each alone."""
+"""How many values in a million may differ over all convs of a network, where each is compared alone."""
 LARGEST = 1
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Of two tensors of one shape.
+    """How far two integer tensors of one shape are apart.
 
     Attributes:
-        values: elements of each.
-        differing: elements that are not equal.
-        largest: largest absolute difference.
+        values: how many elements each tensor has.
+        differing: how many elements are not equal.
+        largest: the largest absolute difference.
     """
 
     values: int
@@ -35,7 +35,7 @@ class Difference:
 
     @classmethod
     def of(cls, one: NDArray[Any], other: NDArray[Any]) -> "Difference":
-        """Of integers.
+        """Compare two integer tensors of one shape.
 
         >>> Difference.of(np.array([1, 2, 3]), np.array([1, 2, 5]))
         Difference(values=3, differing=1, largest=2)
@@ -51,7 +51,7 @@ class Difference:
         return self.differing == 0
 
     def exceeds(self, in_a_million: int) -> bool:
-        """Whether more values differ than that, rounded up to whole values, or one by more than `LARGEST`.
+        """Whether more values differ than `in_a_million` allows, rounded up, or one differs by more than `LARGEST`.
 
         >>> Difference(1000, 1, 1).exceeds(10), Difference(1000, 2, 1).exceeds(10), Difference(10**6, 1, 2).exceeds(10)
         (False, True, True)
@@ -61,7 +61,7 @@ class Difference:
 
 
 def together(differences: Sequence[Difference]) -> Difference:
-    """All values of several tensors."""
+    """Sum up the differences of several pairs of tensors as if all their values lay in one pair."""
     return Difference(
         sum(one.values for one in differences),
         sum(one.differing for one in differences),

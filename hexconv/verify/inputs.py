@@ -1,4 +1,4 @@
-"""What a network is run on: arrays by the names of its inputs, given or drawn."""
+"""The inputs that a network is run on: arrays by name, read from a file or drawn at random."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,15 +12,15 @@ from hexconv.verify.runtime import Array
 
 
 def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None, seed: int) -> dict[str, Array]:
-    """All inputs of a network.
+    """Read or draw all inputs of a network.
 
     Args:
-        graph: of the model.
-        names: of its inputs.
-        model: name of its file, for errors.
+        graph: the graph of the model.
+        names: the names of its inputs.
+        model: the name of its file, for errors.
         given: an `.npz` file with these arrays; without one, floats are drawn from a normal distribution, and integers
             of 8 bits from all of their values.
-        seed: of what is drawn.
+        seed: the seed of the values that are drawn.
 
     Raises:
         InputError: a size is open, the file can't be used, or an input is of a dtype that nothing is drawn for.
@@ -29,7 +29,7 @@ def inputs_of(graph: Graph, names: Sequence[str], model: str, given: Path | None
 
 
 def drawn_inputs(forms: Mapping[str, Form], model: str, given: Path | None, seed: int) -> dict[str, Array]:
-    """Inputs of these shapes and dtypes, by name; the rest is as in `inputs_of`."""
+    """Read or draw inputs of these shapes and dtypes, by name; the other arguments are those of `inputs_of`."""
     if given:
         return read_arrays(given, forms, forms)
     random = np.random.default_rng(seed)

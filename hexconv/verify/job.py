@@ -1,4 +1,4 @@
-"""One chain, planned and run on its target, and its convs alone by numpy: in a process apart."""
+"""Plan one chain, run it on its target, and compute each of its convs alone with numpy, in a process apart."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ from hexconv.verify.difference import Difference
 
 JOB = "hexconv.verify.job:do"
 KEPT = 64
-"""Chains of which a process keeps the lowered pieces, for the second pass."""
+"""How many chains a process keeps the lowered pieces of, so that the second pass need not lower them again."""
 DIGITS = "0123456789"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a chain that runs as one case."""
+    """The part of a chain that runs as one case."""
 
     first: int
     case: Case
@@ -43,10 +43,10 @@ class Piece:
 
 
 def do(task: Task) -> dict[str, Any]:
-    """Run a chain, and in the first pass judge its convs too.
+    """Run a chain, and in the first pass also compare each of its convs with ONNX Runtime.
 
     Args:
-        task: `case` and `weights`, files; `image`, a file with the input, NHWC; `convs`, files with ONNX Runtime's
+        task: `case` and `weights`, two files; `image`, a file with the input, NHWC; `convs`, files with ONNX Runtime's
             input and result of each conv, NHWC, or none of them; `output`, the file to write; `target`, `vtcm_bytes`,
             `seconds` and `isa` of the run.
     """
@@ -71,7 +71,7 @@ def do(task: Task) -> dict[str, Any]:
 
 @lru_cache(KEPT)
 def _pieces(path: str, target: Any, vtcm_bytes: int) -> tuple[Piece, ...]:
-    """A chain as `best` runs it: lowered, in pieces.
+    """Plan and lower a chain as `hexconv best` does: cut into the pieces that run one after the other.
 
     Raises:
         Unsupported: no plan serves it, or none fits.
@@ -82,14 +82,14 @@ def _pieces(path: str, target: Any, vtcm_bytes: int) -> tuple[Piece, ...]:
         raise Unsupported(network.refused[0].reason)
     (planned,) = network.planned
     if planned.cuts.best is None:
-        raise Unsupported(f"no plan of it fits {vtcm_bytes} bytes of VTCM; hexconv best says what would")
+        raise Unsupported(f"no plan fits {vtcm_bytes} bytes of VTCM; hexconv best says what would")
     winners = planned.pieces(planned.cuts.best)
     firsts = [piece.first - 1 for piece in planned.cuts.best.pieces]
     return tuple(Piece(first, won.case, lower_case(won.case)) for first, won in zip(firsts, winners, strict=True))
 
 
 def _run(pieces: tuple[Piece, ...], weights: Mapping[str, Array], image: Array, task: Task) -> tuple[Array, int | None]:
-    """The output of the last piece, NHWC, and the packets of all."""
+    """Run all pieces; return the output of the last, NHWC, and the packets of all, None off the simulator."""
     packets: list[int] = []
     for piece in pieces:
         runner = runner_of(piece.case, task["target"], task["seconds"], slots=False, isa=task["isa"])
@@ -103,7 +103,7 @@ def _run(pieces: tuple[Piece, ...], weights: Mapping[str, Array], image: Array, 
 
 
 def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str, Array]:
-    """What belongs to some convs of a chain, by the names that it has in a chain of these alone.
+    """The weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
 
     >>> sorted(weights_of({"filter1": np.zeros(1), "filter2": np.ones(1), "bias2": np.ones(1)}, 1, 1))
     ['bias1', 'filter1']
@@ -114,14 +114,14 @@ def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str
 
 
 def answer(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
-    """Numpy's output of a chain, NHWC."""
+    """Compute the output of a chain with numpy, NHWC."""
     numbers = range(1, len(chain.conv) + 1)
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     return reference(chain, image, filters, biases, weights)
 
 
 def _convs(chain: Chain, weights: Mapping[str, Array], tapped: Sequence[Mapping[str, str]]) -> Iterator[dict[str, Any]]:
-    """Every conv alone, on ONNX Runtime's own input to it."""
+    """Compute every conv alone with numpy, on ONNX Runtime's own input to it, and compare the results."""
     for index, files in enumerate(tapped):
         alone = piece_of(chain, index, index + 1)
         image, result = (np.load(files[name], allow_pickle=False) for name in ("source", "result"))
@@ -137,13 +137,13 @@ def _convs(chain: Chain, weights: Mapping[str, Array], tapped: Sequence[Mapping[
 
 
 def _sums(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
-    """Of a chain of one conv, with their bias."""
+    """Compute the sums of a chain of one conv, the bias included."""
     sums = convolution(chain.conv[0], image, weights["filter1"], chain.zero_point)
     return sums + weights["bias1"] if "bias1" in weights else sums
 
 
 def _stored(chain: Chain, weights: Mapping[str, Array], sums: Array) -> Array:
-    """What a chain of one conv makes of its sums."""
+    """Turn the sums of a chain of one conv into its output: scaled, rounded and saturated if the conv requantises."""
     by, dtype = chain.conv[0].requantize, chain.output_dtype(0)
     if by is None:
         return sums.astype(dtype)
@@ -151,7 +151,7 @@ def _stored(chain: Chain, weights: Mapping[str, Array], sums: Array) -> Array:
 
 
 def as_float32(chain: Chain, weights: Mapping[str, Array], sums: Array) -> Array:
-    """The same with the sum and its product with the scale rounded to float32 on the way, as ONNX Runtime does it."""
+    """Turn sums into the output as ONNX Runtime does: it rounds the sum and its product with the scale to float32."""
     by, dtype = chain.conv[0].requantize, chain.output_dtype(0)
     if by is None:
         return sums.astype(dtype)

@@ -1,6 +1,6 @@
-"""The outputs of a network on many inputs, beside ONNX Runtime's own: how errors travel.
+"""Compare a network's output on many inputs with ONNX Runtime's: this shows how errors travel through the network.
 
-Chains are computed by numpy, which their runs equal, all else by ONNX Runtime.
+Numpy computes the chains, since runs of a chain equal numpy's answer; ONNX Runtime computes all other nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,17 @@ from hexconv.verify.top import top_same
 
 @dataclass(frozen=True)
 class Outputs:
-    """The first output of a network on some inputs, both ways.
+    """How far the first output of a network is from ONNX Runtime's, over some inputs.
 
     Attributes:
-        inputs: how many there were.
-        ranked_alike: of these, those whose five largest scores are of the same classes in the same order; None where
+        inputs: how many inputs there were.
+        ranked_alike: how many of the inputs rank the same five classes first, in the same order; None where
             the output has no rows of classes.
-        largest: largest absolute difference.
-        mean: mean absolute difference.
-        step: the least difference of two of ONNX Runtime's values: that of two codes, where the output is quantised.
-        differing_share: of the values.
+        largest: the largest absolute difference.
+        mean: the mean absolute difference.
+        step: the least difference between two of ONNX Runtime's values; where the output is quantised, that of two
+            codes.
+        differing_share: the share of the values that differ, 0 to 1.
     """
 
     inputs: int
@@ -44,12 +45,12 @@ class Outputs:
 
     @property
     def largest_steps(self) -> float:
-        """The largest difference in steps."""
+        """The largest difference, counted in steps."""
         return self.largest / self.step if self.step else 0.0
 
 
 def on_many_inputs(path: Path, count: int, shapes: Shapes | None = None) -> Outputs:
-    """Compute a network on drawn inputs, of the seeds from 0 on.
+    """Compute a network on `count` random inputs, drawn with the seeds from 0 on, and compare its first output.
 
     Raises:
         InputError: the model or its inputs can't be used, or it has no chain of integers.
@@ -70,7 +71,7 @@ def on_many_inputs(path: Path, count: int, shapes: Shapes | None = None) -> Outp
 def _output(
     whole: Whole, members: Sequence[Member], weights: Sequence[Mapping[str, Array]], inputs: Mapping[str, Array]
 ) -> Array:
-    """The first output of a network whose chains numpy computes."""
+    """Compute the first output of a network, its chains with numpy and the rest with ONNX Runtime."""
     known = dict(inputs)
     for member, own in zip(members, weights, strict=True):
         if member.replaces:
@@ -81,7 +82,7 @@ def _output(
 
 
 def outputs_of(pairs: Sequence[tuple[Array, Array]]) -> Outputs:
-    """What ONNX Runtime and the network gave, for each input."""
+    """Compare pairs of outputs: for each input, ONNX Runtime's and the network's."""
     one, other = (np.stack(values).astype(np.float64) for values in zip(*pairs, strict=True))
     apart, gaps = np.abs(one - other), np.diff(np.unique(one))
     alike = [top_same(*pair) for pair in zip(one, other, strict=True)]

@@ -1,4 +1,4 @@
-"""The chains of a model that can be verified: those of integers, in their places in the graph."""
+"""The chains of a model that can be verified: its integer chains, and where each lies in the graph."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from hexconv.model.chains import Run
 
 @dataclass(frozen=True)
 class Member:
-    """A chain of integers in its model.
+    """An integer chain and its place in the model.
 
     Attributes:
-        name: of its case.
-        index: of it among all chains of the model.
-        run: where it is.
-        replaces: whether its result is a tensor of the model, of the same dtype.
+        name: the name of its case.
+        index: its number among all chains of the model, from 0 on.
+        run: its nodes in the graph.
+        replaces: whether the model has the chain's result as a tensor of the same dtype, which the result can replace.
     """
 
     name: str
@@ -34,18 +34,18 @@ class Member:
 
     @property
     def comparable(self) -> int:
-        """Convs whose results are tensors of the model: all, or all but the last."""
+        """How many of its convs have results that are tensors of the model: all, or all but the last."""
         return len(self.run.units) - (not self.replaces)
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """All that is to be tapped."""
+        """The tensors to read out of ONNX Runtime: what each conv reads, and the results that can be compared."""
         units = self.run.units
         return (*(unit.source for unit in units), *(unit.result for unit in units[: self.comparable]))
 
 
 def members_of(imported: Imported) -> tuple[tuple[Member, ...], tuple[tuple[str, str], ...]]:
-    """Chains of integers, and why each of the others, and each conv in no chain, is not verified."""
+    """List the integer chains; then name each other chain, and each conv in no chain, with why it is not verified."""
     members, others = [], [(conv.node, conv.reason) for conv in imported.network.not_taken]
     for index, (case, run) in enumerate(zip(imported.cases, imported.runs, strict=True)):
         if not case.chain.is_integer:

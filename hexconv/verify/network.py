@@ -1,4 +1,4 @@
-"""A network, verified: chains of integers on their target, all else by ONNX Runtime, in two passes."""
+"""Verify a network in two passes: integer chains run on their target, all other nodes in ONNX Runtime."""
 
 import tempfile
 from pathlib import Path
@@ -23,16 +23,17 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
     """Verify a network.
 
     Args:
-        path: of the `.onnx` file.
-        asked: how.
-        done: is told the name of each chain that is done, how many are, and of how many, both passes together.
+        path: the `.onnx` file.
+        asked: how to verify it.
+        done: is called after each chain with its name, how many chains are done, and how many there are over both
+            passes.
 
     Raises:
         InputError: the model or its inputs can't be used, or it has no chain of integers.
         ToolMissing: ONNX Runtime is not installed.
-        RunFailed: ONNX Runtime fuses less where its tensors are looked at.
+        RunFailed: ONNX Runtime fuses less, or gives other values, once it has to give inner tensors back.
     """
-    runtime()  # before anything that takes time
+    runtime()  # a missing ONNX Runtime is reported before anything that takes time
     imported, whole = import_model(path, asked.shapes), Whole.load(path, asked.shapes)
     members, others = members_of(imported)
     if not members:
@@ -51,12 +52,12 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
 
 
 def _cause() -> str:
-    """Why ONNX Runtime's values may not be its sums of integers, scaled."""
+    """Why ONNX Runtime's values on this machine may not be its integer sums, scaled; empty where they are."""
     return saturation() or "ONNX Runtime computes convs in floats where it has no integer conv of their types"
 
 
 def _output(name: str, alone: Array, network: Array) -> OutputVerdict:
-    """One output of the model, both ways."""
+    """Compare one output of the model: ONNX Runtime's alone, and that of the network with its chains replaced."""
     one, other = alone.astype(np.float64), network.astype(np.float64)
     apart = np.abs(one - other)
     return OutputVerdict(

@@ -1,4 +1,4 @@
-"""Models made of a model: one that gives more tensors back, and one that computes a tensor from others."""
+"""Two kinds of models made out of one: one with more outputs, and one that computes some tensors from others."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hexconv.model.load import Shapes, load_model
 from hexconv.verify.runtime import Array
 
 LARGEST_MODEL_BYTES = 2**31 - 1
-"""Of protobuf, in which a model goes to ONNX Runtime."""
+"""The limit of protobuf, the form in which a model is handed to ONNX Runtime."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Whole:
 
     Attributes:
         model: as `hexconv.model` sees it: functions inlined, shapes inferred.
-        graph: of it.
-        name: of its file.
+        graph: its graph.
+        name: the name of its file.
     """
 
     model: onnx.ModelProto
@@ -46,12 +46,12 @@ class Whole:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What the model gives back, in its order."""
+        """The names of the model's outputs, in its order."""
         return tuple(output.name for output in self.model.graph.output)
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What it reads that it has no value for."""
+        """The names of the model's inputs, without those that have a value in the file."""
         return tuple(value.name for value in self.model.graph.input if value.name not in self._stored)
 
     @cached_property
@@ -59,7 +59,7 @@ class Whole:
         return {tensor.name: tensor for tensor in self.model.graph.initializer}
 
     def tapped(self, tensors: Sequence[str]) -> onnx.ModelProto:
-        """The model giving these tensors back too."""
+        """A copy of the model that has these tensors as outputs too."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         there = set(self.outputs)
@@ -67,11 +67,11 @@ class Whole:
         return model
 
     def part(self, wanted: Sequence[str], known: Mapping[str, Array]) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-        """What of the model computes some tensors from others, and which of these it reads.
+        """Cut out the part of the model that computes some tensors from others; return it and the names that it reads.
 
         Args:
-            wanted: tensors to compute.
-            known: tensors that have a value, of which no maker is looked for.
+            wanted: the names of the tensors to compute.
+            known: the tensors that have a value already, so that the nodes that make them are left out.
         """
         nodes = self._needed(wanted, known)
         read = {name for node in nodes for name in (*node.inputs, *node.captured)}
@@ -89,7 +89,7 @@ class Whole:
         return model, inputs
 
     def _needed(self, wanted: Sequence[str], known: Collection[str]) -> set[Node]:
-        """All nodes that lie between."""
+        """All nodes between the known tensors and the wanted ones."""
         waiting, found = list(wanted), set[Node]()
         while waiting:
             maker = None if (name := waiting.pop()) in known else self.graph.maker(name)
@@ -99,7 +99,7 @@ class Whole:
         return found
 
     def _info(self, name: str) -> onnx.ValueInfoProto:
-        """Name and type of a tensor."""
+        """The name and the type of a tensor, in ONNX's form."""
         return next(info for info in self._infos() if info.name == name)
 
     def _infos(self) -> Iterator[onnx.ValueInfoProto]:

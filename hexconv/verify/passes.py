@@ -1,7 +1,7 @@
 """The two passes over a network.
 
-1. Every chain alone, on ONNX Runtime's own input to it: its errors are its own.
-2. The network: a chain's result takes the place of ONNX Runtime's, which computes all else; errors travel.
+1. Every chain runs alone, on ONNX Runtime's own input to it, so that it shows its own errors only.
+2. The whole network runs: results of chains replace ONNX Runtime's, which computes the rest, so errors travel.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from hexconv.verify.verdict import ChainVerdict, ConvVerdict
 
 Done = Callable[[str, int, int], None]
 LIMITS = Limits(seconds=86400.0, memory_bytes=16 << 30)
-"""Of one chain: a run on the simulator has a limit of its own."""
+"""The limits of one chain's process; a run on the simulator has a time limit of its own."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Asked:
     """How to verify.
 
     Attributes:
-        target: where chains run.
-        vtcm_bytes: what their caches may take.
-        workers: processes at a time.
+        target: the target that the chains run on.
+        vtcm_bytes: the VTCM that the caches of a chain may take.
+        workers: how many processes run at a time.
         given: a file with the model's inputs; without one they are drawn.
-        shapes: of inputs that the model leaves open.
-        seed: of what is drawn.
-        isa: the instruction set of code for the simulator, by default the newest that it runs.
-        seconds: the time that one run on the simulator has.
+        shapes: the shapes of inputs whose sizes the model leaves open.
+        seed: the seed of the inputs that are drawn.
+        isa: the instruction set of the code for the simulator, by default the newest that the simulator runs.
+        seconds: the time limit of one run on the simulator.
     """
 
     target: Target
@@ -57,13 +57,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs of chains, each in a process apart.
+    """The two passes; each chain runs in a process apart.
 
     Attributes:
-        folder: with their cases and weights, and for what goes in and comes out.
-        asked: how.
-        executor: of the processes.
-        done: is told the name of each that is done, how many are, and of how many, both passes together.
+        folder: the folder with the cases and weights of the chains; their inputs and outputs are written there too.
+        asked: how to verify.
+        executor: the executor of the processes.
+        done: is called after each chain with its name, how many chains are done, and how many there are over both
+            passes.
     """
 
     folder: Path
@@ -72,7 +73,7 @@ class Passes:
     done: Done
 
     def alone(self, members: Sequence[Member], found: Tapped) -> tuple[ChainVerdict, ...]:
-        """Every chain on ONNX Runtime's own input to it, and so every conv of it by numpy."""
+        """First pass: run every chain on ONNX Runtime's own input to it, and compute each of its convs with numpy."""
         for name, tensor in found.tensors.items():
             np.save(self._file(name), nhwc(tensor), allow_pickle=False)
         tasks = [self._task(member, self._file(member.source), self._convs(member)) for member in members]
@@ -85,7 +86,7 @@ class Passes:
     def together(
         self, whole: Whole, members: Sequence[Member], alone: Sequence[ChainVerdict], found: Tapped, inputs: Values
     ) -> tuple[tuple[ChainVerdict, ...], dict[str, Array]]:
-        """Every chain on what the network makes of those before it; also the outputs of the model."""
+        """Second pass: run every chain on what the network computes before it; also return the outputs of the model."""
         known, verdicts = dict(inputs), []
         for member, verdict in zip(members, alone, strict=True):
             if member.replaces and not verdict.reason:
@@ -108,7 +109,7 @@ class Passes:
         return np.load(self._output(member), allow_pickle=False).transpose(0, 3, 1, 2)
 
     def _task(self, member: Member, image: Path, convs: Sequence[dict[str, str]]) -> Task:
-        """What a process has to know."""
+        """The task that a process gets for one chain."""
         asked = {name: getattr(self.asked, name) for name in ("target", "vtcm_bytes", "seconds", "isa")}
         case, weights = (str(self.folder / f"{member.name}.{ending}") for ending in ("toml", "npz"))
         files = {"case": case, "weights": weights, "image": str(image), "output": str(self._output(member))}
@@ -122,7 +123,7 @@ class Passes:
         ]
 
     def _verdict(self, member: Member, ending: Ending, found: Tapped) -> ChainVerdict:
-        """What a process says of the first pass."""
+        """The verdict on a chain, out of what its process answered in the first pass."""
         if reason := _reason(ending):
             return ChainVerdict(member.name, reason=reason)
         answer: dict[str, Any] = ending.answer
@@ -142,7 +143,7 @@ class Passes:
         )
 
     def _file(self, tensor: str) -> Path:
-        """Of a tensor, whose name may be no name of a file."""
+        """The file of a tensor, named by a hash, since the tensor's name may not do as the name of a file."""
         return self.folder / f"{sha256(tensor.encode()).hexdigest()}.npy"
 
     def _output(self, member: Member) -> Path:
@@ -150,7 +151,7 @@ class Passes:
 
 
 def computed(whole: Whole, wanted: Sequence[str], known: Values) -> dict[str, Array]:
-    """Tensors that ONNX Runtime makes of others; those that are known are left out."""
+    """Let ONNX Runtime compute the wanted tensors out of the known ones; wanted ones that are known are left out."""
     missing = [name for name in wanted if name not in known]
     if not missing:
         return {}
@@ -159,7 +160,7 @@ def computed(whole: Whole, wanted: Sequence[str], known: Values) -> dict[str, Ar
 
 
 def nhwc(tensor: Array) -> Array:
-    """From NCHW, as models have it."""
+    """Turn a tensor from NCHW, the order of models, into NHWC."""
     return np.ascontiguousarray(tensor.transpose(0, 2, 3, 1))
 
 
@@ -168,5 +169,5 @@ def _conv(answer: dict[str, Any]) -> ConvVerdict:
 
 
 def _reason(ending: Ending) -> str:
-    """Why there is no result; empty where there is one."""
+    """Why a process gave no result; empty where it gave one."""
     return ending.answer.get("reason", "") if ending.how == "answered" else f"{ending.how}: {ending.reason}"

@@ -1,4 +1,4 @@
-"""ONNX Runtime: models run on this machine's CPU, and what it has fused in them."""
+"""Run models with ONNX Runtime on this machine's CPU, and tell which operators it has fused."""
 
 import tempfile
 from collections import Counter
@@ -16,19 +16,19 @@ Array = NDArray[Any]
 Values = Mapping[str, Array]
 ERRORS_ALONE = 3
 MOVES_ALONE = ("Transpose",)
-"""Operators that change no value: where tensors are given back, ONNX Runtime puts them back into their order."""
+"""Operators that only move values: ONNX Runtime adds them where it gives a tensor back in the model's order."""
 
 
 class Session:
-    """A model, ready to run.
+    """A model that is loaded into ONNX Runtime, ready to run.
 
     Args (of the constructor):
-        model: with all of its data inside.
-        name: of its file, for errors.
+        model: the model, with all of its data inside.
+        name: the name of its file, for errors.
 
     Raises:
         ToolMissing: ONNX Runtime is not installed.
-        InputError: it does not take the model.
+        InputError: ONNX Runtime does not take the model.
     """
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
@@ -40,15 +40,15 @@ class Session:
             options.optimized_model_filepath = str(optimised)
             try:
                 self._session = found.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-            except Exception as error:  # they have no class in common
+            except Exception as error:  # ONNX Runtime's errors have no class in common
                 raise _refused(name, error) from None
             nodes = onnx.load(optimised, load_external_data=False).graph.node
         self.operators = Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in nodes)
-        """How many of each the optimised model has."""
+        """How many operators of each kind the optimised model has."""
         self._name = name
 
     def run(self, outputs: Sequence[str], inputs: Values) -> dict[str, Array]:
-        """Outputs by name.
+        """Run the model; return its outputs by name.
 
         Raises:
             InputError: the model can't be run on these inputs.
@@ -60,12 +60,12 @@ class Session:
 
     @property
     def fusions(self) -> Counter[str]:
-        """Operators that compute."""
+        """How many operators of each kind compute something; operators that only move values are left out."""
         return Counter({op: count for op, count in self.operators.items() if op not in MOVES_ALONE})
 
 
 def runtime() -> Any:
-    """ONNX Runtime, imported.
+    """Import ONNX Runtime.
 
     Raises:
         ToolMissing: it is not installed.

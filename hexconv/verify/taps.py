@@ -1,4 +1,4 @@
-"""What ONNX Runtime's own quantised tensors hold: read from a graph with more outputs, which must be fused alike."""
+"""Read ONNX Runtime's inner quantised tensors: run the model with more outputs, and check that it is fused alike."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class Tapped:
     """One run of the network by ONNX Runtime alone.
 
     Attributes:
-        tensors: those that were asked for, by name.
-        outputs: of the model.
+        tensors: the inner tensors that were asked for, by name.
+        outputs: the outputs of the model, by name.
     """
 
     tensors: dict[str, Array]
@@ -24,10 +24,10 @@ class Tapped:
 
 
 def tapped(whole: Whole, tensors: Sequence[str], inputs: Values) -> Tapped:
-    """Run the model, and the model that also gives these tensors back.
+    """Run the model twice, as it is and with these tensors as outputs too; return both results.
 
     Raises:
-        RunFailed: the taps change what ONNX Runtime fuses, or what it answers: then it would be another network.
+        RunFailed: the added outputs change what ONNX Runtime fuses or answers, so that it runs another network.
     """
     plain, open_ = Session(whole.model, whole.name), Session(whole.tapped(tensors), whole.name)
     if plain.fusions != open_.fusions:

@@ -1,4 +1,4 @@
-"""Whether scores rank the same classes first."""
+"""Whether two outputs rank the same classes first."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ TOP, CLASSES_AT_LEAST = 5, 10
 
 
 def top_same(one: Array, other: Array) -> bool | None:
-    """Whether the largest of each row are the same; None where there are no rows of classes."""
+    """Whether the largest values of each row belong to the same classes; None where there are no rows of classes."""
     if one.ndim != 2 or one.shape[1] < CLASSES_AT_LEAST:
         return None
     ranks = [np.argsort(-scores, axis=1, kind="stable")[:, :TOP] for scores in (one, other)]

@@ -1,4 +1,4 @@
-"""What came of a network: of each conv, each chain, each output."""
+"""The verdict on a verified network: on each of its convs, chains and outputs."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from hexconv.verify.difference import MOST_OF_ONE, MOST_TOGETHER, Difference, to
 
 @dataclass(frozen=True)
 class ConvVerdict:
-    """One conv alone: numpy's answer on ONNX Runtime's own input to it, beside ONNX Runtime's.
+    """The verdict on one conv alone: numpy's answer on ONNX Runtime's own input to it, beside ONNX Runtime's answer.
 
     Attributes:
-        node: its name in the model.
-        against_runtime: numpy against ONNX Runtime.
-        not_float32: values of ONNX Runtime's that are not its sums, scaled and rounded in float32.
+        node: the conv's name in the model.
+        against_runtime: how far numpy's answer is from ONNX Runtime's.
+        not_float32: how many of ONNX Runtime's values are not its sums scaled and rounded in float32.
     """
 
     node: str
@@ -21,26 +21,26 @@ class ConvVerdict:
 
     @property
     def holds(self) -> bool:
-        """Whether it keeps the limit of one conv."""
+        """Whether its difference stays within the limit for one conv."""
         return not self.against_runtime.exceeds(MOST_OF_ONE)
 
 
 @dataclass(frozen=True)
 class ChainVerdict:
-    """One chain.
+    """The verdict on one chain.
 
     Attributes:
-        case: its name.
-        kernels: in words.
+        case: the name of its case.
+        kernels: the kernels of its convs, in words.
         pieces: names of the cases that it runs as, one after the other.
-        packets: of all pieces, on the simulator.
-        against_numpy: its run against numpy on the same input.
-        against_runtime: the run on ONNX Runtime's own input against ONNX Runtime's result; None where the model has
-            that in no integer tensor.
-        convs: each alone.
-        in_network: the result in the network, where errors travel, against ONNX Runtime's; None where it does not
-            replace that.
-        reason: why it could not be run or planned; empty where it could.
+        packets: the packets of all pieces on the simulator; None on another target.
+        against_numpy: how far its run is from numpy's answer on the same input.
+        against_runtime: how far the run on ONNX Runtime's own input is from ONNX Runtime's result; None where the
+            model has no integer tensor for that result.
+        convs: the verdicts on its convs, each alone.
+        in_network: how far its result in the network, where errors travel, is from ONNX Runtime's; None where the
+            chain's result replaces no tensor of the model.
+        reason: why the chain could not be planned or run; empty where it could.
     """
 
     case: str
@@ -55,22 +55,22 @@ class ChainVerdict:
 
     @property
     def holds(self) -> bool:
-        """Whether it was run, equals numpy, and its convs keep the limit of one."""
+        """Whether the chain was run, equals numpy, and each of its convs stays within the limit for one conv."""
         ran = self.against_numpy is not None and self.against_numpy.is_none
         return ran and all(conv.holds for conv in self.convs)
 
 
 @dataclass(frozen=True)
 class OutputVerdict:
-    """One output of the network, chains' results in the place of ONNX Runtime's, beside ONNX Runtime's.
+    """The verdict on one output of the network, whose chains replace ONNX Runtime's results, beside ONNX Runtime's.
 
     Attributes:
-        name: of the tensor.
-        values: its elements.
-        differing: those that are not equal.
-        largest: largest absolute difference.
-        mean: mean absolute difference.
-        range: largest less smallest value of ONNX Runtime's.
+        name: the name of the tensor.
+        values: how many elements it has.
+        differing: how many of them are not equal.
+        largest: the largest absolute difference.
+        mean: the mean absolute difference.
+        range: ONNX Runtime's largest value minus its smallest.
         top5_same: whether the five largest of each row are the same in the same order, where it has rows of classes.
     """
 
@@ -85,15 +85,15 @@ class OutputVerdict:
 
 @dataclass(frozen=True)
 class NetworkVerdict:
-    """A network.
+    """The verdict on a network.
 
     Attributes:
-        model: name of its file.
-        target: where its chains ran.
-        chains: those of integers.
-        outputs: of the model.
-        not_verified: chains and convs that are not, each with the reason.
-        cause: why ONNX Runtime's values may not be its sums of integers, scaled; empty where they are.
+        model: the name of the model's file.
+        target: the target that its chains ran on.
+        chains: the verdicts on its integer chains.
+        outputs: the verdicts on the outputs of the model.
+        not_verified: the chains and convs that are not verified, each with the reason.
+        cause: why ONNX Runtime's values may not be its integer sums, scaled; empty where they are.
     """
 
     model: str
@@ -105,16 +105,16 @@ class NetworkVerdict:
 
     @property
     def convs_alone(self) -> Difference:
-        """All convs, each alone, against ONNX Runtime."""
+        """How far all convs together are from ONNX Runtime, each computed alone."""
         return together([conv.against_runtime for chain in self.chains for conv in chain.convs])
 
     @property
     def packets(self) -> int | None:
-        """Of all chains, on the simulator."""
+        """The packets of all chains together on the simulator; None on another target."""
         counted = [chain.packets for chain in self.chains if chain.packets is not None]
         return sum(counted) if counted else None
 
     @property
     def holds(self) -> bool:
-        """Whether every chain holds, and all convs together keep their limit."""
+        """Whether every chain holds, and all convs together stay within their limit."""
         return all(chain.holds for chain in self.chains) and not self.convs_alone.exceeds(MOST_TOGETHER)

@@ -1,4 +1,4 @@
-"""Two convs of uint8 in Halide, the second computed from rows of the first that never leave the cache.
+"""Two convs of uint8 in Halide, fused: the second reads rows of the first, which are never stored whole.
 
     sums[k, x, y]  = -filter zero point * window[x, y]
     sums[k, x, y] += filter * source, over channels and taps
@@ -22,16 +22,16 @@ from hexconv.spec import Chain, Conv2d, Requantize
 TARGET = "hexagon-32-noos-hvx_128-hvx_v66-no_runtime-no_asserts-no_bounds_query"
 INSTALL = 'pip install "hexconv[bench]"'
 BLOCK, WORD, VECTOR_BYTES = 32, 4, 128
-PIXELS = 8  # whose window sums are reduced together
-MOST_SHIFT = 15  # of 32 bits that Halide narrows to 16 while it shifts
+PIXELS = 8  # pixels whose window sums are reduced together
+MOST_SHIFT = 15  # the longest shift of 32 bits that Halide narrows to 16 bits as it shifts
 
 Halide = Any
-"""The module, and what it makes: Halide comes without types."""
+"""Type of Halide's module and of all that it makes, since Halide comes without types."""
 
 
 @dataclass(frozen=True)
 class _Conv:
-    """One conv's functions and axes of reduction; without a zero point there are no windows."""
+    """One conv's functions and axes of reduction; a conv without a filter zero point has no function of windows."""
 
     made: Halide
     sums: Halide
@@ -56,7 +56,7 @@ def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
 
     Raises:
         ToolMissing: Halide isn't installed.
-        Unsupported: a chain that these schedules don't serve.
+        Unsupported: these schedules don't serve the chain.
     """
     check(chain)
     chain, hl = _unsigned(chain), module()
@@ -90,7 +90,7 @@ def check(chain: Chain) -> None:
     """Two convs of whole blocks, of stride 1 and without padding, on uint8.
 
     Raises:
-        Unsupported: any other chain.
+        Unsupported: the chain is any other.
     """
     served = chain.dtype == "uint8" and len(chain.conv) == 2 and chain.input[0] == 1 and chain.zero_point == 0
     whole = all(shape[3] % BLOCK == 0 for shape in chain.shapes)
@@ -102,7 +102,7 @@ def check(chain: Chain) -> None:
 
 
 def _unsigned(chain: Chain) -> Chain:
-    """The chain that computes the same from filters of uint8."""
+    """A chain with filters of uint8 that computes the same."""
     flip = 128 if chain.dtype_of_filters == "int8" else 0
     convs = (replace(conv, filter_zero_point=conv.filter_zero_point + flip) for conv in chain.conv)
     return replace(chain, filter_dtype=None, conv=tuple(convs))
@@ -146,7 +146,10 @@ def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, fil
 
 
 def _requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
-    """Two rounding shifts where the multiplier is a power of two; results below zero are cut, so ties go either way."""
+    """Requantise sums: by two rounding shifts if the multiplier is a power of two.
+
+    Results below zero are cut off, so it doesn't matter which way ties go there.
+    """
     assert isinstance(how.multiplier, int)
     assert isinstance(how.shift, int)
     if how.multiplier & (how.multiplier - 1) == 0:
@@ -159,7 +162,7 @@ def _requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
 
 
 def _schedule(hl: Halide, axes: _Axes, chain: Chain, schedule: Schedule, first: _Conv, second: _Conv) -> None:
-    """Tiles of both convs, the first inside of the second's rows."""
+    """Schedule both convs in tiles, the first inside of the loop over the second's rows."""
     tail = hl.TailStrategy
     xo, yo = hl.Var("xo"), hl.Var("yo")
     made = zip((first, second), schedule.tiles, chain.conv, (tail.RoundUp, tail.ShiftInwards), strict=True)
@@ -181,7 +184,7 @@ def _schedule(hl: Halide, axes: _Axes, chain: Chain, schedule: Schedule, first: 
 def _tile_output(
     made: Halide, axes: _Axes, outer: tuple[Halide, Halide], tile: tuple[int, int], channels: int, tail: Halide
 ) -> None:
-    """Rows of tiles; a tile is written pixel by pixel, all channels of one at a time."""
+    """Schedule the output in rows of tiles; a tile is written pixel by pixel, all channels of a pixel together."""
     (k, x, y), (xo, yo), (columns, rows) = (axes.k, axes.x, axes.y), outer, tile
     made.bound(k, 0, channels).split(x, xo, x, columns, tail)
     if rows > 1:
@@ -192,7 +195,7 @@ def _tile_output(
 
 
 def _tile_sums(hl: Halide, axes: _Axes, conv: _Conv, tile: Halide, channels: int, out_channels: int) -> None:
-    """The sums of a tile in registers, some channels of the reduction in each step."""
+    """Keep the sums of a tile in registers, and reduce some channels in each step."""
     k, x, y, r = axes.k, axes.x, axes.y, conv.axes
     ko, outer, inner, tail = hl.Var("ko"), hl.RVar("outer"), hl.RVar("inner"), hl.TailStrategy.RoundUp
     conv.sums.compute_at(conv.made, tile).store_in(hl.MemoryType.Stack).bound_extent(k, out_channels)
@@ -204,7 +207,7 @@ def _tile_sums(hl: Halide, axes: _Axes, conv: _Conv, tile: Halide, channels: int
 
 
 def _windows(hl: Halide, axes: _Axes, conv: _Conv, last: _Conv, row: Halide, spec: Conv2d) -> None:
-    """Sums over channels for some pixels together: those of the input ahead of all, of the intermediate by row."""
+    """Sum windows over channels, for some pixels together: of the input before all else, of the intermediate by row."""
     x, xi, tail = axes.x, hl.Var("xi"), hl.TailStrategy.RoundUp
     channels, taps = conv.channel_axis.x, conv.window_axes
     update = conv.channel_sums.update()

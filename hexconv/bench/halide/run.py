@@ -1,4 +1,4 @@
-"""Halide's kernel of a chain on the simulator: built, linked behind this project's harness, run and judged."""
+"""Builds Halide's kernel of a chain, links it to this project's harness, runs it on the simulator, and checks it."""
 
 import tempfile
 from importlib import resources
@@ -24,12 +24,12 @@ NAME = "halide_chain"
 
 
 def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Slots:
-    """Packets and stalls of Halide's kernel for a chain, by the same account as ours; packing filters isn't counted.
+    """Packets and stalls of Halide's kernel for a chain, counted as ours are; packing of filters isn't counted.
 
     Raises:
         RunFailed: its result isn't numpy's to the last bit, or the run failed.
         ToolMissing: no Halide, no zig, no simulator.
-        Unsupported: a chain that the schedules don't serve.
+        Unsupported: the schedules don't serve the chain.
     """
     tensors = random_tensors(chain, seed)
     inputs = [tensors.image[0], *map(packed, tensors.filters)]
@@ -43,7 +43,7 @@ def measured(chain: Chain, schedule: Schedule, seed: int = 0) -> Slots:
 
 
 def packed(filter: Array) -> Array:
-    """OIHW as [tap row][tap column][k/32][c/4][32 k][4 c]; int8 as uint8, 128 larger."""
+    """Pack a filter from OIHW to [tap row][tap column][k/32][c/4][32 k][4 c]; int8 becomes uint8, 128 larger."""
     unsigned = (filter ^ np.int8(-128)).view(np.uint8) if filter.dtype == np.int8 else filter
     return np.ascontiguousarray(rearrange(unsigned, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
 

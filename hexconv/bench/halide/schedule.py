@@ -9,8 +9,9 @@ class Schedule:
 
     Attributes:
         tiles: per conv, (columns, rows) of the pixels that are computed together for all output channels, in registers.
-        channels: per conv, input channels that a step of the reduction takes.
-        rolls: rows of the intermediate that a ring holds, each computed once; 0 computes them per row of tiles.
+        channels: per conv, how many input channels a step of the reduction takes.
+        rolls: how many rows of the intermediate a ring buffer holds, each computed once; 0: no ring buffer, and rows
+            are recomputed for each row of tiles.
     """
 
     tiles: tuple[tuple[int, int], tuple[int, int]]
@@ -31,4 +32,4 @@ SCHEDULES = {
     "b-filter-zero": _THREE_BY_THREE,
     "b-int8-filters": _THREE_BY_THREE,
 }
-"""By the name of the case in `schedules/hvx`."""
+"""The schedules by the name of the case in `schedules/hvx`."""

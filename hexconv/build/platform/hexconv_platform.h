@@ -33,11 +33,11 @@ enum hexconv_error {
     HEXCONV_OPERATOR_FAILED = 10 /* an operator returned something else than 0 */
 };
 
-/* Rows of bytes that lie side by side; their starts lie a step apart. One row where all of it lies side by side. */
+/* A copy of rows. The bytes of a row lie side by side, and rows start a step apart. A copy of one run has one row. */
 struct hexconv_copy {
     void *target;
     const void *source;
-    size_t bytes; /* of a row */
+    size_t bytes; /* in each row */
     int rows;
     ptrdiff_t target_step, source_step; /* in bytes */
 };
@@ -45,10 +45,10 @@ struct hexconv_copy {
 struct hexconv_platform {
     void *user;
 
-    /* `bytes` of VTCM, aligned; NULL where there is not as much. A chain without caches in VTCM never asks. */
+    /* Return `bytes` of VTCM, aligned, or NULL if there is less. A chain without caches in VTCM never asks. */
     void *(*vtcm)(void *user, size_t bytes);
 
-    /* `bytes` of ordinary memory, aligned; NULL where there is not as much. */
+    /* Return `bytes` of ordinary memory, aligned, or NULL if there is less. */
     void *(*scratch)(void *user, size_t bytes);
 
     /* Start to copy rows; the copy belongs to group `group` of a queue of a thread, which alone uses it. Groups of a queue

@@ -1,4 +1,4 @@
-/* A platform of POSIX: memory from the C library, copies by memcpy, threads by pthreads. */
+/* A platform for POSIX systems: memory from the C library, copies by memcpy, threads by pthreads. */
 #ifndef HEXCONV_POSIX_H
 #define HEXCONV_POSIX_H
 

@@ -11,20 +11,20 @@ enum {
     MOST_SCRATCHES = 256,
     MOST_THREADS = HEXCONV_THREADS - 1,
     STACK_BYTES = 64 * 1024,
-    IN_FLIGHT = 32,                /* descriptors of one queue */
+    IN_FLIGHT = 32,                /* descriptors that one queue has */
     LONGEST_LINE = (1 << 24) - 1,  /* bytes that a descriptor of one dimension copies */
-    LARGEST_FIELD = (1 << 16) - 1, /* of widths, heights and steps in two dimensions */
+    LARGEST_FIELD = (1 << 16) - 1, /* the largest width, height or step that a descriptor of two dimensions holds */
     TWO_DIMENSIONS = 1 << 24
 };
 
 static const uint32_t DONE = 1u << 31;
 
-/* What the user DMA engine reads. Of a copy in one dimension the last four words do not count. */
+/* A descriptor, as the user DMA engine reads it. In a copy of one dimension the last four words do not count. */
 struct descriptor {
-    uint32_t next;             /* address of the next one; 0 at the end */
+    uint32_t next;             /* the address of the next descriptor; 0 at the end of the list */
     volatile uint32_t status;  /* bits 0 to 23: bytes, in one dimension; bit 24: two dimensions; bit 31: done */
     uint32_t source, target;
-    uint32_t allocation;       /* none in caches */
+    uint32_t allocation;       /* 0: allocate nothing in the processor's caches */
     uint32_t width_and_height; /* bytes of a row, rows << 16 */
     uint32_t steps;            /* from row to row: of the source, of the target << 16 */
     uint32_t offsets;
@@ -73,7 +73,7 @@ static void *scratch(void *user, size_t bytes) {
     return memory;
 }
 
-/* Where this thread's engine has its list; NULL where more threads copy than there are engines. */
+/* The list of this thread's engine, or NULL if more threads copy than there are engines. */
 static struct engine *own_engine(struct hexconv_qurt *state) {
     const qurt_thread_t thread = qurt_thread_get_id();
     struct engine *found = NULL;
@@ -114,7 +114,7 @@ static int start(struct hexconv_qurt *state, struct queue *queue, uint32_t group
     if (engine->last == copy) engine->last = NULL; /* it is done, and is written anew */
     *copy = made;
     queue->groups[queue->end++ % IN_FLIGHT] = group;
-    if (engine->last == NULL) { /* else the engine goes on to it, or starts again with it */
+    if (engine->last == NULL) { /* else the engine goes on to the new copy, or starts again with it */
         __asm__ volatile("dmstart(%0)" : : "r"(copy) : "memory");
     } else {
         __asm__ volatile("dmlink(%0, %1)" : : "r"(engine->last), "r"(copy) : "memory");
@@ -136,7 +136,7 @@ static int line(struct hexconv_qurt *state, struct queue *queue, uint32_t group,
 
 static int is_field(ptrdiff_t value) { return value >= 0 && value <= LARGEST_FIELD; }
 
-/* Rows by one descriptor where its fields hold them, else by one for each row. */
+/* Copy rows by one descriptor if its fields can hold them, else by one descriptor for each row. */
 static int copy_start(void *user, int thread, int number, uint32_t group, const struct hexconv_copy *copy) {
     struct hexconv_qurt *const state = user;
     struct queue *const queue = &state->queues[thread][number];

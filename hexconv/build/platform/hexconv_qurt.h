@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-struct hexconv_qurt; /* what a platform keeps */
+struct hexconv_qurt; /* the state of a platform */
 
 /* Make a platform ready. The thread that calls chains has to hold HVX: qurt_hvx_lock(QURT_HVX_MODE_128B). One platform
  * serves one call at a time.
  *
- * vtcm_bytes: of all chains together, the sum of their NAME_VTCM_BYTES; 0 where none wants any.
- * Returns what `hexconv_qurt_close` takes, or NULL where there is no memory or no VTCM. */
+ * vtcm_bytes: the sum of NAME_VTCM_BYTES of all chains; 0 if no chain uses VTCM.
+ * Returns the state, which `hexconv_qurt_close` takes, or NULL if there is no memory or no VTCM. */
 struct hexconv_qurt *hexconv_qurt_open(size_t vtcm_bytes, struct hexconv_platform *platform);
 
 /* Give back all memory; no chain of this platform may be called any more. */

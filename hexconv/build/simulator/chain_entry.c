@@ -1,4 +1,4 @@
-/* A built chain behind the entry that the simulator's harness calls. CHAIN is the name in C; the tensors are the input,
+/* The function that the simulator's harness calls to run a built chain. CHAIN is its name in C; the tensors are the input,
  * the weights and the output. */
 #include "simulator_platform.h"
 

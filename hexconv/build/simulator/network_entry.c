@@ -1,4 +1,4 @@
-/* A built network behind the entry that the simulator's harness calls. NETWORK is the name in C; the tensors are the input,
+/* The function that the simulator's harness calls to run a built network. NETWORK is its name in C; the tensors are the input,
  * the weights and the output. */
 #include "simulator_platform.h"
 #include "network.h"

@@ -17,7 +17,7 @@ int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32
 int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);
 
-/* Groups of this call of a chain, or of this task. The engine tells threads apart itself. */
+/* The groups of copies of this call of a chain, or of this task. The engine tells threads apart itself. */
 struct groups {
     uint32_t started, finished;
 };

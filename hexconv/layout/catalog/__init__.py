@@ -1,4 +1,4 @@
-"""Every layout by the words of the command line: a system, a name, a shape, a type and where it is placed."""
+"""Find every layout by the words of the command line: system, name, shape, type and placement."""
 
 from hexconv.layout.catalog.find import SYSTEMS, find
 from hexconv.layout.catalog.found import Found

@@ -1,4 +1,4 @@
-"""One layout of one of the four systems."""
+"""Find one layout of one of the four systems."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ ITEMSIZE_BYTES = {
 
 
 def find(system: str, name: str, shape: Sequence[int], dtype: str, placement: Placement) -> Found:
-    """The layout of that name.
+    """Find the layout of a system by its name.
 
     Raises:
-        InputError: what the system refuses, and options that it doesn't have.
-        Unsupported: what it can't do.
+        InputError: the system refuses the tensor, or it doesn't have one of the options.
+        Unsupported: the system can't do what is asked.
     """
     makers = {"packed": _packed, "onednn": find_onednn, "mace": _mace, "okk": find_okk}
     if system not in makers:

@@ -1,4 +1,4 @@
-"""The answer of the catalog."""
+"""The answer of the catalog: a layout that was found, with its facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ class Found:
     """A layout of the catalog.
 
     Attributes:
-        system: one of `SYSTEMS`.
-        name: as it was asked for.
-        shape: as it was asked for.
-        dtype: as it was asked for.
-        bytes: to allocate; on okk, on all NPUs together.
-        layout: None where nothing has a place: oneDNN's `any` and zero descriptors.
-        facts: what the system says beyond that, by the names of the JSON: strides, purpose, views.
-        note: what one should know before one relies on it; mostly empty.
+        system: its system, one of `SYSTEMS`.
+        name: its name, as it was asked for.
+        shape: its shape, as it was asked for.
+        dtype: its dtype, as it was asked for.
+        bytes: the bytes to allocate; on okk, on all NPUs together.
+        layout: the layout; None where no element has a place: oneDNN's `any` and zero descriptors.
+        facts: further facts of the system, by the names of the JSON: strides, purpose, views.
+        note: a warning to read before relying on the layout; mostly empty.
     """
 
     system: str
@@ -35,15 +35,15 @@ class Found:
 
     @property
     def bytes_per_npu(self) -> int | None:
-        """Bytes of one NPU's local memory, for tensors in local memory."""
+        """The bytes that a tensor in local memory takes on one NPU; None for other tensors."""
         local = self.layout is not None and self.layout.outputs[0].name == "npu"
         return self.bytes // self.layout.outputs[0].extent if local and self.layout else None
 
     def address(self, index: Sequence[int]) -> dict[str, Any]:
-        """Address of an element, in the system's own words.
+        """The address of an element, in the system's own words.
 
         Raises:
-            InputError: an index outside of the shape, or a descriptor without places.
+            InputError: the index lies outside of the shape, or the descriptor gives elements no place.
         """
         layout = self._placed()
         if self.system == "packed":

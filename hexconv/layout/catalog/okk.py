@@ -1,4 +1,4 @@
-"""OKKernel's layouts by name, and what is worth knowing of each."""
+"""Find OKKernel's layouts by name, with a note where a chip differs from the document."""
 
 from typing import Any, NamedTuple
 
@@ -13,14 +13,14 @@ OKK_NAMES = (*okk.NAMED, "continuous", "strided", "system-strided", "matrix", *o
 
 
 class _Start(NamedTuple):
-    """Where a tensor in local memory starts."""
+    """The place where a tensor in local memory starts."""
 
     start_npu: int
     offset_bytes: int
 
 
 def find_okk(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Found:
-    """A tensor in local or system memory.
+    """Find the layout of a tensor in local or system memory.
 
     Raises:
         InputError: what the chip refuses, options that the layout doesn't have, and a tensor beside it that
@@ -37,7 +37,7 @@ def find_okk(name: str, shape: tuple[int, ...], dtype: str, placement: Placement
 
 
 def _options(name: str) -> tuple[str, ...]:
-    """Options that a layout of OKKernel has a use for."""
+    """The names of the options that a layout of OKKernel uses."""
     if name not in OKK_NAMES:
         raise InputError.no_such("okk layout", name, OKK_NAMES)
     local = () if name in SYSTEM_NAMES else ("npus", "start_npu", "beside")
@@ -68,7 +68,7 @@ def _matrix(chip: okk.Chip, shape: tuple[int, ...], dtype: str, placement: Place
 
 
 def _beside(chip: okk.Chip, other: Beside) -> Layout:
-    """The layout of another tensor in the same local memory."""
+    """Find the layout of another tensor in the same local memory."""
     if other.name not in (*okk.NAMED, *okk.MODES):
         raise InputError.no_such("okk: --beside", other.name, (*okk.NAMED, *okk.MODES))
     make = okk.joined if other.name in okk.MODES else okk.local
@@ -100,7 +100,7 @@ def _facts(chip: okk.Chip, layout: Layout, dtype: str, placement: Placement) -> 
 
 
 def _view(layout: Layout, dtype: str, placement: Placement) -> okk.View:
-    """The tensor of four sizes in whose elements strides are counted."""
+    """The view of the tensor with four sizes; strides are counted in its elements."""
     if layout.name in okk.MODES:
         return okk.unit_view(layout.name, layout.shape, dtype)
     if placement.columns is None:
@@ -111,7 +111,7 @@ def _view(layout: Layout, dtype: str, placement: Placement) -> okk.View:
 
 
 def _note(chip: okk.Chip, layout: Layout, dtype: str, placement: Placement) -> str:
-    """The one place where a chip's own DMA doesn't write the layout of the document."""
+    """A warning where the chip's own DMA doesn't write the layout of the document; mostly empty."""
     try:
         okk.check_matrix_dma(chip, layout.shape[1], placement.columns or 1, dtype, placement.start_npu or 0)
     except Unsupported as error:

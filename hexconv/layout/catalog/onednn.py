@@ -1,4 +1,4 @@
-"""oneDNN's descriptors by name: a tag or strides, then views."""
+"""Find oneDNN's descriptors by name: a tag or strides, then views."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,15 +9,15 @@ from hexconv.layout.catalog.placement import Placement, View
 from hexconv.layout.onednn import GATES, MemoryDesc, gate_axis
 
 VIEWS = {"reshape": 1, "permute_axes": 1, "submemory": 2}
-"""Lists of numbers that each view takes."""
+"""How many lists of numbers each view takes."""
 
 
 def find_onednn(name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Found:
-    """A descriptor of that tag, of `strided` or of `any`, and its views.
+    """Find the descriptor of a tag, of `strided` or of `any`, and apply its views.
 
     Raises:
-        InputError: options that it doesn't have, and views that there aren't.
-        DescriptorError: what the library refuses.
+        InputError: the descriptor doesn't have one of the options, or a view doesn't exist.
+        DescriptorError: the library refuses the descriptor.
     """
     own = {"strided": ("strides",), "any": ("use",)}.get(name, ())
     placement.check_only(f"onednn {name}", *own, "cell", "views", "allow_empty")
@@ -49,7 +49,7 @@ def _check_view(view: View) -> None:
 
 
 def _facts(desc: MemoryDesc, placement: Placement) -> dict[str, Any]:
-    """Format, dimensions, strides between outer blocks and inner blocks, as a query of the library tells them."""
+    """Format, dimensions, strides between outer blocks and inner blocks, as queries of the library return them."""
     facts: dict[str, Any] = {"format_kind": desc.format_kind, "dims": list(desc.dims)}
     if desc.format_kind == "blocked":
         names = ("padded_dims", "strides", "inner_blks", "inner_idxs")

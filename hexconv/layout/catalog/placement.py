@@ -1,4 +1,4 @@
-"""What may be said of a tensor beyond its name, shape and type."""
+"""The options of a tensor beyond its name, shape and type."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -59,7 +59,7 @@ class Placement:
         """Refuse options that a layout has no use for: ignoring one would answer another question.
 
         Raises:
-            InputError: an option that isn't among `allowed`.
+            InputError: an option is set that isn't among `allowed`.
         """
         for option, value in vars(self).items():
             if value is not None and option not in allowed:

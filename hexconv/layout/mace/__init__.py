@@ -1,4 +1,4 @@
-"""MACE: OpenCL images and CPU buffers."""
+"""The layouts of MACE: OpenCL images and CPU buffers."""
 
 from hexconv.layout.mace.images import buffer_index, check_readable, cpu_buffer, image, image_shape, kind, purpose
 from hexconv.layout.mace.kinds import CPU_BUFFERS, KINDS, LANES

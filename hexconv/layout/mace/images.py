@@ -10,11 +10,11 @@ from hexconv.layout.layout import Layout
 from hexconv.layout.mace.kinds import ALIASES, CPU_BUFFERS, KINDS, LANES, PURPOSES, Kind
 
 LANE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 4}
-"""Bytes of a lane: CL_FLOAT, CL_HALF_FLOAT, CL_SIGNED_INT32 and, for bytes too, CL_UNSIGNED_INT32."""
+"""Bytes of a lane by dtype: CL_FLOAT, CL_HALF_FLOAT, CL_SIGNED_INT32, and CL_UNSIGNED_INT32 even for uint8."""
 
 
 def kind(name: str) -> Kind:
-    """A kind by MACE's name (`IN_OUT_CHANNEL`), the document's (`channel-major`) or with dashes.
+    """Find a kind by MACE's name (`IN_OUT_CHANNEL`), the document's (`channel-major`) or with dashes.
 
     Raises:
         InputError: no such kind.
@@ -27,7 +27,7 @@ def kind(name: str) -> Kind:
 
 
 def purpose(name: str) -> str:
-    """What MACE keeps in a kind of image, or in a buffer of its CPU runtime.
+    """The purpose of a kind of image, or of a buffer of MACE's CPU runtime, in words.
 
     Raises:
         InputError: no such kind.
@@ -36,13 +36,13 @@ def purpose(name: str) -> str:
 
 
 def image(name: str, shape: Sequence[int], *, dtype: str = "float32") -> Layout:
-    """Layout of an image; its outputs `y`, `x` and `lane` are in the order of the image's memory.
+    """The layout of an image; its outputs `y`, `x` and `lane` are in the order of the image's memory.
 
     Args:
-        name: the kind.
+        name: the name of the kind.
         shape: the buffer's shape, NHWC, OIHW, MIHW or W. A Winograd filter's is that of the transformed
             filter, OIAB (`hexconv.layout.mace.winograd` transforms); that of the 3x3 filter stands for it.
-        dtype: of the image: float32, float16, int32 or uint8 (which takes four bytes a lane all the same).
+        dtype: the dtype of the image: float32, float16, int32 or uint8 (which takes four bytes a lane all the same).
 
     Raises:
         InputError: a rank or a type that the kind doesn't take.
@@ -73,7 +73,7 @@ def image(name: str, shape: Sequence[int], *, dtype: str = "float32") -> Layout:
 
 
 def image_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
-    """Width and height in pixels; channel images of vectors and scalars have one too.
+    """The width and the height of an image in pixels; a channel image takes vectors and scalars too.
 
     >>> image_shape("in-out-channel", (10,)), image_shape("in-out-channel", ())
     ((3, 1), (1, 1))
@@ -93,10 +93,10 @@ def cpu_buffer(name: str, shape: Sequence[int], *, dtype: str = "float32") -> La
 
 
 def check_readable(name: str) -> None:
-    """Refuse what MACE can write but not read back.
+    """Refuse images that MACE can write but not read back.
 
     Raises:
-        Unsupported: depthwise filters and width-major images.
+        Unsupported: the image holds depthwise filters, or is width-major.
     """
     if not kind(name).readable:
         raise Unsupported(f"mace has no kernel from a {kind(name).name} image back to a buffer; only buffer to image")
@@ -110,7 +110,7 @@ def lane_bytes(dtype: str) -> int:
 
 
 def buffer_shape(form: Kind, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape in the kind's own rank (`FormatBufferShape`), checked.
+    """Check a shape and bring it to the kind's own rank (`FormatBufferShape`).
 
     Raises:
         InputError: a rank that MACE refuses, or a filter that isn't 3x3 where Winograd needs one.
@@ -133,7 +133,7 @@ def buffer_shape(form: Kind, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def buffer_index(name: str, index: Sequence[int]) -> tuple[int, ...]:
-    """An index of a buffer of lower rank, in the kind's own rank."""
+    """Bring an index of a buffer of lower rank to the kind's own rank."""
     form, given = kind(name), tuple(index)
     if form.name == "in-out-channel" and len(given) == 2:
         return given[0], 0, 0, given[1]
@@ -143,7 +143,7 @@ def buffer_index(name: str, index: Sequence[int]) -> tuple[int, ...]:
 
 
 def _tiles(form: Kind, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of a transformed filter, given that or the 3x3 filter's."""
+    """The shape of a transformed filter, given that shape or the shape of the 3x3 filter."""
     tile = int(form.name[-1]) + 2
     if sizes[2:] not in ((3, 3), (tile, tile)):
         allowed = f"O,I,3,3 or, transformed, O,I,{tile},{tile}"
@@ -158,7 +158,7 @@ def _ranks(form: Kind) -> str:
 
 
 def _digits(form: Kind, output: str, order: str, pixels: dict[str, int]) -> list[Digit]:
-    """Digits that count the pixels along one side of the image."""
+    """The digits that count the pixels along one side of the image."""
     return [
         Digit(
             letter,

@@ -7,7 +7,7 @@ names of kinds from `BufferContentType`. README.md lists where MACE's document s
 from dataclasses import dataclass
 
 LANES = 4
-"""Elements of a CL_RGBA pixel."""
+"""How many elements a CL_RGBA pixel has."""
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,8 @@ class Kind:
     """One kind of image.
 
     Attributes:
-        name: `BufferContentType`, in lower case with dashes.
-        axes: logical order of the buffer.
+        name: its `BufferContentType`, in lower case with dashes.
+        axes: the axes of the buffer in logical order.
         lane: the axis whose neighbours share a pixel; it counts pixels in steps of four.
         x: axes that count the pixels of a row, slowest first.
         y: axes that count the rows, slowest first.
@@ -60,7 +60,7 @@ ALIASES = {
     "winograd-6": "winograd-filter-6",
     "winograd-filter": "winograd-filter-2",
 }
-"""The document's words, and shorter ones; a Winograd filter without a block size has MACE's default of 2."""
+"""Other names of kinds: the document's, and shorter ones; a Winograd filter without a size has MACE's default, 2."""
 
 CPU_BUFFERS = {
     "cpu-in-out": "NCHW",
@@ -68,7 +68,7 @@ CPU_BUFFERS = {
     "cpu-dw-filter": "MIHW",
     "cpu-argument": "W",
 }
-"""Order of the buffers of MACE's CPU runtime."""
+"""The order of the axes in each buffer of MACE's CPU runtime."""
 
 PURPOSES = {
     "in-out-channel": "input and output of most operators; the default",

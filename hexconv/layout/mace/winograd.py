@@ -26,7 +26,7 @@ _G = {
         [0, 0, 1],
     ],
 }
-"""Per block size, the matrix of mace/ops/opencl/cl/buffer_to_image.cl."""
+"""The matrix G for each block size, from mace/ops/opencl/cl/buffer_to_image.cl."""
 
 
 def winograd_filter(weights: NDArray[np.floating], block: int) -> NDArray[np.floating]:
@@ -40,7 +40,7 @@ def winograd_filter(weights: NDArray[np.floating], block: int) -> NDArray[np.flo
         (O, I, block + 2, block + 2), rows along h; the dtype of the weights.
 
     Raises:
-        InputError: another block size, or filters that aren't 3x3.
+        InputError: the block size is another, or the filters aren't 3x3.
     """
     if block not in _G:
         raise InputError("mace winograd: block", str(block), "2, 4 or 6")

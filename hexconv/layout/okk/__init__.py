@@ -1,4 +1,4 @@
-"""OKKernel: tensors in the local memories of Sophgo's NPUs and in system memory."""
+"""The layouts of OKKernel: tensors in the local memories of Sophgo's NPUs and in system memory."""
 
 from hexconv.layout.okk.chips import CHIPS, Chip, chip
 from hexconv.layout.okk.matrix import check_matrix_dma, dma_row_stride, matrix

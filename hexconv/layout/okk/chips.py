@@ -11,14 +11,14 @@ from hexconv.errors import InputError
 
 @dataclass(frozen=True)
 class Chip:
-    """Local memory of one chip.
+    """The local memory of one chip.
 
     Attributes:
         name: in lower case.
-        npus: NPUs, each with local memory of its own.
-        local_bytes: local memory of one NPU.
-        banks: banks of one NPU's local memory, equal in size.
-        eu_bytes: what its execution units take at once, and what aligned layouts align to.
+        npus: how many NPUs it has, each with local memory of its own.
+        local_bytes: the size of one NPU's local memory.
+        banks: how many banks of equal size one NPU's local memory has.
+        eu_bytes: how many bytes its execution units take at once; aligned layouts align to this.
         max_channels: the most channels that a compute instruction takes; other sizes go to 65535.
     """
 
@@ -39,17 +39,17 @@ class Chip:
         return self.eu_bytes // itemsize_bytes
 
     def split(self, address: int) -> tuple[int, int]:
-        """NPU and offset of a local address: A = Q * S + R.
+        """Split a local address A into NPU Q and offset R: A = Q * S + R, where S is `local_bytes`.
 
         Raises:
-            InputError: past the last NPU.
+            InputError: the address lies past the last NPU.
         """
         if not 0 <= address < self.npus * self.local_bytes:
             raise InputError(f"{self.name}: local address", str(address), f"0 to {self.npus * self.local_bytes - 1}")
         return divmod(address, self.local_bytes)
 
     def join(self, start_npu: int, offset_bytes: int) -> int:
-        """Local address of an offset on an NPU."""
+        """The local address of an offset on an NPU."""
         return start_npu * self.local_bytes + offset_bytes
 
 
@@ -67,10 +67,10 @@ CHIPS = {
 
 
 def chip(name: str, npus: int | None = None) -> Chip:
-    """A chip by name; with another number of NPUs, such as the four of the document's pictures, if one is given.
+    """Find a chip by name, with another number of NPUs if one is given, such as the four of the document's pictures.
 
     Raises:
-        InputError: no such chip, or no NPUs.
+        InputError: there is no such chip, or the number of NPUs is not in range.
     """
     if name.lower() not in CHIPS:
         raise InputError.no_such("okk: chip", name, CHIPS)

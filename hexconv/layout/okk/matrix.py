@@ -18,19 +18,19 @@ def matrix(
     start_npu: int = 0,
     offset_bytes: int = 0,
 ) -> Layout:
-    """A matrix in local memory: axes `R` and `M`, outputs `npu` and `byte`.
+    """The layout of a matrix in local memory: axes `R` (rows) and `M` (columns), outputs `npu` and `byte`.
 
     Args:
-        chip: whose memory.
-        rows: of the matrix.
-        columns: of the matrix.
-        columns_per_channel: W, from 1 to `columns`; the last channel holds what is left.
-        dtype: of the elements.
-        start_npu: NPU of the first columns.
-        offset_bytes: of the matrix in each NPU's memory.
+        chip: the chip whose memory it is.
+        rows: the rows of the matrix.
+        columns: the columns of the matrix.
+        columns_per_channel: W, from 1 to `columns`; the last channel holds the columns that are left.
+        dtype: the dtype of the elements.
+        start_npu: the NPU of the first columns.
+        offset_bytes: the offset of the matrix in each NPU's memory.
 
     Raises:
-        InputError: a size, start, alignment or end that the chip refuses.
+        InputError: the chip refuses the size, start, alignment or end.
     """
     if not 1 <= columns_per_channel <= columns:
         raise InputError("okk matrix: columns per channel", str(columns_per_channel), f"1 to {columns}")
@@ -55,9 +55,9 @@ def matrix(
 
 
 def dma_row_stride(chip: Chip, columns: int, columns_per_channel: int, dtype: str, start_npu: int) -> int:
-    """Elements between rows as the chip's matrix DMA writes them.
+    """The elements between rows, as the chip's matrix DMA writes them.
 
-    The BM1684's counts channels per NPU as if the matrix started at NPU 0 (its own matrix multiplication
+    The BM1684's DMA counts channels per NPU as if the matrix started at NPU 0 (its own matrix multiplication
     doesn't).
     """
     counted_from = 0 if chip.name == "bm1684" else start_npu
@@ -69,7 +69,7 @@ def check_matrix_dma(chip: Chip, columns: int, columns_per_channel: int, dtype: 
     """Refuse a start at which the DMA and the matrix layout differ.
 
     Raises:
-        Unsupported: the BM1684 with a start NPU that pushes the channels over a multiple of the NPUs.
+        Unsupported: on the BM1684, the start NPU pushes the channels over a multiple of the NPUs.
     """
     shape = (1, -(-columns // columns_per_channel), 1, columns_per_channel)
     wanted = aligned_strides(chip, start_npu, shape, itemsize(dtype))[0]

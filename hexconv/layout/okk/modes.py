@@ -24,9 +24,9 @@ class Mode:
     Attributes:
         name: `4n`, `2n`, `2ic`.
         axes: logical order; the first is joined, the second is scattered over the NPUs.
-        joined: elements of a unit.
-        dtypes: what it stores.
-        arrangement: how units lie where no strides are given.
+        joined: how many elements a unit has.
+        dtypes: the dtypes that it stores.
+        arrangement: how units are placed where no strides are given.
     """
 
     name: str
@@ -62,21 +62,21 @@ def joined(
     arrangement: str = "",
     strides: Sequence[int] = (),
 ) -> Layout:
-    """A tensor in a storage mode: outputs `npu` and `byte`.
+    """The layout of a tensor in a storage mode: outputs `npu` and `byte`.
 
     Args:
         chip: the BM1684.
         name: `4n`, `2n` or `2ic`.
         shape: n, c, h, w; for 2ic i, o, h, w.
         dtype: int8 or uint8 (4n), int16 or uint16 (2n), float32 (2ic).
-        start_npu: NPU of channel 0 (2ic: output channel 0).
-        offset_bytes: of the tensor in each NPU's memory.
-        arrangement: of the units, `aligned` or `compact`; the mode's own by default.
-        strides: in units, instead of an arrangement.
+        start_npu: the NPU of channel 0 (2ic: of output channel 0).
+        offset_bytes: the offset of the tensor in each NPU's memory.
+        arrangement: how units are placed, `aligned` or `compact`; the mode's own by default.
+        strides: the strides in units, instead of an arrangement.
 
     Raises:
-        InputError: another type, or what the chip refuses.
-        Unsupported: another chip; they have other modes for the same purpose.
+        InputError: the mode doesn't store the dtype, or the chip refuses the tensor.
+        Unsupported: the chip is another; other chips have other modes for the same purpose.
     """
     mode = MODES[name]
     if chip.name != "bm1684":

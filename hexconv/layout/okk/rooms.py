@@ -1,4 +1,4 @@
-"""Rooms of tensors in local memory: every NPU gives a tensor as many bytes, even where its blocks stay empty."""
+"""The rooms of tensors in local memory: every NPU reserves as many bytes, even where a tensor's blocks stay empty."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from hexconv.layout.okk.strides import channels_per_npu
 
 
 def empty_blocks(chip: Chip, start_npu: int, channels: int) -> int:
-    """Blocks per batch that hold no channel of the tensor.
+    """How many blocks per batch hold no channel of the tensor.
 
     >>> from dataclasses import replace
     >>> from hexconv.layout.okk.chips import CHIPS
@@ -24,12 +24,12 @@ def empty_blocks(chip: Chip, start_npu: int, channels: int) -> int:
 
 
 def check_apart(one: Layout, other: Layout) -> None:
-    """Refuse tensors whose rooms overlap, also where one lies in empty blocks of the other alone.
+    """Refuse tensors whose rooms overlap, even where one lies only in empty blocks of the other.
 
     Instructions work on all NPUs at once and may write into the empty blocks of their tensors.
 
     Raises:
-        InputError: the rooms overlap; it says whether elements do.
+        InputError: the rooms overlap; the text says whether elements overlap too.
     """
     first, second = _room(one), _room(other)
     shared = range(max(first.start, second.start), min(first.stop, second.stop))
@@ -44,13 +44,13 @@ def check_apart(one: Layout, other: Layout) -> None:
 
 
 def _room(layout: Layout) -> range:
-    """Bytes of each NPU's local memory that are reserved for the tensor."""
+    """The range of bytes in each NPU's local memory that is reserved for the tensor."""
     byte = layout.outputs[1]
     return range(byte.base, byte.base + byte.extent * byte.unit)
 
 
 def _used(layout: Layout, window: range) -> NDArray[np.bool_]:
-    """(NPUs, bytes of the window): whether an element lies there."""
+    """Whether an element lies at each byte of a window, as an array [NPUs, bytes of the window]."""
     start = _room(layout).start
     held: NDArray[Any] = layout.pack(np.ones(layout.shape, np.bool_), fill=False)
     return np.repeat(held, layout.itemsize_bytes, axis=1)[:, window.start - start : window.stop - start]

@@ -1,4 +1,4 @@
-"""What the chip refuses: ranges, alignment and the end of local memory."""
+"""Check what the chip refuses: ranges, alignment and the end of local memory."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from hexconv.errors import InputError
 from hexconv.layout.okk.chips import Chip
 
 MAX_SIZE = 65535
-"""Largest n, h or w of an instruction."""
+"""The largest n, h or w that an instruction takes."""
 
 COMPACT_BYTES = 4
-"""What addresses of compact and strided tensors are multiples of."""
+"""The addresses of compact and strided tensors are multiples of this."""
 
 ITEMSIZE_BYTES = {
     **{"float32": 4, "int32": 4, "uint32": 4},
@@ -19,10 +19,10 @@ ITEMSIZE_BYTES = {
 
 
 def itemsize(dtype: str) -> int:
-    """Bytes of an element.
+    """The bytes of an element.
 
     Raises:
-        InputError: a type that the chips don't have.
+        InputError: the chips don't have the type.
     """
     if dtype not in ITEMSIZE_BYTES:
         raise InputError.no_such("okk: dtype", dtype, ITEMSIZE_BYTES)
@@ -30,7 +30,7 @@ def itemsize(dtype: str) -> int:
 
 
 def check_shape(chip: Chip, shape: Sequence[int]) -> tuple[int, int, int, int]:
-    """A tensor of four dimensions that the chip's instructions take."""
+    """Check that a tensor has four dimensions of sizes that the chip's instructions take."""
     if len(shape) != 4:
         raise InputError("okk: shape", str(list(shape)), "four sizes: n,c,h,w")
     n, c, h, w = shape
@@ -46,7 +46,7 @@ def check_shape(chip: Chip, shape: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def check_start(chip: Chip, start_npu: int, offset_bytes: int, multiple_bytes: int) -> None:
-    """A start inside of local memory, aligned as its layout wants it."""
+    """Check that a start lies inside of local memory, aligned as the layout needs it."""
     if not 0 <= start_npu < chip.npus:
         raise InputError(f"okk: start NPU on {chip.name}", str(start_npu), f"0 to {chip.npus - 1}")
     if not 0 <= offset_bytes < chip.local_bytes:
@@ -58,7 +58,7 @@ def check_start(chip: Chip, start_npu: int, offset_bytes: int, multiple_bytes: i
 
 
 def check_end(chip: Chip, offset_bytes: int, used_bytes: int) -> None:
-    """A tensor whose last byte still lies in the local memory of its NPU."""
+    """Check that a tensor's last byte still lies in the local memory of its NPU."""
     end = offset_bytes + used_bytes
     if end > chip.local_bytes:
         over = f"{end - chip.local_bytes} bytes past the end"
@@ -67,7 +67,7 @@ def check_end(chip: Chip, offset_bytes: int, used_bytes: int) -> None:
 
 
 def check_strides(strides: Sequence[int]) -> tuple[int, int, int, int]:
-    """Four strides that are not negative."""
+    """Check that there are four strides, none of them negative."""
     if len(strides) != 4 or any(step < 0 for step in strides):
         raise InputError("okk: strides", str(list(strides)), "four strides from 0 on: n,c,h,w")
     n, c, h, w = strides
@@ -75,6 +75,6 @@ def check_strides(strides: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def check_dma_strides(strides: Sequence[int]) -> None:
-    """What the DMA adds: rows must be dense, in local and in system memory."""
+    """Check what the DMA needs besides: rows must be dense, in local and in system memory."""
     if strides[3] != 1:
         raise InputError("okk: w stride of a DMA", str(strides[3]), "1")

@@ -10,7 +10,7 @@ Strides = tuple[int, int, int, int]
 
 
 def channels_per_npu(chip: Chip, start_npu: int, channels: int) -> int:
-    """Rows of channels that a tensor takes on each NPU (`okk_channle_num_per_npu`).
+    """How many rows of channels a tensor takes on each NPU (`okk_channle_num_per_npu`).
 
     >>> from hexconv.layout.okk.chips import CHIPS
     >>> channels_per_npu(CHIPS["bm1684"], 63, 66)
@@ -20,27 +20,27 @@ def channels_per_npu(chip: Chip, start_npu: int, channels: int) -> int:
 
 
 def aligned_strides(chip: Chip, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
-    """Each channel starts on a multiple of the execution units' width (`tpu_aligned_stride`)."""
+    """Strides by which each channel starts on a multiple of the execution units' width (`tpu_aligned_stride`)."""
     _, c, h, w = shape
     c_stride = _round_up(h * w, chip.eu_elements(unit_bytes))
     return channels_per_npu(chip, start_npu, c) * c_stride, c_stride, w, 1
 
 
 def line_aligned_strides(chip: Chip, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
-    """Each row starts on a multiple of the execution units' width (`tpu_line_aligned_stride`)."""
+    """Strides by which each row starts on a multiple of the execution units' width (`tpu_line_aligned_stride`)."""
     _, c, h, w = shape
     h_stride = _round_up(w, chip.eu_elements(unit_bytes))
     return channels_per_npu(chip, start_npu, c) * h * h_stride, h * h_stride, h_stride, 1
 
 
 def compact_strides(chip: Chip, start_npu: int, shape: Shape) -> Strides:
-    """Nothing between rows and channels (`okk_compact_stride`)."""
+    """Strides that leave nothing between rows and channels (`okk_compact_stride`)."""
     _, c, h, w = shape
     return channels_per_npu(chip, start_npu, c) * h * w, h * w, w, 1
 
 
 def continuous_strides(shape: Shape) -> Strides:
-    """Dense in system memory (`okk_continuous_stride`); there a channel stride leads to the next channel."""
+    """Dense strides in system memory (`okk_continuous_stride`); there a channel stride leads to the next channel."""
     _, c, h, w = shape
     return c * h * w, h * w, w, 1
 

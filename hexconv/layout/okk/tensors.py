@@ -1,4 +1,4 @@
-"""Tensors in local and in system memory, as layouts.
+"""The layouts of tensors in local and in system memory.
 
 Element (n, c, h, w) of a tensor that starts at NPU q with offset R lies on NPU (q + c) mod X, at byte
 R + itemsize * (n * ns + ((q + c) div X) * cs + h * hs + w * ws): a channel that wraps past the last NPU
@@ -35,22 +35,22 @@ def local(
     offset_bytes: int = 0,
     strides: Sequence[int] = (),
 ) -> Layout:
-    """A tensor (n, c, h, w) in local memory.
+    """The layout of a tensor (n, c, h, w) in local memory.
 
     Args:
-        chip: whose memory.
-        name: `aligned`, `line-aligned`, `compact`, or `strided` with `strides`.
+        chip: the chip whose memory it is.
+        name: its name: `aligned`, `line-aligned`, `compact`, or `strided` with `strides`.
         shape: n, c, h, w.
-        dtype: of the elements.
-        start_npu: NPU of channel 0.
-        offset_bytes: of the tensor in each NPU's memory.
-        strides: in elements, for `strided`.
+        dtype: the dtype of the elements.
+        start_npu: the NPU of channel 0.
+        offset_bytes: the offset of the tensor in each NPU's memory.
+        strides: the strides in elements, for `strided`.
 
     Returns:
         A layout with outputs `npu` and `byte`; `byte` counts from the start of the NPU's local memory.
 
     Raises:
-        InputError: a size, start, alignment or end that the chip refuses.
+        InputError: the chip refuses the size, start, alignment or end.
     """
     sizes, width = check_shape(chip, shape), itemsize(dtype)
     compact = name in ("compact", "strided")
@@ -62,7 +62,7 @@ def local(
 
 
 def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_bytes: int) -> Strides:
-    """Strides of a named layout in local memory."""
+    """The strides of a named layout in local memory."""
     if name == "compact":
         return named.compact_strides(chip, start_npu, shape)
     find = {"aligned": named.aligned_strides, "line-aligned": named.line_aligned_strides}[name]
@@ -70,9 +70,9 @@ def named_strides(chip: Chip, name: str, start_npu: int, shape: Shape, unit_byte
 
 
 def system(shape: Sequence[int], dtype: str, *, offset_bytes: int = 0, strides: Sequence[int] = ()) -> Layout:
-    """A tensor (n, c, h, w) in system memory, continuous where no strides are given; one output, `byte`.
+    """The layout of a tensor (n, c, h, w) in system memory, continuous without strides; one output, `byte`.
 
-    A size may be 0: then there is nothing to store. Tensors in local memory have no such sizes.
+    A size may be 0: then nothing is stored. Tensors in local memory can't have a size of 0.
     """
     n, c, h, w = sizes = _four(shape)
     steps = check_strides(strides) if strides else named.continuous_strides((n, c, h, w))
@@ -98,7 +98,7 @@ def strides_of(layout: Layout) -> tuple[int, ...]:
 
 
 def used_elements(chip: Chip, start_npu: int, shape: Shape, strides: Strides) -> int:
-    """Elements up to and with the last one, on the NPU that goes furthest."""
+    """How many elements the tensor spans, up to and including its last one, on the NPU where it reaches furthest."""
     n, c, h, w = shape
     rows = named.channels_per_npu(chip, start_npu, c)
     # The first row may be empty everywhere but at its end, the last is used: the reach is that of row `rows
@@ -128,7 +128,7 @@ def _scattered(
 
 
 def _four(shape: Sequence[int]) -> Shape:
-    """A shape of four sizes; system memory has no limits of instructions."""
+    """Check that a shape has four sizes; system memory has no limits of instructions."""
     if len(shape) != 4 or any(size < 0 for size in shape):
         raise InputError("okk: shape", str(list(shape)), "four sizes from 0 on: n,c,h,w")
     n, c, h, w = shape

@@ -1,4 +1,4 @@
-"""What a storage mode joins, seen as units: int8 in the 4N mode as int8x4, of shape (ceil(n / 4), c, h, w)."""
+"""See what a storage mode joins as units: int8 in the 4N mode is int8x4 of shape (ceil(n / 4), c, h, w)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from hexconv.layout.okk.strides import Shape
 
 
 class View(NamedTuple):
-    """A tensor under other words: the same memory with another shape and type.
+    """The same memory of a tensor under another shape and type.
 
     Attributes:
-        shape: four sizes.
-        dtype: `int8x4`, `uint16x2`, `float32x2`, or a plain type.
+        shape: its four sizes.
+        dtype: its type, `int8x4`, `uint16x2`, `float32x2`, or a plain one.
     """
 
     shape: Shape
@@ -23,7 +23,7 @@ class View(NamedTuple):
 
 
 def unit_view(name: str, shape: Sequence[int], dtype: str) -> View:
-    """The units of a storage mode; strides are counted in them.
+    """The view of a tensor as units of a storage mode; strides are counted in units.
 
     >>> unit_view("4n", (6, 5, 4, 5), "int8")
     View(shape=(2, 5, 4, 5), dtype='int8x4')
@@ -33,7 +33,7 @@ def unit_view(name: str, shape: Sequence[int], dtype: str) -> View:
 
 
 def join_units(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """The units of an array, as unsigned numbers of their width; dummy elements are 0.
+    """Join the elements of an array into units, as unsigned numbers of the unit's width; missing elements are 0.
 
     Args:
         name: `4n`, `2n` or `2ic`.

@@ -1,4 +1,4 @@
-"""How many columns of a matrix a channel should hold: "moderately small", says the document; this computes it."""
+"""Compute how many columns of a matrix a channel should hold, where the document only says "moderately small"."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,8 +13,8 @@ class Width(NamedTuple):
     """One choice of columns per channel.
 
     Attributes:
-        row_bytes: what a row of the matrix takes on each NPU.
-        channel_rows: rows of channels on each NPU.
+        row_bytes: the bytes that a row of the matrix takes on each NPU.
+        channel_rows: how many rows of channels lie on each NPU.
         columns_per_channel: W.
     """
 
@@ -26,11 +26,11 @@ class Width(NamedTuple):
 def best_width(chip: Chip, columns: int, dtype: str, start_npu: int = 0) -> Width:
     """The width that takes the fewest bytes; among equals the fewest rows of channels, then the most NPUs.
 
-    For every number of rows of channels the smallest width that fits them is the best, so only those are
+    For every number of rows of channels the smallest width that fits them is the best, so only such widths are
     looked at.
 
     Raises:
-        InputError: more columns than the chip's channels hold.
+        InputError: the matrix has more columns than the chip's channels hold.
 
     >>> from dataclasses import replace
     >>> from hexconv.layout.okk.chips import CHIPS

@@ -1,4 +1,4 @@
-"""oneDNN: format tags, memory descriptors and memory objects."""
+"""The layouts of oneDNN: format tags, memory descriptors and memory objects."""
 
 from hexconv.layout.onednn.choice import tag_for
 from hexconv.layout.onednn.descriptor import MemoryDesc

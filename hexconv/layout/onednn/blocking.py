@@ -1,4 +1,4 @@
-"""Padded dimensions, strides and digits of a blocked descriptor."""
+"""Compute the padded dimensions, strides and digits of a blocked descriptor."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,7 +16,7 @@ Sizes = tuple[int, ...]
 
 
 def checked_dims(dims: Sequence[int], action: str) -> Sizes:
-    """Dimensions as the library takes them: at most 12, whole, not negative."""
+    """Check dimensions as the library does: at most 12, whole, not negative."""
     if len(dims) > MAX_RANK:
         raise DescriptorError(action, f"dimensions are invalid: {len(dims)} of them, at most {MAX_RANK}")
     for size in dims:
@@ -27,14 +27,14 @@ def checked_dims(dims: Sequence[int], action: str) -> Sizes:
 
 
 def check_room(room: int, dims: Sequence[int]) -> None:
-    """Refuse what 64-bit addresses don't reach."""
+    """Refuse a descriptor that 64-bit addresses don't reach."""
     if room > MAX_ADDRESS:
         action = "construct a memory descriptor"
         raise DescriptorError(action, f"{list(dims)} needs {room} bytes or elements, at most {MAX_ADDRESS}")
 
 
 def of_tag(tag: FormatTag, dims: Sizes) -> tuple[Sizes, Sizes]:
-    """Padded dimensions and strides; an empty dimension counts as one in the strides outside of it."""
+    """The padded dimensions and strides of a tag; an empty dimension counts as one in the strides outside of it."""
     padded = tuple(-(-size // tag.block(d)) * tag.block(d) for d, size in enumerate(dims))
     strides = [0] * len(dims)
     step = prod(tag.inner_blks)
@@ -50,10 +50,10 @@ def row_major(dims: Sizes) -> Sizes:
 
 
 def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
-    """Each stride must step over what all shorter ones reach together.
+    """Check that each stride steps over what all shorter strides reach together.
 
-    Conservative, as the library is: dimensions (2, 3) with strides (3, 2) don't overlap and are refused all
-    the same.
+    The check is conservative, as the library's is: dimensions (2, 3) with strides (3, 2) don't overlap and are refused
+    all the same.
     """
     if len(strides) != len(dims):
         raise DescriptorError(action, f"{len(strides)} strides for {len(dims)} dimensions")
@@ -71,7 +71,7 @@ def check_strides(dims: Sizes, strides: Sequence[int], action: str) -> None:
 
 
 def layout(desc: Description) -> Layout:
-    """Digits of a blocked descriptor: per dimension its outer block, then its inner blocks."""
+    """The layout of a blocked descriptor: for each dimension a digit for its outer block, then one per inner block."""
     digits = tuple(_digits(desc))
     reach = _reach(desc, digits)
     size = desc.get_size() // desc.itemsize_bytes
@@ -95,7 +95,7 @@ def _digits(desc: Description) -> list[Digit]:
 
 
 def _reach(desc: Description, digits: Sequence[Digit]) -> int:
-    """Elements up to the last one, counted from offset0."""
+    """How many elements the descriptor spans up to its last one, counted from offset0."""
     if 0 in desc.dims:
         return 0
     return 1 + sum(d.stride * (d.count(desc.dims[LETTERS.index(d.axis)]) - 1) for d in digits)

@@ -1,4 +1,4 @@
-"""What `any` becomes where no primitive is there to choose: a rule of our own, which reads the sizes alone.
+"""Choose a format for `any` where no primitive is there to choose it: a rule of our own that reads only the sizes.
 
 Channels are cut into the largest block of 16, 8 or 4 that divides them, so that nothing is padded: data to
 `nChw16c` and its like, weights to `OIhw16i16o` and its like, each channel dimension with a block of its own.
@@ -13,7 +13,7 @@ from hexconv.layout.onednn.errors import DescriptorError
 from hexconv.layout.onednn.tags import LETTERS
 
 Use = Literal["data", "weights", "grouped-weights"]
-"""Dimensions n,c,..; o,i,..; g,o,i,..: what a tensor is for decides which of them are channels."""
+"""The uses of a tensor, with dimensions n,c,..; o,i,..; g,o,i,..: the use decides which are channels."""
 
 BLOCKS = (16, 8, 4)
 
@@ -22,7 +22,7 @@ def tag_for(desc: Description, use: str) -> str:
     """The tag that the rule chooses.
 
     Raises:
-        DescriptorError: another use, or too few dimensions for it.
+        DescriptorError: there is no such use, or the tensor has too few dimensions for it.
 
     >>> from hexconv.layout.onednn.descriptor import MemoryDesc
     >>> tag_for(MemoryDesc.by_tag((2, 24, 7, 7), "f32", "any"), "data")
@@ -44,5 +44,5 @@ def tag_for(desc: Description, use: str) -> str:
 
 
 def _block(size: int) -> int | None:
-    """The largest block that divides a size, if any does."""
+    """The largest block that divides a size; None if none does."""
     return next((block for block in BLOCKS if size and size % block == 0), None)

@@ -1,4 +1,4 @@
-"""What a memory descriptor says of a tensor, and how much memory that takes."""
+"""The fields of a memory descriptor, and how much memory its tensor takes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hexconv.layout.onednn.tags import block_of
 
 FormatKind = Literal["undef", "any", "blocked"]
 Kind = TypeVar("Kind", bound="Description")
-"""A descriptor; what is made of one is of its kind."""
+"""The class of a descriptor; a function that changes a descriptor returns one of the same class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Sizes, type and format.
+    """The sizes, type and format of a tensor, as oneDNN describes it.
 
     Attributes:
         dims: logical sizes.
@@ -26,7 +26,7 @@ class Description:
         strides: elements between neighbouring outer blocks, per dimension.
         inner_blks: sizes of the inner blocks, outermost first.
         inner_idxs: the dimension of each inner block.
-        offset0: element at which the descriptor starts; not 0 in submemories alone.
+        offset0: the element at which the descriptor starts; only a submemory has another than 0.
     """
 
     dims: tuple[int, ...]
@@ -59,7 +59,7 @@ class Description:
         return ITEMSIZE_BYTES[self.data_type]
 
     def block(self, dim: int) -> int:
-        """Elements of a dimension that its inner blocks hold together, 1 where it has none."""
+        """How many elements of a dimension its inner blocks hold together; 1 where it has none."""
         return block_of(dim, self.inner_blks, self.inner_idxs)
 
     def get_size(self) -> int:
@@ -77,7 +77,7 @@ class Description:
         return span * self.itemsize_bytes
 
     def __eq__(self, other: object) -> bool:
-        """As the library compares: the stride of a dimension of one element says nothing, its block does."""
+        """Compare as the library does: the stride of a dimension of one element is ignored, its block is not."""
         return isinstance(other, Description) and self._compared() == other._compared()
 
     def __hash__(self) -> int:

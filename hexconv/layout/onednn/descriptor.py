@@ -1,4 +1,4 @@
-"""oneDNN's memory descriptor: what it says, how much memory it needs and where its elements lie.
+"""oneDNN's memory descriptor: how it is made, how much memory it needs and where its elements lie.
 
 Semantics are those of the library itself (version 3.2), which the tests call: see README.md for where the
 documents say something else.
@@ -46,7 +46,7 @@ class MemoryDesc(Description):
         """Descriptor of plain strides in elements, row-major ones by default.
 
         Raises:
-            DescriptorError: negative strides, or strides by which dimensions overlap (a stride of 0 repeats
+            DescriptorError: strides are negative, or let dimensions overlap (a stride of 0 repeats
             and may).
         """
         return _or_zero(lambda: _by_strides(dims, data_type, strides), allow_empty)
@@ -74,23 +74,23 @@ class MemoryDesc(Description):
         return MemoryDesc.by_tag(self.dims, self.data_type, choice.tag_for(self, use))
 
     def layout(self) -> Layout:
-        """Where the elements lie: one output, `offset_elements`.
+        """The layout of the elements: one output, `offset_elements`.
 
         Raises:
-            DescriptorError: `any` and zero descriptors have no places.
+            DescriptorError: the descriptor is `any` or zero, whose elements have no places.
         """
         if self.format_kind != "blocked":
             raise DescriptorError("place elements", f"the format is {self.format_kind!r}: choose a tag or strides")
         return blocking.layout(self)
 
     def _checked(self) -> MemoryDesc:
-        """Refuse sizes past 64 bits, which the library lets overflow."""
+        """Refuse sizes beyond 64 bits, which overflow in the library."""
         blocking.check_room(self.get_size(), self.dims)
         return self
 
 
 def _or_zero(make: Callable[[], MemoryDesc], allow_empty: bool) -> MemoryDesc:
-    """A descriptor; where it is refused, the zero descriptor if that is allowed."""
+    """Make a descriptor; if it is refused, return the zero descriptor where that is allowed."""
     try:
         return make()
     except DescriptorError:

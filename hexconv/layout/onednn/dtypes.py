@@ -13,7 +13,7 @@ COMMON_NAMES = {
     "uint8": "u8",
     "int32": "s32",
 }
-"""The names that numpy and TVM use."""
+"""The library's name of each type that numpy and TVM name differently."""
 
 
 def dtype(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Refusals, as the library gives them: its status, and the text that its C++ interface throws."""
+"""Refusals as the library gives them: its status, and the text that its C++ interface throws."""
 
 from hexconv.errors import HexconvError, short_line
 
@@ -13,9 +13,9 @@ class DescriptorError(HexconvError):
         status: what the C function returns, without its `dnnl_`: `invalid_arguments` or `unimplemented`.
 
     Args (of the constructor):
-        action: what the C++ text says could not be done: `reshape a memory descriptor`.
+        action: what could not be done, in the words of the C++ text: `reshape a memory descriptor`.
         reason: what is wrong, and what would be right.
-        status: as the attribute.
+        status: the same as the attribute.
 
     What a user gave may be of any length, and a refusal is one line:
 

@@ -8,17 +8,17 @@ GATES = {
     "lstm": ("input", "forget", "candidate", "output"),
     "gru": ("update", "reset", "output"),
 }
-"""Per cell its gates, in the order of memory (document of `ldigo`, `ldgoi` and `ldgo`)."""
+"""The gates of each cell, in the order of memory (from the document on `ldigo`, `ldgoi` and `ldgo`)."""
 
 GATE_AXIS = {5: 3, 4: 2}
-"""Rank to the gates' dimension: weights are l,d,i,g,o, biases l,d,g,o, whatever their tag."""
+"""The gates' dimension by rank: weights are l,d,i,g,o and biases l,d,g,o, whatever their tag."""
 
 
 def gate_index(cell: str, gate: str) -> int:
-    """Where a gate lies along its axis.
+    """The index of a gate along the axis of gates.
 
     Raises:
-        DescriptorError: no such cell or gate.
+        DescriptorError: there is no such cell or gate.
 
     >>> gate_index("lstm", "candidate"), gate_index("gru", "reset")
     (2, 1)

@@ -17,7 +17,7 @@ from hexconv.layout.onednn.errors import DescriptorError
 
 
 def write(desc: MemoryDesc, array: NDArray[Any], memory: NDArray[Any]) -> None:
-    """Write a logical array; zero the padding of the blocks, touch nothing else.
+    """Write a logical array into a memory; zero the padding of the blocks, touch nothing else.
 
     Raises:
         DescriptorError: the shape isn't the descriptor's, or the memory ends too early.
@@ -52,7 +52,7 @@ def reorder(source: MemoryDesc, memory: NDArray[Any], target: MemoryDesc, into: 
 
 
 def _offsets(desc: MemoryDesc) -> NDArray[np.int64]:
-    """Offset of every element from the start of the memory."""
+    """The offset of every element from the start of the memory, in elements."""
     return desc.layout().positions() + desc.offset0
 
 

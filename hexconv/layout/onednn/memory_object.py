@@ -19,7 +19,7 @@ NUMPY = {
     **{"f16": "float16", "f32": "float32", "f64": "float64", "s32": "int32", "s8": "int8", "u8": "uint8"},
     "bf16": "uint16",
 }
-"""Type of a handle per data type; numpy has no bfloat16, whose handles hold its bits."""
+"""The numpy type of a handle for each data type; numpy has no bfloat16, so its handles hold the bits."""
 
 
 class Memory:
@@ -42,7 +42,7 @@ class Memory:
 
         Raises:
             DescriptorError: `any` has no size yet.
-            Unsupported: more bytes than arrays are made with.
+            Unsupported: the memory takes more bytes than an array may have.
         """
         if desc.format_kind == "any":
             raise DescriptorError("create a memory object", "the format is 'any': choose a tag or strides")
@@ -119,7 +119,7 @@ class Memory:
 
 
 def _converted(array: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
-    """Elements of another type."""
+    """Convert elements to another type."""
     if array.dtype == wanted or wanted.kind == "f":
         return array.astype(wanted)
     held = np.clip(np.rint(array.astype(np.float64)), np.iinfo(wanted).min, _highest(array.dtype, wanted))
@@ -127,7 +127,7 @@ def _converted(array: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _highest(source: np.dtype[Any], wanted: np.dtype[Any]) -> float:
-    """The largest value that both types have: float32 ends at 2147483520 on its way to int32."""
+    """The largest value that both types hold: between float32 and int32 it is 2147483520."""
     most = np.iinfo(wanted).max
     if source != np.float32:
         return most

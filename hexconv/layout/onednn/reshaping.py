@@ -1,4 +1,4 @@
-"""The same memory under other dimensions of the same volume.
+"""Describe the same memory with other dimensions of the same volume.
 
 Dimensions are matched from the left, in groups: runs of ones come and go, equal sizes stay what they are,
 and whatever is left is joined and split again, which needs memory that is dense, in order and without
@@ -17,11 +17,11 @@ from hexconv.layout.onednn.errors import DescriptorError
 _ACTION = "reshape a memory descriptor"
 
 Group = tuple[range, Sequence[int]]
-"""Dimensions of the given descriptor, and the sizes that take their place."""
+"""A group: some dimensions of the given descriptor, and the sizes that replace them."""
 
 
 def reshape(desc: Kind, dims: Sequence[int]) -> Kind:
-    """Descriptor of `dims` on the memory of `desc`.
+    """The descriptor of `dims` on the memory of `desc`.
 
     Not every reshape that a view could express is found, as in the library: a dimension of one whose stride
     doesn't fit stops the joining of its neighbours.
@@ -80,12 +80,12 @@ def _groups(dims: Sequence[int], wanted: Sequence[int]) -> Iterator[Group]:
 
 
 def _ones(sizes: Sequence[int]) -> int:
-    """Length of the run of ones at the start."""
+    """The length of the run of ones at the start."""
     return len(list(takewhile(lambda size: size == 1, sizes)))
 
 
 def _group(dims: Sequence[int], i: int, wanted: Sequence[int], j: int) -> tuple[int, int]:
-    """Lengths of the shortest groups from i and j on that have the same volume."""
+    """The lengths of the shortest groups, from i and from j on, that have the same volume."""
     here = there = 1
     while i + here <= len(dims) and j + there <= len(wanted):
         difference = prod(dims[i : i + here]) - prod(wanted[j : j + there])
@@ -106,7 +106,7 @@ def _place(desc: Description, made: _Made, old: range, new: Sequence[int]) -> No
 
 
 def _place_ones(desc: Description, made: _Made, old: range, count: int) -> None:
-    """Ones without padding are made anew; padded ones stay, as the last of the new ones.
+    """Place dimensions of one element: unpadded ones are made anew; padded ones stay, as the last of the new ones.
 
     The one exception is refused: a row cut out of a block by a submemory is 1 wide, unpadded and yet
     blocked. The library makes it anew and leaves its block to a dimension that has nothing to do with it.
@@ -130,7 +130,7 @@ def _place_ones(desc: Description, made: _Made, old: range, count: int) -> None:
 
 
 def _place_dense(desc: Description, made: _Made, old: range, new: Sequence[int]) -> None:
-    """Join and split: one dense row of elements is cut in another way."""
+    """Join and split dimensions: one dense row of elements is cut in another way."""
     for d in old:
         if desc.block(d) != 1 or desc.padded_dims[d] != desc.dims[d]:
             raise DescriptorError(_ACTION, f"dimension {d} is blocked: it can be neither split nor joined")

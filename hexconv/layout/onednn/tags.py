@@ -20,7 +20,7 @@ DOMAINS = (
     *("oi", "oiw", "oihw", "oidhw", "goiw", "goihw", "goidhw"),
     *("tn", "tnc", "ldnc", "ldigo", "ldio", "ldgo"),
 )
-"""Logical order of every domain: activations, weights without and with groups, RNN tensors."""
+"""The logical order of the letters of every domain: activations, weights without and with groups, RNN tensors."""
 
 COMMON = (
     *DOMAINS,
@@ -28,7 +28,7 @@ COMMON = (
     *("nCw8c", "nCw16c", "nChw4c", "nChw8c", "nChw16c", "nCdhw8c", "nCdhw16c"),
     *("OIhw8i8o", "OIhw16i16o", "OIhw4i16o4i", "gOIhw16i16o", "gOIhw4i16o4i", "any", "undef"),
 )
-"""What a misspelt tag most likely was."""
+"""Common tags, one of which a misspelt tag most likely was meant to be."""
 
 MISNAMED = {
     **{"gIOhw2i8o16i2o": "aBCde2c8b16c2b", "gIOdhw2i8o16i2o": "aBCdef2c8b16c2b"},
@@ -47,7 +47,7 @@ class FormatTag:
     Attributes:
         order: dimensions from the outermost to the innermost.
         inner_blks: sizes of the inner blocks, outermost first.
-        inner_idxs: the dimension of each of them.
+        inner_idxs: the dimension of each inner block.
 
     >>> FormatTag.parse("OIhw4i16o4i")
     FormatTag(order=(0, 1, 2, 3), inner_blks=(4, 16, 4), inner_idxs=(1, 0, 1))
@@ -62,7 +62,7 @@ class FormatTag:
         """Read a tag by its letters or by any domain name.
 
         Raises:
-            DescriptorError: what is no tag: letters missing or twice, a capital without a block, a block
+            DescriptorError: the name is no tag: letters are missing or twice, a capital has no block, a block
             without a
                 capital, a block of 0.
         """
@@ -76,11 +76,11 @@ class FormatTag:
 
     @property
     def rank(self) -> int:
-        """Number of logical dimensions."""
+        """The number of logical dimensions."""
         return len(self.order)
 
     def block(self, dim: int) -> int:
-        """Elements of a dimension that its blocks hold together."""
+        """How many elements of a dimension its inner blocks hold together."""
         return block_of(dim, self.inner_blks, self.inner_idxs)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class FormatTag:
 
 
 def block_of(dim: int, inner_blks: tuple[int, ...], inner_idxs: tuple[int, ...]) -> int:
-    """Product of the inner blocks of one dimension."""
+    """The product of the inner blocks of one dimension."""
     return prod(size for size, of in zip(inner_blks, inner_idxs, strict=True) if of == dim)
 
 
@@ -115,7 +115,7 @@ def canonical(name: str) -> str:
 
 
 def split(name: str) -> tuple[str, str]:
-    """Outer letters and inner blocks."""
+    """Split a tag into its outer letters and its inner blocks."""
     match = _TAG.fullmatch(name)
     if not match:
         raise _no_tag(name, "letters in outer order, then blocks such as 16c")
@@ -123,7 +123,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def _letters(domain: str) -> dict[int, int]:
-    """Letters of a domain to letters from a on, small and capital."""
+    """The table that translates the letters of a domain to letters from a on, small and capital."""
     small = LETTERS[: len(domain)]
     return str.maketrans(domain + domain.upper(), small + small.upper())
 

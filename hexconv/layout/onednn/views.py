@@ -1,4 +1,4 @@
-"""Other descriptors of the same memory: a region of it, and its axes in another order."""
+"""Make other descriptors of the same memory: of a region, and with the axes in another order."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from hexconv.layout.onednn.errors import UNIMPLEMENTED, DescriptorError
 
 
 def submemory(parent: Kind, dims: Sequence[int], offsets: Sequence[int]) -> Kind:
-    """Descriptor of the region of `dims` that starts at `offsets`.
+    """The descriptor of the region of sizes `dims` that starts at `offsets`.
 
     Raises:
         DescriptorError: out of range (invalid_arguments); or, along a blocked dimension, an offset inside
@@ -33,7 +33,7 @@ def submemory(parent: Kind, dims: Sequence[int], offsets: Sequence[int]) -> Kind
 
 
 def permute_axes(desc: Kind, permutation: Sequence[int]) -> Kind:
-    """Dimension i becomes dimension `permutation[i]`; memory stays where it is.
+    """Permute axes: dimension i becomes dimension `permutation[i]`; memory stays where it is.
 
     Raises:
         DescriptorError: the permutation isn't one of 0 .. ndims - 1.
@@ -56,7 +56,7 @@ def permute_axes(desc: Kind, permutation: Sequence[int]) -> Kind:
 
 
 def _padded(parent: Description, d: int, size: int, offset: int, action: str) -> int:
-    """Padded size of a region along one dimension, if the region may be cut there."""
+    """The padded size of a region along one dimension; a region that may not be cut there is refused."""
     block = parent.block(d)
     at_end = offset + size == parent.dims[d]
     if offset % block or not (size % block == 0 or size < block or at_end):

@@ -1,4 +1,4 @@
-"""The HTML page and its plots."""
+"""Build the HTML page of `hexconv report`, with its plots."""
 
 from hexconv.report.page.page import Page, anchor
 

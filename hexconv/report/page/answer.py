@@ -1,4 +1,4 @@
-"""What the page says first: what all cases move together, and the worst of them, with a better plan for each."""
+"""The head of the page: the traffic of all cases together, and the worst cases, with a better plan for each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,17 +14,17 @@ from hexconv.spec import Case, Plan
 
 MOST_WORST = 3
 WASTEFUL_SHARE = 0.01
-"""Of the needed bytes: who moves less than that in excess is not worth a line."""
+"""The share of the needed bytes that a case must move in excess to get a line."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of one case.
+    """What the head of the page needs to know about one case.
 
     Attributes:
         case: the case.
-        cost: of its plan.
-        agrees: whether the formula and TVM have the same caches.
+        cost: the cost of its plan.
+        agrees: whether the closed form and TVM give the same sizes of caches.
     """
 
     case: Case
@@ -33,18 +33,18 @@ class Known:
 
     @property
     def needed_bytes(self) -> int:
-        """Traffic of every needed byte once."""
+        """The traffic if every needed byte is moved once: the lower bound."""
         return sum(needed_work(self.case.chain).traffic_bytes.values())
 
     @property
     def extra_bytes(self) -> int:
-        """Traffic that another plan might save."""
+        """The traffic above the lower bound, which another plan might save."""
         return self.cost.traffic_bytes - self.needed_bytes
 
 
 @dataclass(frozen=True)
 class Worst:
-    """What moves more than it has to: its name, the case that tells more of it, by how much, and what would help."""
+    """A case or chain that moves more than it must: its name, the case to link to, by how much, and what would help."""
 
     name: str
     case: str
@@ -73,7 +73,7 @@ class Answer:
 
 
 def _totals(known: Sequence[Known]) -> Iterator[str]:
-    """All cases, in sentences."""
+    """Sentences about all cases together."""
     agreeing, fitting = sum(one.agrees for one in known), sum(one.cost.fits for one in known)
     yield f"In {agreeing} of {len(known)} cases, TVM allocates what the formulas predict."
     yield f"{fitting} of {len(known)} plans fit the VTCM of their architecture."
@@ -84,14 +84,14 @@ def _totals(known: Sequence[Known]) -> Iterator[str]:
 
 
 def _worst(known: Known) -> Worst:
-    """One case that moves too much."""
+    """The line of one case that moves too much."""
     times = known.cost.traffic_bytes / known.needed_bytes
     problem = f"moves {in_bytes(known.cost.traffic_bytes)}, {times:.2f} times what is needed"
     return Worst(known.case.name, known.case.name, problem, _help(known))
 
 
 def _help(known: Known) -> str:
-    """The plan with the least traffic that fits, if it is a better one."""
+    """A sentence that names the plan that fits with the least traffic, if it is better than the case's own."""
     plan = known.case.settled
     kept = Plan(kernel=plan.kernel, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
     try:

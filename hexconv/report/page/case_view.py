@@ -1,4 +1,4 @@
-"""What the page says of one case: facts, plots and the listing."""
+"""The section of one case on the page: facts, plots and the listing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,19 +41,19 @@ class CaseView:
     """One case, ready to be shown.
 
     Attributes:
-        name: of the case.
+        name: the name of the case.
         chain: its shapes in a line.
         plan: its knobs in a line.
         toml: the case file.
         row: its cells of the overview, after the name.
-        facts: pairs of what and how much.
+        facts: its facts, each a name and a value.
         verdict: whether the closed form agrees with TVM's allocations.
-        known: what the head of the page says of it.
-        plots: everything that is drawn of it.
+        known: what the head of the page needs to know about it.
+        plots: all its plots.
         header: the comments above its listing.
         listing: its annotated TIR.
-        stripes: how its stripe moves; None where there is one stripe.
-        hot: the packets that took most slots, where it was run.
+        stripes: how its stripe moves over the image; None where there is only one stripe.
+        hot: the packets that took the most issue slots, where the case was run.
     """
 
     name: str
@@ -77,13 +77,13 @@ ON_THE_SIMULATOR = "On the simulator"
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a case, by whom ever.
+    """What was measured of a case, by tables, sweeps or a run for the page.
 
     Attributes:
-        rate: what a table says of its run on the simulator.
-        splits: what a sweep has of its plan under other splits.
-        profile: its run, taken apart, if it was run for the page.
-        others: what the page's other cases reached.
+        rate: the rate of its run on the simulator, out of a table.
+        splits: what a sweep measured of its plan with other splits.
+        profile: the profile of its run, if it was run for the page.
+        others: the rates that the page's other cases reached.
     """
 
     rate: Rate | None
@@ -93,7 +93,7 @@ class Measured:
 
 
 def case_view(case: Case, measured: Measured) -> CaseView:
-    """Lower a case and put together what is to be shown of it."""
+    """Lower a case and put its section together."""
     lowered, cost = lower_case(case), own_cost(case)
     usage = cache_usage(case, lowered)
     agreement = usage.verdict
@@ -116,7 +116,7 @@ def case_view(case: Case, measured: Measured) -> CaseView:
 
 
 def _plots(case: Case, measured: Measured) -> Iterator[Plot]:
-    """All plots of a case, in the order of the page."""
+    """Make all plots of a case, in the order of the page."""
     if measured.profile:
         yield timeline_plot(measured.profile)
         yield roofline_plot(reached(case, measured.profile), measured.others)
@@ -142,14 +142,14 @@ def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
 
 
 def _rate(case: Case, measured: Measured) -> str:
-    """MACs per packet: of the page's own run, else of a table."""
+    """The MACs per packet of the page's own run, else of a table."""
     if measured.profile:
         return f"{needed_macs(case.chain) / measured.profile.slots.packets:.4g}"
     return UNKNOWN if measured.rate is None else f"{measured.rate.macs_per_packet:.4g}"
 
 
 def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str, str]]:
-    """What and how much."""
+    """The facts of a case, each a name and a value."""
     needed = needed_work(case.chain)
     yield "Plan", plan_words(case.settled)
     yield "Kernel", kernel_words(case.kernels)

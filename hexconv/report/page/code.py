@@ -1,4 +1,4 @@
-"""Annotated TIR as HTML: every loop folds, Python's words are coloured, everything is escaped.
+"""Write annotated TIR as HTML: every loop folds, Python's words are coloured, everything is escaped.
 
     for ho in range(3):          ->  <details><summary>for ho in range(3):</summary>
         body                             body
@@ -26,7 +26,7 @@ def listing_html(tir: str) -> Markup:
 
 
 def _html(block: Block) -> Markup:
-    """One block; loops fold."""
+    """The HTML of one block; a block with a body folds."""
     line = Markup("<code>{}</code>").format(_coloured(block.text))
     if not block.folds:
         return Markup("<div>{}</div>").format(line)
@@ -37,7 +37,7 @@ def _html(block: Block) -> Markup:
 
 
 def _coloured(text: str) -> Markup:
-    """One line of Python with its keywords, numbers and comments marked; neighbours of one kind share a mark."""
+    """The HTML of a line of Python, its keywords, numbers and comments marked; neighbours of a kind share a mark."""
     parts: list[tuple[str, str]] = []
     for token, value in LEXER.get_tokens(text):
         kind = _class(token)

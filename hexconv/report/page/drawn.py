@@ -1,4 +1,4 @@
-"""Small drawings that the page makes itself: shapes and texts in the colours of the plots."""
+"""Draw the page's small drawings: shapes and texts in the colours of the plots."""
 
 from collections.abc import Mapping
 from xml.etree import ElementTree
@@ -21,28 +21,28 @@ class Drawing:
         )
 
     def box(self, at: tuple[float, float], size: tuple[float, float], fill: str, **more: str) -> None:
-        """A rectangle; further attributes with `_` for `-`."""
+        """Draw a rectangle; further attributes are written with `_` for `-`."""
         places = dict(zip(("x", "y", "width", "height"), (*at, *size), strict=True))
         self._add("rect", {name: f"{value:g}" for name, value in places.items()} | {"fill": fill}, more)
 
     def frame(self, at: tuple[float, float], size: tuple[float, float]) -> None:
-        """The outline of a rectangle."""
+        """Draw the outline of a rectangle."""
         self.box(at, size, "none", stroke=FAINT)
 
     def text(self, at: tuple[float, float], words: str, colour: str = INK, **more: str) -> None:
-        """A line of text; `at` is where it begins, at its foot."""
+        """Draw a line of text; `at` is where it begins, on its baseline."""
         self._add("text", {"x": f"{at[0]:g}", "y": f"{at[1]:g}", "fill": colour}, more).text = words
 
     def line(self, path: str, **more: str) -> None:
-        """A path without a filling."""
+        """Draw a path that is not filled."""
         self._add("path", {"d": path, "fill": "none", "stroke": FAINT, "stroke-width": "1.5"}, more)
 
     def rule(self, at: tuple[float, float], length: float) -> None:
-        """A thin line across."""
+        """Draw a thin horizontal line."""
         self.box(at, (length, 1), GRID)
 
     def markup(self) -> Markup:
-        """As a part of a page."""
+        """The drawing as a part of the page."""
         return Markup(ElementTree.tostring(self._root, encoding="unicode"))
 
     def _add(self, tag: str, attributes: Mapping[str, str], more: Mapping[str, str]) -> ElementTree.Element:

@@ -1,4 +1,4 @@
-"""The packets of an inner loop as they ran: how often, and where they stall."""
+"""Show the packets of the hottest loops: how often they ran, and where they stall."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from hexconv.run.profile import Profile
 
 @dataclass(frozen=True)
 class HotPacket:
-    """One packet: its instructions, and why it stalls, if it does."""
+    """One packet: its instructions, and the cause of its stall, if it stalls."""
 
     text: str
     stall: str
@@ -15,11 +15,11 @@ class HotPacket:
 
 @dataclass(frozen=True)
 class HotView:
-    """Packets that ran one behind the other.
+    """Packets that ran one after the other.
 
     Attributes:
-        title: how often they ran, and what part of the slots they took.
-        packets: in order.
+        title: how often they ran, and the share of the issue slots that they took.
+        packets: the packets, in order.
     """
 
     title: str
@@ -27,7 +27,7 @@ class HotView:
 
 
 def hot_views(profile: Profile) -> tuple[HotView, ...]:
-    """The packets that took most slots, the most first."""
+    """The runs of packets that took the most issue slots, the hottest first."""
     every = profile.slots.issue_slots
     return tuple(
         HotView(

@@ -1,4 +1,4 @@
-"""A drawing as part of a page: one image to a screen reader, no sheet behind it, no size of its own."""
+"""Turn an SVG into a part of the page: one image to a screen reader, without a background or a size of its own."""
 
 import re
 from xml.etree import ElementTree
@@ -9,11 +9,11 @@ SVG = "http://www.w3.org/2000/svg"
 ElementTree.register_namespace("", SVG)
 DROPPED = ("role", "class", "id", "aria-")
 GEOMETRY = {"d", "transform", "x", "x1", "x2", "y", "y1", "y2", "width", "height"}
-"""Attributes of which a hundredth of a pixel is enough."""
+"""Attributes whose numbers are rounded to a hundredth of a pixel."""
 
 
 def inline_svg(drawing: str, words: str, css_class: str) -> Markup:
-    """A drawing with words that stand for it; what its parts say of themselves is left out, as is its background.
+    """Inline a drawing with words that describe it; labels of its parts and its background are left out.
 
     Its colours stay: the page's style sheet gives each of them a dark twin. Everything is parsed and written again, so
     that no text of it can be markup.

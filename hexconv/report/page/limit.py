@@ -1,4 +1,4 @@
-"""What limits a kernel: where the issue slots of its run go, and what would give some of them back."""
+"""What limits a kernel: where the issue slots of its run go, and what would save some of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from hexconv.run.profile import Profile
 from hexconv.spec import Case
 
 WORTH_SAYING = 0.05
-"""Of all slots: what takes less has no line of its own."""
+"""The share of all slots that a use must take to get a line of its own."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a run's slots: what they do, how many of all, and what would help."""
+    """A share of a run's slots: what the slots do, their part of all slots, and what would help."""
 
     what: str
     part: float
@@ -24,17 +24,17 @@ class Share:
 
 
 def reached(case: Case, profile: Profile) -> Reached:
-    """What a run reached, for the roofline."""
+    """The point of a run in the roofline plot."""
     moved = sum(planned_work(case.chain, case.settled).traffic_bytes.values())
     return Reached(case.name, needed_macs(case.chain), moved, profile.slots.issue_slots, limit(case.chain))
 
 
 def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
-    """Where the slots go, the most first; together they are all.
+    """The shares of a run's slots, the largest first; together they are all slots.
 
-    The slots of the multiplications are those that two in each slot would take; what convs take besides is what loads,
-    starts and ends of tiles, scaling and stalls cost. Plain and host kernels multiply without vectors: for them all of
-    a conv is one share.
+    Multiplications count the slots that they would take at two in each slot. The other slots of convs are what loads,
+    starts and ends of tiles, scaling and stalls cost. Plain and host kernels multiply without vectors: all slots of
+    their convs are one share.
     """
     slots = profile.marked_slots
     copying = sum(profile.slots_of(word) for word in ("read", "write"))
@@ -71,20 +71,20 @@ def _sorted(found: list[Share]) -> tuple[Share, ...]:
 
 
 def _copies_help(case: Case) -> str:
-    """What would take copies off the thread."""
+    """A sentence on what would take the copies off the thread."""
     if case.settled.buffering == "single":
         return 'buffering = "double" leaves the copies to the engine, and takes more VTCM.'
     return ""
 
 
 def _vector_help(case: Case) -> str:
-    """Why there are no vectors."""
+    """A sentence on why the kernel has no vector instructions."""
     why = next((choice.why for choice in case.kernels if choice.why), "")
     return f"The kernel has no vector instructions{f' ({why})' if why else ''}."
 
 
 def _waste_help(case: Case) -> str:
-    """What multiplies for nothing."""
+    """Sentences on which multiplications are wasted, and what would avoid them."""
     return " ".join(_wasted(case))
 
 

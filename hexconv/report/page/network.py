@@ -1,4 +1,4 @@
-"""A network on the page: its chains as a graph, what its plans save, and where the most bytes are left."""
+"""Show a network on the page: its chains as a graph, the traffic that its plans save, and the worst chains."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hexconv.run.profile import Profile
 from hexconv.search import Planned, PlannedNetwork
 
 NODE, BETWEEN, PIECE, MARGIN, LANE = 54, 18, 22, 4, 10
-"""Pixels: of a chain without its pieces, between two, of a piece; at the left, and of a line that passes chains."""
+"""Pixels: height of a chain without its pieces, gap between two, height of a piece, left margin, lane of a line."""
 LONGEST = 150
 MOST_LANES = 4
 
@@ -24,11 +24,11 @@ class NetworkView:
     """A planned network, ready to be shown.
 
     Attributes:
-        name: of its model, or of its folder.
+        name: the name of its model, or of its folder.
         totals: sentences about all chains.
         worst: the chains that move most beyond what they must.
-        headings: of the table.
-        rows: a chain each; its name, the name of the case that a link leads to, and the other cells.
+        headings: the headings of the table.
+        rows: a row for each chain: its name, the name of the case that it links to, and the other cells.
         drawing: its chains, one beneath the other, with the lines between them.
     """
 
@@ -41,12 +41,12 @@ class NetworkView:
 
 
 def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Profile]) -> NetworkView:
-    """What is to be shown of a planned network.
+    """Put together what the page shows of a planned network.
 
     Args:
-        network: its chains, planned.
-        name: of its model, or of its folder.
-        profiles: of the cases that were run, by their names.
+        network: the network with its chains planned.
+        name: the name of its model, or of its folder.
+        profiles: the profiles of the cases that were run, by name.
     """
     most = max((_apart(planned) or _after(planned) for planned in network.planned), default=0)
     headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", "issue slots", "ends")
@@ -61,7 +61,7 @@ def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Prof
 
 
 def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterator[str]:
-    """All chains, in sentences."""
+    """Sentences about all chains together."""
     total = network.total
     if total.saved_bytes is None or not total.before_bytes:
         yield f"The plans move {in_bytes(total.after_bytes or 0)}; not every conv fits VTCM by itself."
@@ -85,7 +85,7 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
 
 
 def _cases(network: PlannedNetwork) -> set[str]:
-    """Names of the cases of the best cuts."""
+    """The names of the cases of the best cuts."""
     cuts = [(planned, planned.cuts.best) for planned in network.planned]
     return {winner.case.name for planned, cut in cuts if cut for winner in planned.pieces(cut)}
 
@@ -101,13 +101,13 @@ def _worst(network: PlannedNetwork) -> Iterator[Worst]:
 
 
 def _extra(planned: Planned) -> int:
-    """Bytes that are moved more than once; padding of filters, which is little, is none of them."""
+    """The bytes that are moved more than once; the little padding of filters is not counted."""
     extra, needed = _after(planned) - _needed(planned), _needed(planned)
     return extra if extra > WASTEFUL_SHARE * needed else 0
 
 
 def _help(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
-    """What would help a chain: more memory, or a longer chain."""
+    """Sentences on what would help a chain: more VTCM, or a longer chain."""
     margin, end = planned.cuts.margin, network.end_of(planned.name)
     if margin:
         fewer = in_bytes(margin.traffic_bytes)
@@ -121,7 +121,7 @@ def _help(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
 def _row(
     planned: Planned, network: PlannedNetwork, profiles: Mapping[str, Profile]
 ) -> tuple[str, str, tuple[str, ...]]:
-    """One chain of the table."""
+    """The row of one chain in the table."""
     cut, end = planned.cuts.best, network.end_of(planned.name)
     pieces = " | ".join(piece.name for piece in cut.pieces) if cut else "does not fit"
     saved, apart = planned.saved_bytes, _apart(planned)
@@ -140,7 +140,7 @@ def _row(
 
 
 def _link(planned: Planned) -> str:
-    """The first case of a chain's best cut; none where nothing fits."""
+    """The name of the first case of a chain's best cut; empty where nothing fits."""
     cut = planned.cuts.best
     return planned.pieces(cut)[0].case.name if cut else ""
 
@@ -158,7 +158,7 @@ def _needed(planned: Planned) -> int:
 
 
 def _drawn(network: PlannedNetwork, most: int) -> Markup:
-    """Chains from top to bottom, their fused pieces inside; bars for what they move; lines where data goes."""
+    """Draw chains from top to bottom, their fused pieces inside, bars for their traffic and lines for the data flow."""
     places, foot = dict[str, tuple[int, int]](), 4
     for planned in network.planned:
         height = NODE + PIECE * (len(planned.cuts.best.pieces) if planned.cuts.best else 1)
@@ -181,7 +181,7 @@ def _drawn(network: PlannedNetwork, most: int) -> Markup:
 
 
 def _node(drawing: Drawing, planned: Planned, top: int, height: int, most: int) -> None:
-    """One chain."""
+    """Draw one chain."""
     across = WIDTH - MARGIN - MOST_LANES * LANE - 8
     drawing.box((MARGIN, top), (across, height), GRID, rx="6", fill_opacity="0.35")
     drawing.text((MARGIN + 8, top + 16), planned.name, font_weight="600")
@@ -208,7 +208,7 @@ def _befores(planned: Planned, network: PlannedNetwork) -> Sequence[str]:
 
 
 def _passing(network: PlannedNetwork, places: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Lines between chains that don't stand next to each other: from the foot of one to the head of the other."""
+    """The lines between chains that don't stand next to each other: from the foot of one to the head of the other."""
     names = list(places)
     for planned in network.planned:
         for before in _befores(planned, network):
@@ -218,7 +218,7 @@ def _passing(network: PlannedNetwork, places: Mapping[str, tuple[int, int]]) -> 
 
 
 def _said(planned: Planned, network: PlannedNetwork) -> str:
-    """One chain in words."""
+    """Describe one chain in words."""
     befores = " and ".join(_befores(planned, network))
     cut = planned.cuts.best
     pieces = f"{len(cut.pieces)} fused pieces" if cut and len(cut.pieces) > 1 else "fused" if cut else "does not fit"

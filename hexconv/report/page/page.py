@@ -25,13 +25,13 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Page:
-    """All that is shown.
+    """Everything that the page shows.
 
     Attributes:
-        network: what stands first of a network; None where the cases are none.
-        answer: what stands first of cases that are no network.
+        network: the head of the page where the cases are one network, else None.
+        answer: the head of the page where the cases are no network.
         cases: in the order in which they were named.
-        packets: MACs per packet of all runs, if there were any.
+        packets: the plot of MACs per packet of all runs, if there were any.
     """
 
     network: NetworkView | None
@@ -48,14 +48,14 @@ class Page:
         profiles: Mapping[str, Profile] | None = None,
         network: NetworkView | None = None,
     ) -> "Page":
-        """Put together what is to be shown.
+        """Put together what the page shows.
 
         Args:
-            cases: what the page is about.
-            rates: what tables say of runs on the simulator.
-            sweeps: what sweeps measured of other splits.
-            profiles: of the cases that were run for the page, by their names.
-            network: what is to be said of all cases as one network.
+            cases: the cases that the page is about.
+            rates: the rates of runs on the simulator, out of tables.
+            sweeps: what sweeps measured of plans with other splits.
+            profiles: the profiles of the cases that were run for the page, by name.
+            network: the view of all cases as one network.
         """
         own, run = {rate.case: rate for rate in rates if rate.tool == OWN}, profiles or {}
         others = [reached(case, run[case.name]) for case in cases if case.name in run]
@@ -68,12 +68,12 @@ class Page:
 
     @property
     def plots(self) -> tuple[Plot, ...]:
-        """Every plot, for those who want them as files."""
+        """All plots of the page, so that they can be written as files."""
         shared = () if self.packets is None else (self.packets,)
         return (*shared, *(plot for case in self.cases for plot in case.plots))
 
     def html(self) -> str:
-        """The page."""
+        """The HTML of the page."""
         environment = Environment(
             loader=PackageLoader("hexconv.report.page"),
             autoescape=True,
@@ -90,7 +90,7 @@ class Page:
 
 
 def anchor(name: str) -> str:
-    """A name as part of an id or of a file name; no two names give the same.
+    """Turn a name into a part of an id or of a file name; different names give different parts.
 
     >>> anchor("split-3x3"), anchor("../x y")
     ('split-3x3', '.2e..2e..2f.x.20.y')
@@ -103,11 +103,11 @@ def _draw(plot: Plot) -> Markup:
 
 
 def _source(environment: Environment, name: str) -> Markup:
-    """A file of the package, as it is."""
+    """The contents of a file of the package, not escaped."""
     assert environment.loader
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
 def _hash(script: str) -> str:
-    """What the content security policy lets run: this script and no other."""
+    """The hash of a script, so that the content security policy lets this script run and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

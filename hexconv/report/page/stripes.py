@@ -1,4 +1,4 @@
-"""The stripe on its way down the image: for each stripe of the output, what is read and made of every tensor."""
+"""Show the stripe moving down the image: for each stripe of the output, the rows of every tensor read and made."""
 
 import json
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ class StripesView:
     """A drawing whose boxes the page's script moves.
 
     Attributes:
-        words: what there is to see.
-        drawing: at the first stripe that holds rows of another.
-        steps: for every stripe, for every tensor, the foot and the height of the boxes "held" and "made", as JSON.
-        told: for every stripe, its rows in words, as JSON.
-        count: stripes.
-        first: the one that is drawn.
+        words: a description of the drawing.
+        drawing: the drawing at the second stripe, which may hold rows of the first.
+        steps: for every stripe and tensor, the foot and the height of the boxes "held" and "made", as JSON.
+        told: the rows of every stripe in words, as JSON.
+        count: how many stripes there are.
+        first: the number of the stripe that is drawn.
     """
 
     words: str
@@ -35,7 +35,7 @@ class StripesView:
 
 
 def stripes_view(case: Case) -> StripesView | None:
-    """A case with one stripe, or with none, has nothing to show."""
+    """The view of a case's stripes; None where it has fewer than two stripes."""
     every = stripes(case.chain, case.settled)
     if len(every) < 2:
         return None
@@ -53,13 +53,13 @@ def stripes_view(case: Case) -> StripesView | None:
 
 
 def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
-    """Foot and height of what is held, then of what is made."""
+    """The foot and the height of the rows that are held, then of the rows that are made."""
     found = (held.start, held.end - held.start, held.made, held.end - held.made)
     return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
 
 
 def _told(stripe: tuple[Held, ...]) -> str:
-    """One stripe in words."""
+    """Describe one stripe in words."""
     source, target = stripe[0], stripe[-1]
     new = source.end - source.made
     return (
@@ -69,7 +69,7 @@ def _told(stripe: tuple[Held, ...]) -> str:
 
 
 def _drawn(rows: list[int], scale: float, boxes: list[tuple[float, ...]], words: str) -> Markup:
-    """Every tensor as a sheet, side by side."""
+    """Draw every tensor as a sheet, side by side."""
     names = ["input", *(f"after conv {number}" for number in range(1, len(rows) - 1)), "output"]
     roles = ["input", *["intermediate"] * (len(rows) - 2), "output"]
     across = (WIDTH - GAP * (len(rows) - 1)) / len(rows)

@@ -1,4 +1,4 @@
-"""Plots: each a chart, the words that stand for it, and the numbers that it shows."""
+"""The plots of the page: each has a chart, words that describe it, and a table of its numbers."""
 
 from hexconv.report.plots.front import front_plot
 from hexconv.report.plots.heat import split_plots

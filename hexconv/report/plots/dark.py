@@ -1,4 +1,4 @@
-"""The dark twin of every colour that a plot or a drawn layout has: text on any of them stays legible."""
+"""For each colour of a plot or a drawn layout, its twin in dark mode, on which text stays legible."""
 
 from hexconv.layout.svg import COLOURS, PADDING
 from hexconv.report.plots import theme

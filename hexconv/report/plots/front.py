@@ -1,4 +1,4 @@
-"""Footprint against traffic: all plans of a chain, and those that no other beats in both."""
+"""Plot footprint against traffic: all plans of a chain, and the front of those that no other plan beats in both."""
 
 import altair as alt
 
@@ -12,7 +12,7 @@ from hexconv.spec import Case
 
 
 def front_plot(case: Case) -> Plot:
-    """The Pareto front of a chain over all knobs of the search; for hvx and host over `h_split`."""
+    """Plot the Pareto front of a chain over all knobs of the search; for hvx and host over `h_split` only."""
     own = own_cost(case)
     costs, front = chain_costs(case)
     best = min((cost for cost in front if cost.fits), key=lambda cost: cost.traffic_bytes, default=None)
@@ -44,7 +44,7 @@ def _told(cost: PlanCost) -> str:
 
 
 def _chart(costs: tuple[PlanCost, ...], front: tuple[PlanCost, ...], own: PlanCost, capacity: int) -> alt.TopLevelMixin:
-    """Points on logarithmic axes, the front as stairs, a line where VTCM ends and a ring around the case's own plan."""
+    """The chart: points on logarithmic axes, the front as stairs, VTCM's end as a line, a ring around the own plan."""
     x_unit = unit_for(min(cost.footprint_bytes for cost in costs))
     y_unit = unit_for(min(cost.traffic_bytes for cost in costs))
     points = sorted({(c.footprint_bytes / x_unit.bytes, c.traffic_bytes / y_unit.bytes) for c in costs})

@@ -1,4 +1,4 @@
-"""What other splits would cost: k_split x h_split, a colour for the cost and a mark for what does not fit."""
+"""Heat maps of what other splits cost: k_split x h_split, a colour for the cost, a mark where a plan does not fit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ REFUSED_SIGN = "✗"
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a heat map shows.
+    """The quantity that a heat map shows.
 
     Attributes:
-        name: in the name of its file.
-        title: what it is, and its unit.
-        value: of a plan, by the closed forms.
-        short: a value as it stands in a cell.
-        told: a value with its unit.
-        measured: of what a sweep has of a plan.
+        name: its part of the file's name.
+        title: its name and its unit.
+        value: the function that gives its value for a plan, by the closed forms.
+        short: the function that writes a value as it stands in a cell.
+        told: the function that writes a value with its unit.
+        measured: the function that takes its value out of what a sweep measured of a plan.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Quantity:
 
 
 def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
-    """Heat maps of footprint, traffic and recompute over the splits.
+    """Plot footprint, traffic and recompute over the splits, as heat maps.
 
     Args:
-        case: whose plan.
-        measured: what a sweep has of its plan under other splits: it stands in the tables, and MACs per packet have a
-            heat map of their own.
+        case: the case whose plan is split in other ways.
+        measured: what a sweep measured of its plan with other splits: it stands in the tables, and MACs per packet have
+            a heat map of their own.
     """
     costs = split_costs(case)
     plots = [_plot(case, costs, quantity, measured) for quantity in (_footprint(costs), _traffic(costs), RECOMPUTE)]
@@ -83,7 +83,7 @@ RECOMPUTE = Quantity(
 
 
 def _rate(run: dict[tuple[int, int], float]) -> Quantity:
-    """Of plans that a sweep ran on the simulator."""
+    """The MACs per packet of plans that a sweep ran on the simulator."""
     return Quantity(
         name="rate",
         title="MACs per packet, on the simulator",
@@ -109,7 +109,7 @@ def _knob(case: Case) -> str:
 
 
 def _plot(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Plot:
-    """One heat map."""
+    """Make one heat map."""
     rows = [_row(case, cost, quantity.value(cost), quantity.short(quantity.value(cost))) for cost in costs]
     numbers = _numbers(case, costs, quantity, measured)
     return Plot(
@@ -118,7 +118,7 @@ def _plot(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: B
 
 
 def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
-    """How many plans fit, and where the least is."""
+    """Describe a heat map: how many plans fit, and which plan has the least of the quantity."""
     fitting = [cost for cost in costs if cost.fits]
     least = min(fitting or costs, key=quantity.value)
     return (
@@ -130,7 +130,7 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
 
 
 def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Numbers:
-    """A row a plan; what a sweep measured stands in a column of its own, where there is any."""
+    """The table of a heat map: a row a plan; what a sweep measured stands in a column of its own."""
     figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
     has_any = any(figure is not None for figure in figures)
     headings = ("k_split", _knob(case), quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
@@ -143,7 +143,7 @@ def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured
 
 
 def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
-    """One cell."""
+    """The data of one cell."""
     plan = cost.plan
     return {
         "k": plan.k_split,
@@ -156,7 +156,7 @@ def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
 
 
 def _two_digits(text: str) -> str:
-    """A figure that leaves room for the cross in front of it.
+    """Shorten a figure to two digits, to leave room for the cross in front of it.
 
     >>> _two_digits("4.06"), _two_digits("17.6"), _two_digits("568")
     ('4.1', '18', '568')
@@ -166,7 +166,7 @@ def _two_digits(text: str) -> str:
 
 
 def _map(rows: list[dict[str, Any]], knob: str) -> alt.TopLevelMixin:
-    """Cells, their texts, and a frame around the case's own plan; `knob` says how high a stripe is."""
+    """The chart: cells, their texts, and a frame around the case's own plan; `knob` sets the height of a stripe."""
     values = [row["value"] for row in rows]
     low, high = min(values), max(values)
     for row in rows:

@@ -1,4 +1,4 @@
-"""A run over its issue slots: what the thread does, the copies beside it, and the VTCM in use."""
+"""Plot a run over its issue slots: what the thread does, the copies beside it, and the VTCM in use."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from hexconv.run.profile import Profile, Span, Transfer
 
 ACROSS = 860
 PADDING = {"left": 24, "top": 8, "right": 8, "bottom": 8}
-"""Pixels; the names of lines are wider in some fonts than in the one that they are measured in."""
+"""Pixels around the chart; they leave room at the left for fonts in which the names of lines are wider."""
 MOST_SPANS = 240
-"""Of the thread: what comes later looks the same, and isn't drawn."""
+"""The most bars of the thread that are drawn; later ones look the same."""
 MOST_ROWS = 60
 COLOURS = {
     "set up": ROLE_COLOURS["offset"],
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def timeline_plot(profile: Profile) -> Plot:
-    """One line of what the thread does, one for the copies of each tensor, and VTCM beneath."""
+    """Plot a run: a line for the thread, a line for the copies of each tensor, and VTCM beneath."""
     end = _drawn_to(profile)
     rows = [*_thread(profile.spans, end), *_engine(profile.transfers, end)]
     numbers = Numbers(
@@ -46,7 +46,7 @@ def _drawn_to(profile: Profile) -> int:
 
 
 def _words(profile: Profile, end: int) -> str:
-    """What took most, and how the copies keep up."""
+    """Describe the run: how many slots it takes, and how many bytes a slot the copies must move to keep up."""
     slots, marked = profile.slots.issue_slots, profile.marked_slots
     other = "more" if marked > slots else "fewer"
     marks = f"with the marks that tell its parts apart {abs(marked - slots):,} {other}"
@@ -64,21 +64,21 @@ def _words(profile: Profile, end: int) -> str:
 
 
 def _later(profile: Profile) -> Sequence[Transfer]:
-    """The copies that a conv runs beside: not those that the first conv waits for, nor the last ones out."""
+    """The copies that overlap with a conv: not those that the first conv waits for, nor the last copies out."""
     convs = [span for span in profile.spans if span.what.startswith("conv")]
     first, last = (convs[0].start, convs[-1].end) if convs else (0, 0)
     return [each for each in profile.transfers if each.end > first and each.start < last] or profile.transfers
 
 
 def _thread(spans: Sequence[Span], end: int) -> Iterator[dict[str, Any]]:
-    """The thread's bars."""
+    """The bars of the thread."""
     for span in spans:
         if span.start < end:
             yield _bar("thread 0", span.start, span.end, _kind(span.what), span.what, end)
 
 
 def _engine(transfers: Sequence[Transfer], end: int) -> Iterator[dict[str, Any]]:
-    """The copies' bars, two lines for a tensor of which two are under way at once."""
+    """The bars of the copies; a tensor with two copies under way at once has two lines."""
     ends: dict[str, list[int]] = {}
     for each in transfers:
         if each.start >= end:
@@ -96,14 +96,14 @@ def _bar(line: str, start: int, end: int, kind: str, text: str, drawn_to: int) -
 
 
 def _kind(what: str) -> str:
-    """The colour's name of what a thread does."""
+    """The kind of work that a thread does, which chooses the colour."""
     if what.startswith("conv"):
         return "conv, odd" if int(what.split()[1]) % 2 else "conv, even"
     return what.split()[0] if what.startswith(("read", "write")) else "set up"
 
 
 def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:
-    """All bars as text, by their starts."""
+    """All bars as rows of text, sorted by their starts."""
     bars = [(each.start, each.end, each.what, "", "") for each in profile.spans]
     bars += [
         (each.start, each.end, f"copy {each.tensor}", f"{each.bytes:,}", f"{each.bytes_per_slot:.3g}")
@@ -114,7 +114,7 @@ def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:
 
 
 def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLevelMixin:
-    """Bars above, VTCM beneath, on one axis."""
+    """The chart: bars above, VTCM in use beneath, on one axis."""
     kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
     colour = alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])
     across = alt.Scale(domain=[0, end], nice=False)
@@ -140,7 +140,7 @@ def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLev
 
 
 def _rooms(profile: Profile, across: alt.Scale, end: int) -> alt.Chart:
-    """VTCM in use: stairs."""
+    """The chart of the VTCM in use, as stairs."""
     unit = unit_for(max(room.bytes for room in profile.rooms))
     points = [{"slot": min(room.slot, end), "size": room.bytes / unit.bytes} for room in profile.rooms]
     points.append({"slot": end, "size": points[-1]["size"] if end < profile.marked_slots else 0})

@@ -1,4 +1,4 @@
-"""Caches over VTCM, to scale: apart, and merged into the allocations that they share."""
+"""Plot caches over VTCM, to scale: each apart, and merged into the allocations that they share."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from hexconv.report.units import in_bytes, unit_for
 from hexconv.spec import Case
 
 SMALL = 8
-"""Caches that take less than this part of VTCM are drawn without its end, which would leave nothing of them to see."""
+"""If the caches take less than one part in so many of VTCM, its end is left out: they'd be too small to see."""
 
 
 def vtcm_plot(case: Case) -> Plot:
-    """All caches side by side, and the allocations that they share, on one scale with the VTCM if that is near."""
+    """Plot all caches side by side, and the allocations that they share; VTCM's end is drawn if it is near."""
     capacity = capacity_of(case.settled)
     memories = shared_allocations(case.chain, case.settled)
     roles = {place.cache: place.role for place in places(case)}
@@ -53,7 +53,7 @@ def _bar(kind: str, parts: Sequence[tuple[str, str, int]], unit_bytes: int) -> I
 
 
 def _bars(rows: list[dict[str, Any]], capacity: float | None, title: str) -> alt.TopLevelMixin:
-    """Two bars, and the line at which VTCM ends if it is near."""
+    """The chart: two bars, and a line where VTCM ends if the end is near."""
     widest = max(capacity or 0, *(row["end"] for row in rows)) * 1.02
     scale = alt.Scale(domain=[0, widest], nice=False)
     colour = alt.Color("role:N", scale=role_scale([row["role"] for row in rows]), title=None)

@@ -1,4 +1,4 @@
-"""MACs per packet of all runs, against two `vrmpy` in every packet."""
+"""Plot the MACs per packet of all runs, against two `vrmpy` in every packet."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from hexconv.report.tables import Rate
 
 OWN = "hexconv"
 SIDES = 155
-"""Pixels for the names of runs and for their figures."""
+"""The pixels left free at both sides, for the names of runs and for their figures."""
 
 
 def packets_plot(rates: Sequence[Rate]) -> Plot | None:
-    """A dot for each run, the best on top; None without runs."""
+    """Plot a dot for each run, the best on top; None without runs."""
     if not rates:
         return None
     ordered = sorted(rates, key=lambda rate: (-rate.macs_per_packet, rate.case, rate.tool))
@@ -42,7 +42,7 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
 
 
 def _chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
-    """Dots on a logarithmic axis, and the limit as a line."""
+    """The chart: dots on a logarithmic axis, and the limit as a line."""
     low = min(rate.macs_per_packet for rate in rates) / 2
     rows = [
         {

@@ -1,4 +1,4 @@
-"""Where each cache of a case lies: in its allocation, the allocations one upon the other."""
+"""Where each cache of a case lies, if the allocations are stacked one upon the other."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cache lies: an allocation, and its first byte if the allocations stand one upon the other."""
+    """The place of a cache: its allocation, and its first byte if the allocations are stacked one upon the other."""
 
     cache: str
     role: str
@@ -18,7 +18,7 @@ class Place:
 
 
 def places(case: Case) -> tuple[Place, ...]:
-    """Every cache of a case in its allocation."""
+    """The places of all caches of a case."""
     caches = {cache.name: cache for cache in cache_footprints(case.chain, case.settled)}
     found, offset = [], 0
     for memory in shared_allocations(case.chain, case.settled):

@@ -1,4 +1,4 @@
-"""A plot: a chart, the words that stand for it, and the numbers that it shows."""
+"""A plot: a chart, words that describe it, and a table of its numbers."""
 
 import io
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Numbers:
     """A data table.
 
     Attributes:
-        caption: what it shows, one line.
-        headings: of the columns; the first names the row.
-        rows: cells as text, as many as there are headings.
+        caption: what the table shows, in one line.
+        headings: the headings of the columns; the first column names the row.
+        rows: the rows, with as many cells as there are headings, as text.
     """
 
     caption: str
@@ -28,15 +28,15 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot.
+    """One plot of the page.
 
     Attributes:
-        name: of its file, and of its place in the page: `split-3x3-footprint`.
-        title: one line.
-        words: what there is to see, for those who don't.
-        chart: how it is drawn.
-        numbers: what is drawn.
-        is_wide: whether it takes a line of its own.
+        name: the name of its file and of its place in the page, such as `split-3x3-footprint`.
+        title: its title, one line.
+        words: a description for those who can't see it.
+        chart: the drawing.
+        numbers: the data that is drawn, as a table.
+        is_wide: whether it takes the whole width of the page.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""MACs per issue slot against MACs per byte moved: what limits a kernel, the multiplier or the memory."""
+"""Plot MACs per issue slot against MACs per byte moved: it shows whether the multiplier or memory limits a kernel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, INK, MARK, PEER, TEXT_PIXELS, WIDTH, themed
 
 MEMORY = (1, 4, 16, 64)
-"""Bytes per slot of memories to compare with: nobody publishes what a phone has per slot."""
+"""Bytes per slot of the memories that are drawn for comparison, since no figure for a phone is published."""
 LOWEST = 1.0
 
 
@@ -19,10 +19,10 @@ class Reached:
 
     Attributes:
         case: its name.
-        macs: needed.
-        moved_bytes: between memory and caches.
-        slots: issue slots.
-        limit: MACs per slot of two multiplications in each.
+        macs: the needed MACs.
+        moved_bytes: the bytes moved between memory and caches.
+        slots: the issue slots of its run.
+        limit: the MACs per slot that two multiplications in every slot would do.
     """
 
     case: str
@@ -33,22 +33,22 @@ class Reached:
 
     @property
     def macs_per_slot(self) -> float:
-        """What the kernel reaches."""
+        """The MACs per issue slot that the kernel reaches."""
         return self.macs / self.slots
 
     @property
     def macs_per_byte(self) -> float:
-        """What each moved byte is worth."""
+        """The MACs that each moved byte serves."""
         return self.macs / self.moved_bytes
 
     @property
     def bytes_per_slot(self) -> float:
-        """What memory has to give, so that the kernel never waits."""
+        """The bytes per slot that memory must move so that the kernel never waits."""
         return self.moved_bytes / self.slots
 
 
 def roofline_plot(own: Reached, others: Sequence[Reached]) -> Plot:
-    """One case among others that were run."""
+    """Plot one case among the others that were run."""
     words = (
         f"{own.macs_per_slot:.4g} of {own.limit:g} MACs per slot. Each byte moved serves {own.macs_per_byte:.3g} MACs: "
         f"a memory that moves {own.bytes_per_slot:.3g} bytes a slot keeps up. With a slower one, memory is the limit."
@@ -66,7 +66,7 @@ def roofline_plot(own: Reached, others: Sequence[Reached]) -> Plot:
 
 
 def _chart(own: Reached, everyone: Sequence[Reached]) -> alt.TopLevelMixin:
-    """Roofs of some memories under the roof of the multiplier, and dots."""
+    """The chart: the roofs of some memories under the roof of the multiplier, and a dot for each case."""
     left = min(own.limit / MEMORY[-1], *(each.macs_per_byte for each in everyone)) / 2
     right = max(own.limit / MEMORY[0], *(each.macs_per_byte for each in everyone)) * 2
     low = min(LOWEST, *(each.macs_per_slot for each in everyone)) / 2

@@ -1,4 +1,4 @@
-"""What all plots look like. The page's style sheet gives each of these colours a dark twin, by its value here."""
+"""The style of all plots. The page's style sheet finds the dark twin of each colour by its value here."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,11 @@ BAR, PEER = "#3f7fc1", "#b4bac3"
 WIDTH = 340
 FONT = "system-ui, sans-serif"
 TEXT_PIXELS, CHARACTER_PIXELS = 12, 7.2
-"""Of all texts in plots, so that a phone that shrinks them a little still shows 11 pixels; and how wide a letter is."""
+"""The height of all text in plots, 11 pixels even where a phone shrinks it a little, and the width of a letter."""
 
 
 def themed(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """A chart in the common dress."""
+    """Give a chart the common style."""
     axis = alt.AxisConfig(
         labelColor=INK,
         titleColor=INK,
@@ -47,6 +47,6 @@ def themed(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
 
 
 def role_scale(roles: Sequence[str]) -> alt.Scale:
-    """The colours of the roles that a chart shows, in the order of the data flow."""
+    """The colour scale of the roles that a chart shows, in the order of the data flow."""
     shown = [role for role in ROLE_COLOURS if role in roles]
     return alt.Scale(domain=shown, range=[ROLE_COLOURS[role] for role in shown])
