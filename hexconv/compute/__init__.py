@@ -1,4 +1,4 @@
-"""The algorithm: what a chain computes, in TE over packed tensors, and the same from the definition in numpy."""
+"""What a chain computes: in TE over packed tensors, and in numpy straight from the definition as the reference."""
 
 from hexconv.compute.chain import chain_module
 from hexconv.compute.magnitude import magnitude

@@ -1,4 +1,4 @@
-"""A whole chain as one PrimFunc: packed input, convs, epilogues, in the order of the data."""
+"""Build a whole chain as one PrimFunc: the packed input, then each conv with its epilogue."""
 
 import tvm
 from tvm import te, tirx
@@ -18,12 +18,13 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
     Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
-    one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where these are one a channel (int32, [K]; in a
-    nest of rows K in whole blocks of 32), `table1`, ... where a conv has one ([256] codes; in a nest of rows in the
-    order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
+    one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where a conv has one value per channel (int32,
+    [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a nest
+    of rows keeps them in the order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
 
-    Its blocks: `input_cache`; per conv but the last `intermediateI`, at last `output`, before it `output_cache` where
-    that lies otherwise; and where a conv has an epilogue `accumulatorI` before it.
+    Its blocks: `input_cache`; then `intermediateI` for each conv I but the last, and `output` for the last one, after
+    `output_cache` where the output cache has another layout. A conv with an epilogue has a block `accumulatorI` before
+    its result.
 
     Args:
         chain: what to compute.
@@ -52,14 +53,14 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
 
 
 def output_name(chain: Chain, index: int, forms: Forms) -> str:
-    """Name of the tensor that conv `index` (from 0) writes."""
+    """The name of the tensor that conv `index` (from 0) writes."""
     if index < len(chain.conv) - 1:
         return intermediate(index + 1)
     return OUTPUT_CACHE if forms.lays_output_out else OUTPUT
 
 
 def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
-    """Whether conv `index` has an accumulator apart from its output; in a nest of rows each has one."""
+    """Whether conv `index` (from 0) has an accumulator apart from its output; in a nest of rows each conv has one."""
     return forms.has_rows or needs_epilogue(chain.conv[index], chain.accumulator_dtype, chain.output_dtype(index))
 
 
@@ -73,7 +74,7 @@ def _stage(
     ends: bool,
     name: str,
 ) -> te.Tensor:
-    """One conv, with its epilogue where it `ends` in one."""
+    """The stages of one conv: its sums, and its epilogue if it `ends` in one."""
     conv = chain.conv[index]
     sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, accumulator(index + 1) if ends else name)
     if not ends:
@@ -96,7 +97,7 @@ def _bias(chain: Chain, index: int) -> te.Tensor | None:
 
 
 def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:
-    """By conv: what its requantisation has one a channel, and its table."""
+    """For each conv, the per-channel values of its requantisation, and its table."""
     found: list[dict[str, te.Tensor]] = [{} for _ in chain.conv]
     for name, each in vector_names(chain).items():
         in_blocks = forms.has_rows and each.what in OF_CHANNELS
@@ -106,5 +107,5 @@ def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:
 
 
 def _as_it_is(code: tirx.Expr) -> tirx.Expr:
-    """The place of a code's entry in a table that is in the order of codes."""
+    """The place of a code's entry in a table whose entries stand in the order of codes: the code itself."""
     return code

@@ -13,12 +13,12 @@ from hexconv.spec.names import INPUT_CACHE, OUTPUT
 
 @dataclass(frozen=True)
 class Source:
-    """What a conv reads.
+    """The tensor that a conv reads.
 
     Attributes:
-        tensor: packed.
-        stored: which part of it, and how; the rest of its last channel block is never read.
-        zero_point: of its elements.
+        tensor: the packed tensor.
+        stored: which part of it is stored, and how; the rest of its last channel block is never read.
+        zero_point: the zero point of its elements.
     """
 
     tensor: te.Tensor
@@ -28,12 +28,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Filter:
-    """What a conv multiplies.
+    """The filter that a conv multiplies with.
 
     Attributes:
-        tensor: packed.
-        layout: of it.
-        zero_point: of its elements.
+        tensor: the packed filter.
+        layout: the layout of the packed filter.
+        zero_point: the zero point of its elements.
     """
 
     tensor: te.Tensor
@@ -41,7 +41,7 @@ class Filter:
     zero_point: int
 
     def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
-        """A tap; of a filter whose bytes lie apart, the number that they are."""
+        """One weight; where the bytes of a weight lie apart, they are put together."""
         place = {"o": output, "i": channel, "h": row, "w": column}
         if not has_bytes_apart(self.layout):
             return self.tensor[self.layout.physical_index(**place)]
@@ -50,9 +50,9 @@ class Filter:
 
 
 def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
-    """The stored part of the logical NHWC input, packed, `zero_point` wherever no logical element is.
+    """Pack the stored part of the logical NHWC input, with `zero_point` wherever there is no logical element.
 
-    Padding and packing are one stage, so that the schedule can make them the input cache read (seed document 003,
+    Padding and packing are one stage, so that the schedule can turn it into the input cache read (seed document 003,
     "Packed input").
     """
     extents = stored.extents
@@ -66,12 +66,12 @@ def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
 
 
 def write_output(cache: te.Tensor, stored: Stored, output: Stored) -> te.Tensor:
-    """The output from a cache that lies otherwise, and holds all of it, its fringe included.
+    """Copy the output from a cache of another layout, which holds all of the output, its fringe included.
 
     Args:
-        cache: what the last conv makes.
-        stored: how that lies.
-        output: how the output does.
+        cache: the output cache, which the last conv fills.
+        stored: how the output cache lies.
+        output: how the output lies.
     """
 
     def element(*index: tirx.Var) -> tirx.Expr:
@@ -81,18 +81,19 @@ def write_output(cache: te.Tensor, stored: Stored, output: Stored) -> te.Tensor:
 
 
 def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: str, name: str) -> te.Tensor:
-    """The sums of a conv2d, packed, in `dtype`; zero where the output has no logical element.
+    """Compute the packed sums of a conv2d in `dtype`; they are zero where the output has no logical element.
 
     Args:
-        conv: the geometry.
-        source: what it reads.
-        filter: what it multiplies.
+        conv: the geometry of the conv.
+        source: the tensor that the conv reads.
+        filter: the filter that it multiplies with.
         output: which part of the result is stored, and how.
-        dtype: of the accumulator.
-        name: of the stage, its block and its buffer.
+        dtype: the dtype of the accumulator.
+        name: the name of the stage, of its block and of its buffer.
 
-    The condition stands inside the sum and depends on no reduction axis: what lies outside is never read, so no index
-    leaves its buffer (the 3x3 listing of seed document 003 reads past its caches here).
+    The condition that an output element is logical stands inside the sum and depends on no reduction axis. So nothing
+    is read for other elements, and no index leaves its buffer (the 3x3 listing of seed document 003 reads past its
+    caches here).
     """
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
     inputs, outputs = source.stored.extents.channels // conv.groups, conv.out_channels // conv.groups
@@ -116,6 +117,6 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
 
 
 def centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:
-    """A value in the accumulator's dtype, its zero point subtracted."""
+    """A value in the accumulator's dtype, with its zero point subtracted."""
     wide = value.astype(dtype)
     return wide - tirx.const(zero_point, dtype) if zero_point else wide

@@ -1,4 +1,4 @@
-"""What happens to a conv's sums on their way to the next tensor: bias, activation, requantisation, cast."""
+"""The epilogue of a conv, from its sums to the next tensor: bias, activation, requantisation, cast."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from hexconv.spec.conv import TABLE, Conv2d
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
 Vectors = Mapping[str, te.Tensor]
-"""What a conv has beside filter and bias: `multiplier` and `shift`, one a channel, and `table`."""
+"""What a conv has beside its filter and bias: per-channel `multiplier` and `shift`, and `table`."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What a conv has beside its filter.
+    """The arguments that a conv has beside its filter.
 
     Attributes:
-        bias: [K] in the accumulator's dtype, or None. It and all others may be buffers as well.
-        vectors: of its requantisation, [K] or more each, and its table, [256].
-        place_of_entry: where a table has the entry of a code, 0 to 255.
+        bias: [K] in the accumulator's dtype, or None. It may be a buffer instead of a TE tensor, as may all vectors.
+        vectors: the per-channel values of its requantisation, [K] or more each, and its table, [256].
+        place_of_entry: from a code, 0 to 255, to the place of its entry in the table.
     """
 
     bias: te.Tensor | None
@@ -30,7 +30,7 @@ class Beside:
 
 
 def needs_epilogue(conv: Conv2d, accumulator_dtype: str, output_dtype: str) -> bool:
-    """Whether the sums are not yet the output: then they get an accumulator tile of their own."""
+    """Whether the sums are not yet the output, so that they need an accumulator tile of their own."""
     return conv.bias or conv.activation != "none" or conv.requantize is not None or accumulator_dtype != output_dtype
 
 
@@ -43,16 +43,16 @@ def epilogue(
     dtype: str,
     name: str,
 ) -> te.Tensor:
-    """The output of a conv from its sums, packed alike; `fringe` wherever no logical element is.
+    """Compute the output of a conv from its sums, packed as they are; `fringe` wherever there is no logical element.
 
     Args:
-        conv: what to apply.
-        sums: in the accumulator's dtype.
-        beside: what else the conv has.
-        output: which part of both is stored, and how.
-        fringe: the value outside of the logical region: what the next conv must read there, 0 at the end of a chain.
-        dtype: of the output.
-        name: of the stage, its block and its buffer.
+        conv: the conv whose epilogue is applied.
+        sums: the packed sums, in the accumulator's dtype.
+        beside: the conv's bias, vectors and table.
+        output: which part of the sums and of the output is stored, and how.
+        fringe: the value outside of the logical region: what the next conv must read there, or 0 at the end of a chain.
+        dtype: the dtype of the output.
+        name: the name of the stage, of its block and of its buffer.
     """
 
     def element(*index: tirx.Var) -> tirx.Expr:
@@ -65,7 +65,7 @@ def epilogue(
 
 
 def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, channel: tirx.Expr, dtype: str) -> tirx.Expr:
-    """One element of the output, of `dtype`, from its sum, of `of_sums`."""
+    """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
     value = total if beside.bias is None else total + beside.bias[channel]
     value = activated(value, conv.activation, of_sums)
     if conv.requantize:
@@ -77,7 +77,7 @@ def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, chann
 
 
 def activated(value: tirx.Expr, activation: str, dtype: str) -> tirx.Expr:
-    """A float behind its activation (numpy's twin is `reference.activated`); of integers, sums as they are."""
+    """Apply an activation to a float sum or to an unscaled integer sum (numpy's twin is `reference.activated`)."""
     if activation in ("none", TABLE):
         return value
     positive = te.max(value, tirx.const(0, dtype))
@@ -85,7 +85,7 @@ def activated(value: tirx.Expr, activation: str, dtype: str) -> tirx.Expr:
 
 
 def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.Expr], dtype: str) -> tirx.Expr:
-    """`Requantize` in TIR, in 64 bits so that nothing overflows (numpy's twin is `reference.requantized`)."""
+    """Requantise a sum in TIR, in 64 bits so that nothing overflows (numpy's twin is `reference.requantized`)."""
     multiplier, shift = (
         by_channel[what].astype("int64") if what in by_channel else tirx.const(getattr(by, what), "int64")
         for what in ("multiplier", "shift")
@@ -102,30 +102,30 @@ def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.
 
 
 def _is_little(by: Requantize) -> bool:
-    """Whether every sum of 32 bits becomes less than one, so that beside a zero point at an end one code is left."""
+    """Whether scaling makes any 32-bit sum less than one: a zero point at an end of the range then leaves one code."""
     return isinstance(by.shift, int) and by.shift < 0 and by.most_multiplier < 1 << -by.shift
 
 
 def _hidden(value: tirx.Expr) -> tirx.Expr:
-    """A value of 64 bits whose range TVM doesn't know.
+    """A 64-bit value whose range is hidden from TVM.
 
-    Where it can prove that a clamp leaves one code, it makes the result a constant, and a conv then reads nothing.
+    Where TVM can prove that a clamp leaves one code, it makes the result a constant, and the conv then reads nothing.
     """
     return tirx.reinterpret("int64", tirx.reinterpret("uint64", value))
 
 
 def _once(product: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
-    """`product / 2**bits` to the nearest, half to even; bits is 1 or more."""
+    """`product / 2**bits` rounded to nearest, ties to even; `bits` is 1 or more."""
     one = tirx.const(1, "int64")
     is_odd = tirx.bitwise_and(product >> bits, one)
     return (product + ((one << (bits - one)) - one) + is_odd) >> bits
 
 
 def _twice(wide: tirx.Expr, by: Requantize, multiplier: tirx.Expr, shift: tirx.Expr) -> tirx.Expr:
-    """TFLite's high half of the product, then its shift."""
+    """Scale as TFLite does: round the high half of the product, then round again in the shift."""
     left = max(by.shift, 0) if isinstance(by.shift, int) else 0
     wide = _clamped(wide * (1 << left), -(2**31), 2**31 - 1)
-    if left:  # so that LLVM knows of a product of words
+    if left:  # so that LLVM knows that it multiplies 32-bit words
         wide = wide.astype("int32").astype("int64")
     high = (wide * multiplier + tirx.const(1 << 30, "int64")) >> tirx.const(FRACTION_BITS, "int64")
     if isinstance(by.shift, int) and by.shift >= 0:

@@ -1,4 +1,4 @@
-"""What a well-formed chain may still ask that can't be computed, refused by name before anything is built."""
+"""Refuse well-formed chains that can't be computed, with the reason, before anything is built."""
 
 from math import prod
 
@@ -9,11 +9,11 @@ from hexconv.spec.room import LARGEST_INT32, sums_refusal
 
 
 def check_supported(chain: Chain) -> None:
-    """Refuse a chain that the scheme or TVM can't do.
+    """Refuse a chain that TVM or the layouts can't compute.
 
     Raises:
-        Unsupported: a tensor too large for TVM's 32-bit indices, sums that overflow int32, or a conv of whose output
-            only the padding is read.
+        Unsupported: a tensor is too large for TVM's 32-bit indices, sums can overflow int32, or a conv reads nothing of
+        its input but the padding.
     """
     _check_indices(chain)
     _check_sums(chain)
@@ -21,7 +21,7 @@ def check_supported(chain: Chain) -> None:
 
 
 def _check_indices(chain: Chain) -> None:
-    """Every tensor is indexed in 32 bits; of the input, a part may be all that is packed."""
+    """Refuse tensors that 32-bit indices can't reach; the packed input may be a part of the logical one."""
     extents = tensor_extents(chain)
     shapes: dict[str, tuple[int, ...]] = {"the input": chain.input, "the packed input": extents[0].packed_shape}
     for index in range(len(chain.conv)):
@@ -35,13 +35,13 @@ def _check_indices(chain: Chain) -> None:
 
 
 def _check_sums(chain: Chain) -> None:
-    """int32 holds every sum with its bias, as the plain kernel has them; what else others add, they refuse."""
+    """Refuse sums that int32 can't hold, bias included, as the plain kernel has them; other kernels check their own."""
     if chain.is_integer and (refusal := sums_refusal(chain, "plain")):
         raise Unsupported(refusal)
 
 
 def _check_something_is_read(chain: Chain) -> None:
-    """A conv of which nothing would be stored has no place in the schedule (`hexconv.spec.extents`, last paragraph)."""
+    """Refuse a conv whose output is never read: no schedule has a place for it (`hexconv.spec.extents`, at its end)."""
     for index, extents in enumerate(tensor_extents(chain)[1:-1], start=1):
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:

@@ -1,4 +1,4 @@
-"""How large the values of a chain are where they don't cancel: what rounding errors are judged by."""
+"""Estimate how large the values of a chain are if none cancel: rounding errors are judged against that."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +13,12 @@ RELU6_MOST = 6.0
 
 
 def magnitude(chain: Chain, image: Array, filters: Sequence[Array], biases: Sequence[Array | None]) -> float:
-    """The order of the output's values, were all that is summed independent of each other: the root of the squares.
+    """Estimate the output's values as if all summed terms were independent: the root of the sum of their squares.
 
-    A sum of products is rounded by parts of what it sums, not of what comes out: where signs cancel, or a relu leaves
-    little, the outputs are small and their errors aren't. Errors of a tensor are carried on by the next filter as its
-    values are. A relu6 keeps the next conv's values small; it doesn't make the errors of its own smaller, so that the
-    last one has no part in this.
+    The rounding errors of a sum grow with its terms, not with its result: where signs cancel, or a relu leaves little,
+    the outputs are small but their errors aren't. The next filter scales a tensor's errors as it scales its values. A
+    relu6 keeps the next conv's values small; it doesn't make the errors of its own conv smaller, so the last conv's
+    relu6 is left out here.
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 1, 1, 2), conv=(Conv2d(out_channels=1),))

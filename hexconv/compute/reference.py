@@ -1,4 +1,4 @@
-"""The answer from the definition of a convolution, in numpy: logical tensors, no packing, no TVM.
+"""Compute the reference answer in numpy, from the definition of a convolution: logical tensors, no packing, no TVM.
 
 Floats are summed in float64 and rounded to the chain's dtype wherever a tensor is stored; integers in int64, exactly.
 """
@@ -29,15 +29,15 @@ def reference(
     biases: Sequence[Array | None],
     vectors: Mapping[str, Array] = NO_VECTORS,
 ) -> Array:
-    """The chain's output, logical NHWC.
+    """Compute the chain's output in numpy, logical NHWC.
 
     Args:
         chain: what to compute.
-        image: logical NHWC.
+        image: the input, logical NHWC.
         filters: one OIHW array per conv.
         biases: one [K] array, or None, per conv.
-        vectors: `multiplier1`, `shift1`, ..., [K] each, where requantisations have them one a channel, and `table1`,
-            ..., [256], of convs with a table.
+        vectors: `multiplier1`, `shift1`, ..., [K] each, where a requantisation has one value per channel, and `table1`,
+        ..., [256], where a conv has a table.
 
     Returns:
         NHWC; integers in their output dtype, floats in float64 (the last tensor is not rounded).
@@ -54,7 +54,7 @@ def reference(
 def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> Array:
     """`out[n, y, x, k] = sum of in[n, y*sh + rh*dh - top, x*sw + rw*dw - left, c] * filter[k, c, rh, rw]`.
 
-    Zero points are subtracted first; what lies outside of the image is zero. With groups, k and c count within one.
+    Zero points are subtracted first; what lies outside of the image is zero. With groups, k and c count within a group.
     """
     exact = np.int64 if np.issubdtype(image.dtype, np.integer) else np.float64
     pad = conv.padding
@@ -76,7 +76,7 @@ def convolution(conv: Conv2d, image: Array, filter: Array, zero_point: int) -> A
 
 
 def _sums_as_doubles(padded: Array, taps: Array) -> bool:
-    """Whether no sum of these, whole or part, leaves the integers that a double holds exactly: BLAS sums doubles."""
+    """Whether a double holds every full and partial sum of products exactly, so that BLAS may sum in doubles."""
     largest = [max(int(-values.min(initial=0)), int(values.max(initial=0))) for values in (padded, taps)]
     return prod(taps.shape[1:]) * prod(largest) < DOUBLES_EXACT_BELOW
 
@@ -88,13 +88,13 @@ def _part(channels: int, groups: int, group: int) -> slice:
 
 
 def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str, Array] = NO_VECTORS) -> Array:
-    """Sums, int64, scaled and rounded as `Requantize` has it, then the zero point and saturation.
+    """Scale and round int64 sums as `Requantize` says, then add the zero point and saturate.
 
     Args:
-        sums: channels last.
+        sums: int64, channels last.
         by: the requantisation.
-        dtype: of the result.
-        by_channel: `multiplier` and `shift` where they are one a channel.
+        dtype: the dtype of the result.
+        by_channel: `multiplier` and `shift`, [K] each, where the requantisation has one per channel.
     """
     multiplier, shift = (
         np.asarray(by_channel.get(what, getattr(by, what)), np.int64) for what in ("multiplier", "shift")
@@ -107,7 +107,7 @@ def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str
 
 
 def _half_to_even(product: Array, bits: Array) -> Array:
-    """`product / 2**bits` to the nearest integer: what is below, or one more."""
+    """`product / 2**bits` rounded to the nearest integer, ties to even: the floor, or one more."""
     below = product >> bits
     rest, half = product - (below << bits), np.int64(1) << (bits - 1)
     return below + ((rest > half) | ((rest == half) & (below % 2 == 1)))
@@ -124,19 +124,19 @@ def _twice_rounded(sums: Array, multiplier: Array, shift: Array, ties_away: bool
 
 
 def activated(sums: Array, activation: str) -> Array:
-    """Floats behind their activation."""
+    """Apply an activation to float sums."""
     return sums if activation == "none" else np.clip(sums, 0, 6 if activation == "relu6" else None)
 
 
 def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, columns: int) -> Array:
-    """The inputs that one tap of the filter meets, one per output."""
+    """The inputs that one tap of the filter multiplies, one for each output pixel."""
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
     top, left = rh * dh, rw * dw
     return padded[:, top : top + (rows - 1) * sh + 1 : sh, left : left + (columns - 1) * sw + 1 : sw, :]
 
 
 def of_conv(vectors: Mapping[str, Array], number: int) -> dict[str, Array]:
-    """What belongs to a conv, without its number.
+    """The entries of `vectors` that belong to one conv, under names without its number.
 
     >>> sorted(of_conv({"shift1": np.zeros(1), "shift2": np.ones(1), "table2": np.ones(1), "shift12": np.ones(1)}, 2))
     ['shift', 'table']
@@ -146,12 +146,12 @@ def of_conv(vectors: Mapping[str, Array], number: int) -> dict[str, Array]:
 
 
 def quantised(conv: Conv2d, sums: Array, dtype: str, of_this: Mapping[str, Array]) -> Array:
-    """Sums behind the conv's requantisation, and its table if there is one.
+    """Apply the conv's requantisation to its sums, and then its table if it has one.
 
     Args:
-        conv: with a requantisation.
+        conv: a conv with a requantisation.
         sums: int64, bias included, channels last.
-        dtype: of the codes.
+        dtype: the dtype of the codes.
         of_this: `multiplier`, `shift` and `table`, where the conv has them.
     """
     assert conv.requantize
@@ -160,7 +160,7 @@ def quantised(conv: Conv2d, sums: Array, dtype: str, of_this: Mapping[str, Array
 
 
 def _stored(conv: Conv2d, sums: Array, of_this: Mapping[str, Array], dtype: str, is_last: bool) -> Array:
-    """The sums as the next conv finds them."""
+    """The output tensor of a conv from its sums, as the next conv reads it."""
     if conv.requantize:
         return quantised(conv, sums, dtype, of_this)
     result = activated(sums, conv.activation)

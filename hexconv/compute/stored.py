@@ -1,4 +1,4 @@
-"""Tensors as they are stored, in symbols: the index maths of `hexconv.layout` on TVM expressions."""
+"""Index stored tensors with TVM expressions, by the index maths of `hexconv.layout`."""
 
 from dataclasses import dataclass
 from math import prod
@@ -16,26 +16,26 @@ Index = Any
 
 @dataclass(frozen=True)
 class Stored:
-    """The stored part of an activation: what of it is logical, and how it lies."""
+    """The stored part of an activation: which of its elements are logical, and its layout."""
 
     extents: Extents
     layout: Layout
 
     @property
     def padded(self) -> tuple[int, int, int, int]:
-        """N, H, W and C, blocks rounded up."""
+        """The stored sizes along N, H, W and C, rounded up to whole blocks."""
         n, h, w, c = (_reach(self.layout, axis) for axis in "NHWC")
         return n, h, w, c
 
     def element_at(self, tensor: te.Tensor, at: "Position") -> tirx.Expr:
-        """An element of the tensor; of one whose bytes lie apart, the number that they are."""
+        """An element of the tensor; where the bytes of an element lie apart, they are put together."""
         if not has_bytes_apart(self.layout):
             return tensor[at.packed(self.layout)]
         high, low = (tensor[at.packed(self.layout, byte)] for byte in (0, 1))
         return high.astype("int8").astype("int16") * tirx.const(256, "int16") + low.astype("int16")
 
     def as_stored(self, value: tirx.Expr, at: "Position") -> tirx.Expr:
-        """What of a value is stored there: the whole of it, or one of its bytes."""
+        """The part of a value that is stored at a position: the whole value, or one of its bytes."""
         if not has_bytes_apart(self.layout):
             return value
         shift = tirx.Select(at.byte == 0, tirx.const(8, "int32"), tirx.const(0, "int32"))
@@ -43,7 +43,7 @@ class Stored:
 
 
 def _reach(layout: Layout, axis: str) -> int:
-    """What the digits of an axis count to."""
+    """The stored size along an axis: the product of the extents of its digits."""
     return prod(layout.outputs[place].extent for place in _places(layout, axis))
 
 
@@ -65,18 +65,18 @@ class Position:
 
     @classmethod
     def of(cls, layout: Layout, indices: tuple[Index, ...]) -> "Position":
-        """From the indices of the packed tensor."""
+        """Find the position of the element that has these indices in the packed tensor."""
         return cls(*layout.logical_index(indices))
 
     def packed(self, layout: Layout, byte: int = 0) -> tuple[Index, ...]:
-        """The indices of the packed tensor; where bytes lie apart, of one of them."""
+        """The indices of this element in the packed tensor; where its bytes lie apart, the indices of byte `byte`."""
         apart = {"b": byte} if has_bytes_apart(layout) else {}
         return layout.physical_index(n=self.n, h=self.row, w=self.column, c=self.channel, **apart)
 
     def where_logical(self, stored: Stored, value: tirx.Expr, otherwise: tirx.Expr) -> tirx.Expr:
         """`value` where this element exists in NHWC, and `otherwise` elsewhere, where nothing of `value` is evaluated.
 
-        One condition inside of the other, channels innermost: each can then be decided at the loop that it depends on.
+        The conditions are nested, that of channels innermost: each can then be decided at the loop that it depends on.
         """
         extents = stored.extents
         _, all_rows, all_columns, all_channels = stored.padded

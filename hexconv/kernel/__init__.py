@@ -1,4 +1,4 @@
-"""What fills the innermost part of the nest for one conv, and how the tensors around it lie. No TVM."""
+"""Rules of the kernels, which fill the innermost part of the nest: layouts of tensors, tiles, bands. No TVM."""
 
 from hexconv.kernel.chosen import forms_of, is_in_rows
 from hexconv.kernel.documented import documented_forms

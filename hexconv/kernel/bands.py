@@ -1,16 +1,18 @@
-"""Bands of a nest of rows: which rows of every tensor each thread makes. No TVM.
+"""Split a nest of rows into bands, one per thread: which rows of every tensor each thread computes. No TVM.
 
-Bands are of the output's rows, as even as whole rows allow: `rows` each, the last one has the rest, and the fringe of
-its last block. A band runs the stripes of the whole output that it meets, and of each of them makes its own rows alone.
-Of every tensor before the output it makes what its rows of the output read, in rows of the stored tensor
+The rows of the output are dealt out as evenly as whole rows allow: each band has `rows` of them, and the last band has
+the rest and the fringe of its last block. A band runs every stripe of the output that overlaps it, and computes only
+its own rows of each. Of every earlier tensor it computes the rows that its rows of the output need. In rows of the
+stored tensor these are
 
-    first = band * rows * S         end = (band + 1) * rows * S + M      no more than there are, in the last band all
+    first = band * rows * S         end = (band + 1) * rows * S + M
 
-where S is the product of the strides behind the tensor, and M, from 0 at the output on, grows by every conv that reads:
-M' = (M - 1) * stride + reach. Rows at a seam are made by both bands, so no band waits for another one.
+where `end` is at most the number of rows that there are, and all of them in the last band. S is the product of the
+strides of all convs behind the tensor. M is 0 at the output; each conv gives M' = (M - 1) * stride + reach for the
+tensor that it reads. Rows at a seam are recomputed: both bands compute them, so no band waits for another one.
 
-A stripe keeps its place whatever the band, and so does every row in its cache: a band needs caches as large as the
-whole chain has.
+A stripe has the same place in every band, and so has every row in its cache: a band needs caches as large as those of
+the whole chain.
 """
 
 from dataclasses import dataclass
@@ -24,12 +26,12 @@ from hexconv.spec.extents import ROW_BLOCK
 
 @dataclass(frozen=True)
 class Span:
-    """The rows of one tensor that a band makes.
+    """How the rows of one tensor that a band computes follow from its rows of the output.
 
     Attributes:
-        scale: rows of it for a row of the output.
-        more: rows of it that a band reads beyond its own.
-        rows: of the whole stored tensor.
+        scale: rows of the tensor from one row of the output to the next.
+        more: rows of the tensor that a band computes beyond `scale` for each of its rows of the output.
+        rows: the rows of the whole stored tensor.
     """
 
     scale: int
@@ -42,10 +44,10 @@ class RowBands:
     """The bands of a chain.
 
     Attributes:
-        count: how many there are.
-        rows: of the output in each but the last.
+        count: the number of bands.
+        rows: rows of the output in each band but the last.
         stripe_rows: rows of the output in a stripe.
-        spans: of every tensor, the input first.
+        spans: the span of every tensor, the input first.
         tops: the stored row of every tensor at which its logical row 0 stands.
     """
 
@@ -56,17 +58,17 @@ class RowBands:
     tops: tuple[int, ...]
 
     def first(self, tensor: int, band: Any) -> Any:
-        """The first row of a tensor that a band makes; `band` is a number, or an expression."""
+        """The first stored row of a tensor that a band computes; `band` is a number or an expression."""
         return band * (self.rows * self.spans[tensor].scale)
 
     def end(self, tensor: int, band: int) -> int:
-        """One past the last row of a tensor that a band makes."""
+        """One past the last stored row of a tensor that a band computes."""
         span = self.spans[tensor]
         most = (band + 1) * self.rows * span.scale + span.more
         return span.rows if band == self.count - 1 else min(most, span.rows)
 
     def stripes(self, band: int) -> range:
-        """The stripes of the output that a band meets.
+        """The stripes of the output that overlap a band.
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -78,12 +80,12 @@ class RowBands:
 
     @property
     def most_stripes(self) -> int:
-        """Of any band."""
+        """The most stripes that a band has."""
         return max(len(self.stripes(band)) for band in range(self.count))
 
 
 def row_bands(chain: Chain, plan: Plan) -> RowBands:
-    """The bands of a chain under a plan; no more than the output has rows."""
+    """Split a chain into one band per thread of its plan, but no more bands than the output has rows."""
     extents = tensor_extents(chain)
     output = extents[-1]
     rows = ceil(output.rows / plan.threads)

@@ -1,4 +1,4 @@
-"""The layouts that a plan's nest has: those of the kernel that it settles on."""
+"""Choose the layouts of a plan's nest: those of the kernel that the plan settles on."""
 
 from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import Forms
@@ -7,12 +7,12 @@ from hexconv.spec import Chain, Plan, nest_of
 
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
-    """The layouts that a plan's nest has."""
+    """The layouts of all tensors of a chain in its plan's nest."""
     if not is_in_rows(chain, plan):
         return documented_forms(chain)
     return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan))
 
 
 def is_in_rows(chain: Chain, plan: Plan) -> bool:
-    """Whether a plan's nest keeps rows, which is what HVX kernels want."""
+    """Whether a plan's nest is a nest of rows, the layout that HVX kernels need."""
     return nest_of(chain, plan) == "rows"

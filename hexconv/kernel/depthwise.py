@@ -1,15 +1,16 @@
-"""Depthwise convs with channels as lanes: which words of pixels meet which taps.
+"""Depthwise convs with channels as lanes: which words of pixels are multiplied with which taps.
 
-A word holds 4 neighbouring pixels of one channel, a vector the words of 32 channels. An output's taps in one row of its
-window lie in one word or more, the first of which begins at an even pixel: so a word serves two neighbouring outputs,
-by weights that are shifted by a pixel.
+A word holds 4 neighbouring pixels of one channel; a vector holds the words of 32 channels. An output reads one or more
+words in a row of its window, and the first of them begins at an even pixel. So a word serves two neighbouring outputs:
+the second one multiplies it with weights that are shifted by a pixel.
 
     stride 1, 3 taps:   pixels 0 1 2 3    output 0: w0 w1 w2 0    output 1: 0 w0 w1 w2
                         pixels 2 3 4 5    output 2: w0 w1 w2 0    output 3: 0 w0 w1 w2
 
-A variant of the weights of a row is (the shift, which of the words): 3 taps of stride 1 have two, (0, 0) and (1, 0).
+A variant of the weights of a row of taps is (shift in pixels, number of the word). 3 taps of stride 1 have two
+variants, (0, 0) and (1, 0).
 
-Convs in other groups are computed as dense ones whose filters have zeros outside of their groups.
+Convs with other groups are computed as dense convs whose filters are zero outside of their groups.
 """
 
 from collections.abc import Iterator
@@ -21,41 +22,41 @@ from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 
 WORD_PIXELS = 4
 TILE_PIXELS = 4
-"""Outputs of a row that are made together."""
+"""Neighbouring outputs of a row that are computed together."""
 TILE_ROWS = (4, 2, 1)
-"""Rows of outputs that are made together: as many as there are."""
+"""Rows of outputs that are computed together: the largest of these numbers that is left."""
 MOST_HELD = 12
-"""Vectors of taps that stay in registers for a row."""
+"""The most vectors of taps that stay in registers for a row."""
 BYTES = ("uint8", "int8")
 
 
 Variant = tuple[int, int]
-"""Pixels by which weights are shifted; the word of a row of taps."""
+"""The pixels by which weights are shifted, and the number of the word in a row of taps."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A product of one output: the pixel at which its word begins, counted from the tile's window, and the weights."""
+    """One product of an output: the pixel at which its word begins, counted from the tile's window, and its weights."""
 
     pixel: int
     variant: Variant
 
 
 def is_depthwise(chain: Chain, index: int) -> bool:
-    """Whether conv `index` of a chain has an output channel for each input channel, and lanes for them."""
+    """Whether conv `index` of a chain has one output channel for each input channel, and elements that are bytes."""
     conv = chain.conv[index]
     return chain.dtype in BYTES and 1 < conv.groups == conv.out_channels == chain.shapes[index][3]
 
 
 @lru_cache(REMEMBERED)
 def without_groups(chain: Chain) -> Chain:
-    """The chain as HVX computes it: convs in groups that are not depthwise are dense, by zeros."""
+    """The chain as HVX computes it: grouped convs that are not depthwise become dense, filled up with zeros."""
     dense = (conv if is_depthwise(chain, index) else replace(conv, groups=1) for index, conv in enumerate(chain.conv))
     return replace(chain, conv=tuple(dense))
 
 
 def taps_of(conv: Conv2d, variant: Variant) -> Iterator[tuple[int, int]]:
-    """(tap, byte of the word) of all taps of a row that lie in one word of a variant."""
+    """Yield (tap, byte of the word) for the taps of a row that lie in the word of a variant."""
     shift, word = variant
     for tap in range(conv.kernel[1]):
         place = shift + tap * conv.dilation[1]
@@ -64,7 +65,7 @@ def taps_of(conv: Conv2d, variant: Variant) -> Iterator[tuple[int, int]]:
 
 
 def variants(conv: Conv2d) -> tuple[Variant, ...]:
-    """All variants that outputs of a row use, in order.
+    """All variants of weights that the outputs of a row use, in order.
 
     >>> variants(Conv2d(out_channels=8, kernel=(5, 5))), variants(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)))
     (((0, 0), (0, 1), (1, 0), (1, 1)), ((0, 0),))
@@ -74,7 +75,7 @@ def variants(conv: Conv2d) -> tuple[Variant, ...]:
 
 
 def tile_uses(conv: Conv2d, pixels: int) -> tuple[tuple[Use, ...], ...]:
-    """For each of some neighbouring outputs, the products of one row of its window."""
+    """For each of `pixels` neighbouring outputs, the products of one row of its window."""
     return tuple(tuple(_uses(conv, pixel * conv.stride[1])) for pixel in range(pixels))
 
 
@@ -86,7 +87,16 @@ def _uses(conv: Conv2d, start: int) -> Iterator[Use]:
 
 
 def source_rows(kernel: int, stride: int, dilation: int, outputs: int) -> dict[int, list[tuple[int, int]]]:
-    """The rows that some neighbouring rows of outputs read, from the first one's window on: (output, row of taps) each.
+    """The rows of the source that neighbouring rows of outputs read, and who reads them.
+
+    Args:
+        kernel: rows of taps.
+        stride: rows of the source from one row of outputs to the next.
+        dilation: rows of the source from one row of taps to the next.
+        outputs: the number of neighbouring rows of outputs.
+
+    Returns:
+        For each row of the source, counted from the first window's top, its readers: (row of outputs, row of taps).
 
     >>> source_rows(3, 1, 1, 2)
     {0: [(0, 0)], 1: [(0, 1), (1, 0)], 2: [(0, 2), (1, 1)], 3: [(1, 2)]}
@@ -99,7 +109,7 @@ def source_rows(kernel: int, stride: int, dilation: int, outputs: int) -> dict[i
 
 
 def quads_read(conv: Conv2d, pixels: int) -> int:
-    """Groups of 4 pixels that some neighbouring outputs read of a row, from the first one's window on.
+    """The groups of 4 pixels of a row that `pixels` neighbouring outputs read, from the first one's window on.
 
     >>> quads_read(Conv2d(out_channels=8, kernel=(3, 3)), 8)
     3
@@ -109,12 +119,12 @@ def quads_read(conv: Conv2d, pixels: int) -> int:
 
 
 def columns_read(conv: Conv2d, first: int, columns: int) -> int:
-    """Stored columns of a source that all outputs of a row read, whole words.
+    """The stored columns of a source that the outputs of a row read, in whole words.
 
     Args:
-        conv: depthwise.
+        conv: a depthwise conv.
         first: the stored column of the first output.
-        columns: outputs of a row.
+        columns: the number of outputs in a row.
     """
     whole, rest = divmod(columns, TILE_PIXELS)
     starts = [((whole - 1) * TILE_PIXELS, TILE_PIXELS)] if whole else []
@@ -124,13 +134,13 @@ def columns_read(conv: Conv2d, first: int, columns: int) -> int:
 
 @dataclass(frozen=True)
 class RowTiles:
-    """Tiles of a row that are alike.
+    """Equal tiles of a row of outputs.
 
     Attributes:
-        first: the column at which they begin, counted from the first output.
-        count: how many.
-        pixels: of each.
-        apart: columns from each to another one that shares its vectors; 0 where it is alone.
+        first: the column at which the first tile begins, counted from the first output.
+        count: the number of tiles, or of pairs of tiles that share their vectors.
+        pixels: the pixels of a tile.
+        apart: the columns from a tile to the other one of its pair; 0 where tiles are alone.
     """
 
     first: int
@@ -141,10 +151,10 @@ class RowTiles:
 
 @lru_cache(REMEMBERED)
 def row_tiles(columns: int, halves: bool) -> tuple[RowTiles, ...]:
-    """The tiles of a row of outputs, for one block of channels.
+    """Cut a row of outputs into tiles, for one block of channels.
 
     Args:
-        columns: outputs of the row.
+        columns: the number of outputs in the row.
         halves: whether the block has 16 channels at most, so that two tiles share their vectors.
 
     >>> row_tiles(22, False)
@@ -160,12 +170,12 @@ def row_tiles(columns: int, halves: bool) -> tuple[RowTiles, ...]:
 
 
 def halved_blocks(conv: Conv2d) -> int:
-    """Blocks of a depthwise conv, none or one, of which two tiles share their vectors."""
+    """How many blocks of channels of a depthwise conv let two tiles share their vectors: 0 or 1."""
     return int(conv.requantize is not None and 0 < conv.out_channels % CHANNEL_BLOCK <= CHANNEL_BLOCK // 2)
 
 
 def all_tiles(conv: Conv2d, columns: int) -> tuple[tuple[RowTiles, int], ...]:
-    """The tiles of a row of outputs, all channels: those that are alike, and the blocks that have them."""
+    """The tiles of a row of outputs for all channels: (equal tiles, number of channel blocks cut into them)."""
     halved = halved_blocks(conv)
     whole = -(-conv.out_channels // CHANNEL_BLOCK) - halved
     kinds = ((row_tiles(columns, False), whole), (row_tiles(columns, True), halved))
@@ -173,12 +183,12 @@ def all_tiles(conv: Conv2d, columns: int) -> tuple[tuple[RowTiles, int], ...]:
 
 
 def row_products(conv: Conv2d, columns: int) -> int:
-    """Products of vectors that a row of outputs takes for one row of taps, all channels."""
+    """The vector products that a row of outputs takes for one row of taps, over all channels."""
     return sum(
         blocks * tiles.count * products_of_tile(conv, tiles.pixels) for tiles, blocks in all_tiles(conv, columns)
     )
 
 
 def products_of_tile(conv: Conv2d, pixels: int) -> int:
-    """Products of vectors of some neighbouring outputs for one row of taps."""
+    """The vector products that `pixels` neighbouring outputs take for one row of taps."""
     return sum(map(len, tile_uses(conv, pixels)))

@@ -9,12 +9,12 @@ from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
 
 FILTER_TAG = "OIHW8i32o4i"
 FEW_INPUTS_TAG = "OIHW32o"
-"""Of groups whose input channels are no whole blocks of 32: depthwise filters would use a 32nd of the above."""
+"""For groups without whole blocks of 32 input channels: a depthwise filter would fill a 32nd of OIHW8i32o4i."""
 
 
 @lru_cache(REMEMBERED)
 def documented_forms(chain: Chain) -> Forms:
-    """The layouts of the seed documents.
+    """The layouts of all tensors of a chain as the seed documents have them.
 
     >>> from hexconv.spec import Conv2d
     >>> forms = documented_forms(Chain(input=(1, 8, 8, 64), conv=(Conv2d(out_channels=40, kernel=(3, 1)),)))
@@ -32,7 +32,7 @@ def documented_forms(chain: Chain) -> Forms:
 
 
 def documented_filter(chain: Chain, index: int) -> Layout:
-    """The packed filter of conv `index` as the document has it.
+    """The layout of the packed filter of conv `index` (from 0) in the document's nest.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=40, kernel=(3, 3), groups=40)

@@ -1,6 +1,6 @@
-"""How every tensor of a chain lies in a nest: the layouts that its caches and filters have.
+"""Describe how every tensor of a chain lies in a nest: the layouts of its caches and filters.
 
-Each nest says its own: the document's `hexconv.kernel.documented`, that of rows `hexconv.kernel.hvx.rows`.
+`hexconv.kernel.documented` has the layouts of the document's nest, `hexconv.kernel.hvx.rows` those of a nest of rows.
 """
 
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from hexconv.spec import Chain, Extents
 
 ACTIVATION_TAG = "NHWC8h8w32c"
 BYTES_AXIS = "B"
-"""The digit of layouts that counts the bytes of an element."""
+"""The name of the digit of a layout that counts the bytes of an element."""
 
 
 @dataclass(frozen=True)
 class Forms:
-    """The layouts of one nest.
+    """The layouts of all tensors of one nest.
 
     Attributes:
-        activations: of the input cache, every intermediate and the output cache.
-        output: of the output; that of its cache, or another one.
-        filters: one per conv; both the argument and its cache.
+        activations: the layouts of the input cache, of every intermediate and of the output cache.
+        output: the layout of the output: that of its cache, or another one.
+        filters: the layout of each conv's filter; the argument and its cache share it.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
         channel_units: per activation, the blocks of 32 channels that one step along its axis C counts.
-        filter_dtype: of the elements of filters.
-        filter_shift: what laying a filter out adds to its elements.
+        filter_dtype: the dtype of the elements of packed filters.
+        filter_shift: the number that packing adds to each element of a filter.
     """
 
     activations: tuple[Layout, ...]
@@ -37,12 +37,12 @@ class Forms:
 
     @property
     def has_rows(self) -> bool:
-        """Whether intermediates are counted in rows, not in slabs of 8."""
+        """Whether intermediates are stored row by row, not in slabs of 8 rows."""
         return self.row_units[0] == 1
 
     @property
     def has_output_rows(self) -> bool:
-        """Whether the output cache is, too."""
+        """Whether the output cache is stored row by row, too."""
         return self.row_units[-1] == 1
 
     @property
@@ -52,12 +52,12 @@ class Forms:
 
 
 def has_bytes_apart(layout: Layout) -> bool:
-    """Whether the bytes of an element have a digit of their own."""
+    """Whether a layout has a digit for the bytes of an element, so that they lie apart."""
     return any(axis.name == BYTES_AXIS for axis in layout.axes)
 
 
 def output_layout(chain: Chain) -> Layout:
-    """How the output of a chain lies.
+    """The layout of a chain's output.
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 8, 9, 8), output_layout="NHCW32c", conv=(Conv2d(out_channels=33),))
@@ -68,5 +68,5 @@ def output_layout(chain: Chain) -> Layout:
 
 
 def logical(extents: Extents) -> tuple[int, int, int, int]:
-    """The stored part of a tensor, NHWC."""
+    """The shape of the stored part of a tensor, NHWC."""
     return (extents.batch, extents.rows, extents.columns, extents.channels)

@@ -1,12 +1,12 @@
-"""Scalar code for a conv in a nest of rows: how many channels it takes together, and what it multiplies for a pixel.
+"""Rules of scalar code for a conv in a nest of rows: the channels that it computes together, and its work per pixel.
 
 Bytes are multiplied word by word: an instruction takes 4 input channels of 2 output channels, 8 products. The zero
 points come off the sums, as in the HVX kernels:
 
     sum((a - za) * (w - zw)) = sum(a * w) - zw * sum(a) - za * sum(w) + n * za * zw
 
-with the sum of the window once for each pixel of a step, and that of the filter once a run. A depthwise conv, and one
-over int16, takes its products one by one, zero points off before.
+The window is summed once for each pixel of a step, the filter once per run. A depthwise conv, and a conv over int16,
+multiplies element by element and subtracts the zero points first.
 """
 
 from dataclasses import dataclass
@@ -17,25 +17,25 @@ from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 SCALAR_LANES = 8
-"""Output channels whose sums are in registers together; what they multiply of the source is loaded once."""
+"""Output channels whose sums are in registers together; a word of the source is loaded once for all of them."""
 assert CHANNEL_BLOCK % SCALAR_LANES == 0
 WORD_CHANNELS = 4
 WORD_LANES = 2
-"""Output channels of a doubleword of a filter."""
+"""Output channels in a doubleword of a packed filter."""
 
 
 def sums_words(chain: Chain, index: int) -> bool:
-    """Whether the products of conv `index` are taken in words."""
+    """Whether conv `index` multiplies word by word, not element by element."""
     return chain.dtype in BYTES and not is_depthwise(chain, index)
 
 
 def has_offsets(chain: Chain, index: int) -> bool:
-    """Whether something is added to the sums of words that differs by channel: where the source has a zero point."""
+    """Whether the sums of words get an offset per channel, which the zero point of the source asks for."""
     return sums_words(chain, index) and chain.output_zero_point(index) != 0
 
 
 def scalar_channels(out_channels: int) -> int:
-    """Output channels that are computed, those that fill the last lanes up included.
+    """Output channels that are computed, with those that only fill the last lanes.
 
     >>> [scalar_channels(channels) for channels in (1, 8, 33)]
     [8, 8, 40]
@@ -45,16 +45,16 @@ def scalar_channels(out_channels: int) -> int:
 
 @dataclass(frozen=True)
 class ScalarWork:
-    """What scalar code does for a conv: for a pixel, but for the last.
+    """The work of scalar code for a conv: for one pixel, except `filter_words`.
 
     Attributes:
-        lanes: output channels, those that fill the last lanes up included.
-        runs: loops over words or products that are entered.
+        lanes: output channels, with those that only fill the last lanes.
+        runs: how often a loop over words or products is entered.
         words: instructions that multiply 8 bytes of the source and of the filter.
         window_words: instructions that sum 4 channels of the source.
-        products: that are taken one by one.
-        source_elements: that are loaded.
-        filter_words: instructions that sum the filter, once.
+        products: products of single elements.
+        source_elements: elements of the source that are loaded.
+        filter_words: instructions that sum the filter, once for all pixels.
     """
 
     lanes: int
@@ -67,7 +67,7 @@ class ScalarWork:
 
     @property
     def weights(self) -> int:
-        """Elements of the filter that are loaded."""
+        """Elements of the filter that are loaded for a pixel."""
         return self.words * WORD_CHANNELS * WORD_LANES + self.products
 
     @property
@@ -85,10 +85,10 @@ def scalar_work(chain: Chain, index: int, planes: int, words: int, window_sums: 
     """What scalar code does for conv `index`.
 
     Args:
-        chain: whose convs in groups are depthwise.
-        index: of the conv.
-        planes: of input channels that don't lie side by side.
-        words: of 4 input channels under its window.
+        chain: the chain, in which only depthwise convs have groups.
+        index: the index of the conv, from 0.
+        planes: planes of input channels, which don't lie side by side.
+        words: words of 4 input channels that a window multiplies.
         window_sums: how often its windows are summed: for each tile of channels, if the filter has a zero point.
     """
     conv = chain.conv[index]

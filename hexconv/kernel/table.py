@@ -1,4 +1,4 @@
-"""A table of 256 codes as HVX looks it up: two vectors, each of 128 entries, 64 of them in each byte of a halfword.
+"""The order of a table of 256 codes in which HVX looks it up: two vectors of 128 entries each.
 
     entry:  0  64  1  65  2  66 ... 63 127 | 128 192 129 193 ... 191 255
 
@@ -16,7 +16,7 @@ Index = Any
 
 
 def lookup_place(code: Index) -> Index:
-    """Where the entry of a code, 0 to 255, lies.
+    """The place of the entry of a code, 0 to 255, in a table in HVX's order.
 
     >>> [lookup_place(code) for code in (0, 1, 64, 127, 128, 255)]
     [0, 2, 1, 127, 128, 255]
@@ -25,7 +25,7 @@ def lookup_place(code: Index) -> Index:
 
 
 def in_lookup_order(table: NDArray[Any]) -> NDArray[Any]:
-    """A table of 256 entries, the least code's first, as HVX wants it."""
+    """Put a table of 256 entries, the lowest code's first, into HVX's order."""
     ordered = np.empty_like(table)
     ordered[lookup_place(np.arange(len(table)))] = table
     return ordered

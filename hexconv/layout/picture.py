@@ -48,7 +48,7 @@ class Picture:
     Attributes:
         title: the layout, its shape and its sizes.
         cell: which axes a cell shows, `w.c`.
-        lines: in the order of the store.
+        lines: the lines, in the order of the store.
         hidden_lines: lines that aren't shown.
         hidden_cells: cells of each line that aren't shown.
     """

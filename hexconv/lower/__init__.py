@@ -1,4 +1,4 @@
-"""From a Schedule to something that can be read, measured or run."""
+"""Lower a scheduled chain to loops that can be printed, counted, compiled and run."""
 
 from hexconv.lower.case import lower_case
 from hexconv.lower.lowered import Allocation, Cache, Lowered, lower

@@ -1,4 +1,4 @@
-"""Bands of rows, one a thread: a loop around all that a thread does, which copies and computes its rows alone.
+"""Deal a nest out to threads: a loop over bands of rows, each of which copies and computes only its own rows.
 
     before:  filters, once                after:  filters, once
              for ho_outer in range(8):            for band in parallel(4):
@@ -7,9 +7,9 @@
                  ...                                      input cache read, where first_row0 <= row < end_row0
                                                           ...
 
-It stands behind TVM's CompactBufferAllocation: a band's caches are those that TVM gives to the whole chain. A thread is
-one trip of a loop of this one function, and no function of its own: what TVM compacts, what is counted by running the
-loops, what is printed and what is compiled is then one and the same, and the code of a band is there once.
+This runs after TVM's CompactBufferAllocation: a band's caches are those that TVM gives to the whole chain. A thread is
+one trip of a loop in this one function, not a function of its own. So the loops that TVM compacts, that are run to
+count, that are printed and that are compiled are the same loops, and the code of a band is there once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,14 +34,14 @@ from hexconv.spec.names import INPUT, OUTPUT
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the guards of a band ask for: variables, which get their values once TVM has simplified what asks.
+    """The variables that the guards of a band use; they get their values once TVM has simplified the guards.
 
-    Before that, TVM would put what they stand for in their place, and look at long expressions everywhere.
+    If they had values earlier, TVM would substitute them and work on long expressions everywhere.
 
     Attributes:
-        bands: all of them.
-        run_in: stripes that run in before the first one of each (`hexconv.schedule.stream`).
-        known: variables by name.
+        bands: all bands of the chain.
+        run_in: stripes that run in before the first stripe of each band (`hexconv.schedule.stream`).
+        known: the variables by name.
     """
 
     bands: RowBands
@@ -50,22 +50,22 @@ class Numbers:
 
     @classmethod
     def of(cls, bands: RowBands, run_in: int) -> "Numbers":
-        """With variables of their own."""
+        """Make new variables for the bands of a chain."""
         tensors = range(len(bands.spans))
         names = [FIRST_STRIPE, TRIPS, *map(first_row, tensors), *map(end_row, tensors)]
         return cls(bands, run_in, {name: tirx.Var(name, "int32") for name in names})
 
     def first(self, tensor: int) -> tirx.Var:
-        """The first row of a tensor that the band makes."""
+        """The variable of the first row of a tensor that the band computes."""
         return self.known[first_row(tensor)]
 
     def end(self, tensor: int) -> tirx.Var:
-        """One past the last row of a tensor that the band makes."""
+        """The variable of one past the last row of a tensor that the band computes."""
         return self.known[end_row(tensor)]
 
     @property
     def ranges(self) -> dict[tirx.Var, Range]:
-        """All values that a variable may have."""
+        """The range of values of each variable."""
         bands, last = self.bands, self.bands.count - 1
         ranges = {
             self.known[FIRST_STRIPE]: Range(0, bands.stripes(last)[0] + 1),
@@ -77,7 +77,7 @@ class Numbers:
         return ranges
 
     def values(self, band: tirx.Var) -> Iterator[tirx.Stmt]:
-        """The values that all variables have in a band, one after the other."""
+        """Yield statements that give all variables their values in a band."""
         bands = self.bands
         for tensor, span in enumerate(bands.spans):
             most = tirx.min((band + 1) * (bands.rows * span.scale) + span.more, span.rows)
@@ -99,8 +99,8 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident:
     """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
-        func: of a nest of rows.
-        numbers: of its bands, which it has as free variables from here on.
+        func: the function of a nest of rows.
+        numbers: the numbers of its bands, which are free variables of the function from here on.
         output: the layout of its output.
         is_resident: whether filters are staged before all bands, for all of them.
     """
@@ -115,7 +115,7 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident:
 
 
 def with_numbers(module: tvm.IRModule, numbers: Numbers) -> tvm.IRModule:
-    """The same module, whose variables have their values (flat buffers)."""
+    """Give the variables of bands their values (flat buffers)."""
     main = module["main"]
     return tvm.IRModule(
         {"main": main.with_body(_with_begun(main.body, lambda loop: list(numbers.values(loop.loop_var))))}
@@ -123,12 +123,12 @@ def with_numbers(module: tvm.IRModule, numbers: Numbers) -> tvm.IRModule:
 
 
 def with_memory(body: tirx.Stmt, memory: Sequence[tirx.Buffer], shared: Sequence[str] = ()) -> tirx.Stmt:
-    """A function's body that has memory: in each thread's own trip, but for what all threads share.
+    """Allocate memory around a function's body: in each thread's own trip, except memory that all threads share.
 
     Args:
-        body: of a function.
-        memory: what it needs.
-        shared: names of what is allocated once.
+        body: the body of a function.
+        memory: the buffers that it needs.
+        shared: the names of the buffers that are allocated once for all threads.
     """
     steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
     has_bands = any(map(is_over_bands, steps))

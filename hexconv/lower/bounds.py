@@ -1,4 +1,4 @@
-"""Indices that can't leave their buffer, whatever the guards around them say.
+"""Clamp indices so that they can't leave their buffer, whatever the guards around them say.
 
 The guards of a schedule keep every access inside of its buffer; here the indices do so by themselves. Where the loops
 alone would let an index leave, it is clamped. No value that is used changes, since the guard lets none of the clamped
@@ -22,7 +22,7 @@ def keep_inside(func: tirx.PrimFunc, ranges: Mapping[tirx.Var, Range] | None = N
 
     Args:
         func: a lowered function.
-        ranges: of its free variables.
+        ranges: the ranges of its free variables.
     """
     analyzer = Analyzer()
     for variable, values in (ranges or {}).items():

@@ -1,4 +1,4 @@
-"""A lowered module as functions that C can call: pointers in, nothing of TVM's runtime behind them.
+"""Turn a lowered module into functions that C can call: they take pointers and need nothing of TVM's runtime.
 
 before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filter1, ..., output, cache, ..., call):
              cache = alloc_buffer(...)                       ...
@@ -9,7 +9,7 @@ before:  main(input, filter1, ..., output):      after:  NAME_kernel(input, filt
 
 Every cache becomes a parameter of its own: whoever calls decides where it lies. `call` points to the number of groups
 of copies that were started in each queue, int32, and to what the caller keeps behind them; it is handed on to the
-functions that the caller has to bring. Registers stay what they are.
+functions that the caller has to provide. Buffers in registers stay as they are.
 
 A parallel loop becomes a function of its index. Each call of it gets caches of its own, and a `call` of its own, since
 a queue of copies belongs to one thread. It gets them from its caller: LLVM would no longer see that words are aligned
@@ -36,12 +36,12 @@ MOST_QUEUES = 32
 
 @dataclass(frozen=True)
 class Memory:
-    """A cache, which the caller provides.
+    """The memory of a cache, which the caller provides.
 
     Attributes:
-        name: of the cache.
-        bytes: of one copy.
-        copies: how many lie one behind the other: one for each index of the parallel loop that uses it.
+        name: the name of the cache.
+        bytes: the bytes of one copy.
+        copies: how many copies lie one after the other: one for each index of the parallel loop that uses the cache.
         in_vtcm: whether its schedule wants it in VTCM.
     """
 
@@ -53,7 +53,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Callable:
-    """Functions for C.
+    """The functions of a chain that C can call.
 
     Attributes:
         module: `NAME_kernel` and `NAME_task0`, ...
@@ -80,7 +80,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         name: a C identifier.
 
     Raises:
-        Unsupported: a parallel loop uses a number that is worked out before it, or copies take too many queues.
+        Unsupported: a parallel loop uses a number that is computed before it, or copies take too many queues.
     """
     main = call_engine(module)["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
@@ -111,7 +111,7 @@ class _Caches:
         self.pointers: list[Pointer] = []
 
     def add(self, buffer: tirx.Var, copies: int) -> Pointer:
-        """One more; two of one name are told apart by a number."""
+        """Add a cache; caches of the same name are told apart by a number."""
         taken = sum(memory.name.partition(".")[0] == buffer.name for memory in self.memories)
         name = f"{buffer.name}.{taken}" if taken else buffer.name
         size_bytes = -(-buffer_bytes(buffer) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -167,7 +167,7 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
 
 
 def _is_of_engine(call: Call) -> bool:
-    """Whether it calls one of the copy engine's functions."""
+    """Whether a call is to one of the copy engine's functions."""
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
 
 
@@ -198,15 +198,15 @@ def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_T
 
 
 def _check_free(task: _Task, signature: Signature) -> None:
-    """A task knows its index, its parameters, and nothing else."""
+    """Refuse a task that uses variables other than its index and its parameters."""
     known = [task.index, *signature.arguments, *signature.caches, signature.call, *signature.buffers]
     for variable in tirx.analysis.undefined_vars(task.body, []):
         if not any(variable.same_as(one) for one in known):
-            raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is worked out before it")
+            raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is computed before it")
 
 
 def _check_queues(body: tirx.Stmt, name: str) -> None:
-    """A platform has so many queues for each thread."""
+    """Refuse copies that take more queues than a platform has for each thread."""
     most = max((int(call.args[1]) + 1 for call in _calls_of_engine(body)), default=0)
     if most > MOST_QUEUES:
         raise Unsupported(

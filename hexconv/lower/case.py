@@ -1,4 +1,4 @@
-"""The whole way of one case, from its chain to its lowered module."""
+"""Lower a case: from its chain by way of its schedule to its lowered module."""
 
 from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
@@ -11,12 +11,12 @@ from hexconv.spec import Case, nest_of
 
 
 def lower_case(case: Case) -> Lowered:
-    """Compute -> schedule -> lower.
+    """Build a case's chain, schedule it and lower it.
 
     The kernel is the one that the case gets (`hexconv.spec.kernel`).
 
     Raises:
-        Unsupported: what TVM or the scheme can't do, by name.
+        Unsupported: TVM or a kernel can't do what the case asks for; the text says what.
     """
     check_supported(case.chain)
     chain, plan = case.chain, case.settled

@@ -1,4 +1,4 @@
-"""Functions for C to an object file that holds them and nothing else."""
+"""Compile functions for C to an object file that holds nothing else."""
 
 import tempfile
 from pathlib import Path
@@ -19,9 +19,9 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
     """Compile functions by TVM's own passes and LLVM.
 
     Args:
-        functions: `callable_module`'s.
+        functions: the result of `callable_module`.
         target: `hexagon`, or `llvm` for this machine.
-        isa: the instruction set, of Hexagon.
+        isa: the instruction set, if the target is Hexagon.
     """
     machine = (
         hexagon_target(isa) if target == "hexagon" else Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})

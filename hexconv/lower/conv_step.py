@@ -1,4 +1,4 @@
-"""One step of a conv as its kernel gets it: which rows and channels, from where to where."""
+"""Describe one step of a conv for its kernel: its rows and channels, and where its operands and results lie."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,13 +8,13 @@ from tvm import tirx
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a cache.
+    """The rows of a cache that a step reads or writes.
 
     Attributes:
         buffer: the cache, flat.
-        origin: the element at which its row 0 begins, at the first channel that the step is about.
-        first: the row of the cache that the step's first row is, or reads first; slabs of the output.
-        ring: rows after which the cache begins anew; 0 where it doesn't.
+        origin: the element at which row 0 of the cache begins, at the step's first channel.
+        first: the row of the cache that the step writes or reads first; in the output, the slab.
+        ring: the rows of a ring buffer, after which the cache begins anew; 0 where it is no ring.
     """
 
     buffer: tirx.Var
@@ -24,24 +24,24 @@ class Rows:
 
 
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:
-    """The row of the cache at which a row of a step lies."""
+    """The row of the cache that holds a row of a step."""
     return tirx.floormod(index, tirx.const(rows.ring, "int32")) if rows.ring else index
 
 
 @dataclass(frozen=True)
 class ConvStep:
-    """One step of a conv, in expressions of the loops around it.
+    """One step of a conv; its values are expressions of the loops around it.
 
     Attributes:
-        number: of the conv, from 1.
+        number: the number of the conv, from 1.
         row: the first row of the whole stored result that the step may make.
-        begin: the first row, or of blocks of rows the first block, that it makes, counted from there.
-        end: one past the last.
+        begin: the first row, or block of rows, that it makes, counted from `row`.
+        end: one past the last row, or block of rows, that it makes, counted from `row`.
         block: the first block of 32 output channels.
         most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
         is_first: whether no step of these channels came before.
-        operands: what it multiplies; None where all that it makes is padding.
-        target: what it makes.
+        operands: the source and the filter that it multiplies; None where all that it makes is padding.
+        target: the rows that it makes.
         band: the rows of the whole stored result that its thread makes: the first, one past the last; None where it
             makes all.
     """
@@ -60,12 +60,12 @@ class ConvStep:
 
 @dataclass(frozen=True)
 class StepOperands:
-    """What a step multiplies.
+    """The operands of a step's products.
 
     Attributes:
-        source: what it reads.
+        source: the rows that it reads.
         filter: the filter cache.
-        filter_origin: the element of that where its channels begin.
+        filter_origin: the element of the filter cache at which the step's channels begin.
     """
 
     source: Rows
@@ -74,11 +74,11 @@ class StepOperands:
 
 
 class KernelConv(Protocol):
-    """A conv as its kernel has it: what fills the innermost part of the nest."""
+    """A conv as its kernel sees it; it emits the statements that fill the innermost part of the nest."""
 
     @property
     def memory(self) -> list[tirx.Buffer]:
-        """Scratch, beside the caches of the nest."""
+        """The scratch buffers that the kernel needs beside the caches of the nest."""
         ...
 
     def emit(self, step: ConvStep) -> tirx.Stmt:

@@ -1,4 +1,4 @@
-"""The copies between memory and caches in a lowered function: what is copied, and inside of which loops."""
+"""Find the copies between memory and caches in a lowered function, and the loops around each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +13,12 @@ from hexconv.schedule.steps import PART
 from hexconv.spec.names import convs_of
 
 MOST = "hexconv.most"
-"""Annotation of a loop whose trips differ from thread to thread: the most of them."""
+"""Annotation of a loop whose number of trips differs from thread to thread: the largest number."""
 
 
 @dataclass(frozen=True)
 class Ring:
-    """How far the read into a ring runs ahead, and one past the last slab of the tensor that is read."""
+    """A ring buffer: how far the read into it runs ahead, and one past the last slab of the tensor that is read."""
 
     ahead_slabs: int
     end_slab: tirx.Expr | int
@@ -29,11 +29,11 @@ class Copy:
     """The part of a nest that fills one cache, or empties it.
 
     Attributes:
-        queue: of its tensor.
+        queue: the queue of its tensor.
         user: the part that computes from the cache, or into it.
         is_in: whether it fills the cache.
-        cache: the buffer.
-        loops: around it, the outermost first, without that over threads.
+        cache: the buffer of the cache.
+        loops: the loops around it, the outermost first, without the loop over threads.
         ring: how the read into a ring runs ahead; None where the cache is no ring.
         is_in_thread: whether it stands inside of the loop over threads, if there is one.
     """
@@ -48,7 +48,7 @@ class Copy:
 
     @property
     def times(self) -> tirx.Expr:
-        """How often it runs."""
+        """How often the copy runs in a thread."""
         times: tirx.Expr = tirx.const(1, "int32")
         for loop in self.loops:
             times = times * loop.extent
@@ -56,21 +56,21 @@ class Copy:
 
     @property
     def most_times(self) -> int:
-        """The same of the thread that has most to do."""
+        """How often the copy runs in the thread that runs it most often."""
         return prod(int(loop.annotations.get(MOST, loop.extent)) for loop in self.loops)
 
     @property
     def has_slots(self) -> bool:
-        """Whether the cache gets a second slot."""
+        """Whether the cache gets a second slot, for double buffering."""
         return self.ring is None and self.most_times > 1
 
 
 def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]:
-    """All copies of a function (no blocks), by the name of their part.
+    """Find all copies of a function (no blocks), by the name of their part.
 
     Args:
-        func: with the loops that begin parts annotated.
-        rings: by the name of the cache.
+        func: a function in which the loops that begin parts are annotated.
+        rings: the ring buffers by the name of the cache.
     """
     found: dict[str, Copy] = {}
     convs = convs_of(argument.name for argument in func.params)
@@ -91,7 +91,7 @@ def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]
 
 
 def is_over_bands(statement: tirx.Stmt) -> bool:
-    """Whether a statement is the loop over bands, one a thread."""
+    """Whether a statement is the loop over bands, of which each thread has one."""
     return isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.PARALLEL
 
 

@@ -1,4 +1,4 @@
-"""The same loops, counting instead of computing: bytes and multiply-accumulates of a lowered module.
+"""Turn a lowered module into one that counts instead of computing: bytes moved and multiply-accumulates.
 
 before:  for ...: if ...: input_cache[...] = input[...]
 after:   for ...: if ...: counts[0] = counts[0] + 4
@@ -33,7 +33,7 @@ from hexconv.spec.vectors import UNCACHED
 
 @dataclass(frozen=True)
 class Counts:
-    """What a run of a module counted.
+    """The counts of one run of a module.
 
     Attributes:
         traffic_bytes: by argument: what was loaded from it, or stored to it; by cache outside of VTCM, where others lie
@@ -49,7 +49,7 @@ class Counts:
 
 NOTHING = tirx.Evaluate(tirx.const(0, "int32"))
 QUEUE_COUNTS = ("bytes", "under way", "most under way")
-"""What is counted of each queue."""
+"""The counts that each queue has."""
 
 
 def counting_module(lowered: Lowered) -> tvm.IRModule:
@@ -65,7 +65,7 @@ def counting_module(lowered: Lowered) -> tvm.IRModule:
 
 
 def counts_of(lowered: Lowered, counted: Sequence[int]) -> Counts:
-    """What a module moved and multiplied, from what its counting module counted."""
+    """Name the numbers that a counting module counted."""
     tensors = _tensors(lowered)
     convs, outside = _convs(tensors), _outside(lowered)
     named = dict(zip((*tensors, *convs, *outside), counted, strict=False))
@@ -89,18 +89,18 @@ def _outside(lowered: Lowered) -> list[str]:
 
 
 def _convs(tensors: Sequence[str]) -> list[str]:
-    """The convs that have a filter among these."""
+    """The names of the convs that have a filter among these tensors."""
     return [conv_name(number) for number in range(1, len(tensors) - 1)]
 
 
 @dataclass(frozen=True)
 class _Counting:
-    """From statements to statements that count.
+    """Rewrites statements so that they count.
 
     Attributes:
-        counts: where to.
-        names: of the first of these.
-        meaning: of statements.
+        counts: the buffer that holds the counts.
+        names: the names of the first counts in it.
+        meaning: says what a statement moves and multiplies.
         deciding: variables that loops and guards depend on.
     """
 

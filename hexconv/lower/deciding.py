@@ -1,4 +1,4 @@
-"""What decides how often a statement runs: the variables of loops and guards, and all that these are computed from.
+"""Find what decides how often statements run: the variables of loops and guards, and all that they are computed from.
 
 A buffer is a variable too: where a loop's extent is loaded from one, what is stored there decides as well.
 """

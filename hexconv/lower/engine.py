@@ -1,4 +1,4 @@
-"""From TVM's builtins for copies to calls of the copy engine that this project brings (run/simulator/harness/copies.c).
+"""Replace TVM's builtins for copies by calls of this project's copy engine (run/simulator/harness/copies.c).
 
 before:  dma_copy(q, target, source, bytes, bypass)           after:  hexconv_copy(q, target, source, bytes)
          dma_copy(..., rows, target step, source step)                hexconv_copy_rows(..., rows, steps)
@@ -27,7 +27,7 @@ ROWS = "hexconv_copy_rows"
 
 
 def call_engine(module: tvm.IRModule) -> tvm.IRModule:
-    """Let a module's copies be done by the engine."""
+    """Replace a module's builtins for copies by calls of the copy engine."""
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.Evaluate, _called)))})
 

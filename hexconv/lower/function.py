@@ -1,4 +1,4 @@
-"""A function that comes scheduled from its strategy as loops over flat caches: nothing to compact, nothing to merge."""
+"""Lower a function that its strategy has scheduled as loops over flat caches: nothing is compacted or merged."""
 
 from math import prod
 
@@ -12,7 +12,7 @@ from hexconv.schedule.block import is_register
 
 
 def lower_function(function: tirx.PrimFunc) -> Lowered:
-    """What `lower` makes of a schedule, for a function without blocks; every cache has memory of its own."""
+    """Lower a function without blocks, as `lower` does with a schedule; every cache has memory of its own."""
     labelled = tvm.IRModule({"main": function})
     module = drop_annotations(labelled)
     buffers: list[tirx.Var] = []

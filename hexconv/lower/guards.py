@@ -1,4 +1,4 @@
-"""Guards as statements: a condition inside of what is stored becomes an `if` around the store.
+"""Turn guards into statements: a condition inside of a stored value becomes an `if` around the store.
 
 before:  sums[i] = sums[i] + if_then_else(condition, product, 0)
 after:   if condition:
@@ -55,7 +55,7 @@ def _is_zero(value: tirx.Expr) -> bool:
 
 
 def without_guards(func: tirx.PrimFunc) -> tuple[tirx.PrimFunc, Guards]:
-    """The function as if any guard of a value could hold whenever it is asked, and what they were.
+    """Replace the guards of values by variables of unknown value; return the function and the guards.
 
     before:  sums[i] = sums[i] + if_then_else(8 <= row, product, 0)
     after:   sums[i] = sums[i] + if_then_else(guard, product, 0)

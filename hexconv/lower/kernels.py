@@ -1,4 +1,4 @@
-"""What each kernel makes of a conv of the nest of rows: a kernel is added to it here."""
+"""The kernels that can compute a conv of a nest of rows; a new kernel is added to this table."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,6 +12,6 @@ from hexconv.spec import Chain, Plan
 from hexconv.spec.kernels import Kernel
 
 Moved = Callable[[Chain, int, Forms, Plan, Mapping[str, tirx.Buffer]], KernelConv]
-"""From a chain, the index of a conv, layouts, plan and arguments."""
+"""From a chain, the index of a conv, layouts, plan and arguments to the conv as its kernel sees it."""
 
 IN_ROWS: dict[Kernel, Moved] = {"hvx": hvx_conv, "plain": scalar_conv}

@@ -1,4 +1,4 @@
-"""A lowered schedule: the module that is printed and built, and the memory that TVM gave to its caches."""
+"""Lower a schedule to the module that is printed and built, and list the memory that TVM gave to its caches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,12 +47,12 @@ class Allocation:
     """One physical allocation after StorageRewrite, with the caches that take turns in it.
 
     Attributes:
-        name: of the first cache that it held.
-        holds: names of all caches in it, in the order of their first use.
+        name: the name of the first cache that it held.
+        holds: the names of all caches in it, in the order of their first use.
         scope: TVM's storage scope.
         dtype: of an element.
         elements: elements allocated, in all copies.
-        copies: of as many elements each: one a thread.
+        copies: the number of equal copies, one for each thread.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What `lower` made of a schedule.
+    """A lowered schedule, as `lower` returns it.
 
     Attributes:
         module: plain loops over flat buffers, caches merged; what is built and what a `.tir` file parses back to.
@@ -109,7 +109,7 @@ def lower(sch: Schedule) -> Lowered:
 
 
 def _copied(flat: tvm.IRModule) -> tvm.IRModule:
-    """Let the engine copy; the parts of a loop that is taken apart get variables of their own."""
+    """Let the copy engine copy; when a loop is taken apart, each part gets a variable of its own."""
     return tirx.transform.ConvertSSA()(start_copies(flat))
 
 

@@ -1,4 +1,4 @@
-"""Marks in a module: each part of its nest tells the harness that it begins.
+"""Put marks into a module, so that each part of its nest tells the harness when it begins.
 
 before:  for y in range(8):  # conv2d #1        after:  hexconv_part(1)
              ...                                        for y in range(8):

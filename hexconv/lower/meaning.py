@@ -1,6 +1,6 @@
-"""What one run of a statement moves and multiplies.
+"""Tell what one run of a statement moves and multiplies.
 
-    input_cache[...] = input[...]                                      an element of the input, copied in
+input_cache[...] = input[...]                                      an element of the input, copied in
     weights = filter1_flat[T.Ramp(..., 1, 128)]                        128 bytes of filter 1
     output[...] = ...                                                  copied out
     output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
@@ -52,12 +52,12 @@ Work = Counter[str]
 
 @dataclass(frozen=True)
 class Meaning:
-    """What is known of a module before its statements are looked at.
+    """The buffers and bound values of a module, from which the work of its statements follows.
 
     Attributes:
-        tensors: arguments but for biases, and the views of them, by name.
-        outside: caches outside of VTCM, where others lie in it, by name.
-        sources: of every bound value, the names of what it was loaded from.
+        tensors: the names of the arguments, except biases, and of views of them, by variable.
+        outside: the names of caches outside of VTCM, where other caches lie in VTCM, by variable.
+        sources: for every bound value, the names of the buffers that it was loaded from.
     """
 
     tensors: dict[tirx.Var, str]
@@ -66,7 +66,7 @@ class Meaning:
 
     @classmethod
     def of(cls, main: tirx.PrimFunc) -> "Meaning":
-        """Of the function of a module."""
+        """Read the buffers and bound values of a module's function."""
         tensors = {argument: argument.name for argument in main.params if read_name(argument.name).role not in UNCACHED}
 
         def note(view: tirx.DeclBuffer) -> None:
@@ -80,7 +80,7 @@ class Meaning:
         return meaning
 
     def work(self, statement: "tirx.BufferStore | tirx.Bind") -> Work:
-        """What one run of a statement moves and multiplies."""
+        """The bytes that one run of a statement moves, and its multiply-accumulates."""
         value, work = statement.value, Work()
         stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
         if stored in self.tensors:

@@ -1,4 +1,4 @@
-"""A nest of rows, lowered: TVM's passes on the chain's own loops, then kernels in the place of its convs' steps."""
+"""Lower a nest of rows: TVM's passes run on the chain's own loops, then kernels replace the steps of its convs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -89,7 +89,7 @@ def _scratch(memory: Allocation, bands: int) -> Cache:
 def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
     """Allocate every cache once, outside of all loops but that over bands; caches and arguments begin where vectors do.
 
-    LLVM loads vectors of which it doesn't know that by whole ones around them, past the end of their buffer too.
+    If LLVM doesn't know that a vector is aligned, it loads the whole vectors around it, past the end of its buffer too.
     """
     main = module["main"]
     caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)

@@ -1,4 +1,4 @@
-"""Copies that are under way while the schedule computes: when each one starts, and what waits for it.
+"""Overlap copies with compute: decide when each copy starts and what waits for it.
 
 TVM's own pass (`InjectSoftwarePipeline`) overlaps the iterations of one loop whose body is blocks. Here a copy stands
 inside of several loops, its next iteration may be one of a loop further out, guards leave some of them out, and a ring

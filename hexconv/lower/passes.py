@@ -1,4 +1,4 @@
-"""The pass pipeline, in the order of what it decides: sizes of caches, plain loops, flat buffers, who shares memory."""
+"""The pass pipeline, in the order of its decisions: sizes of caches, plain loops, flat buffers, shared memory."""
 
 from collections.abc import Callable, Mapping
 
@@ -68,8 +68,8 @@ def unblock(
 
     Args:
         module: compacted.
-        deal_out: gives its loops to threads, before anything else is decided about them.
-        ranges: of variables that it then has.
+        deal_out: deals the loops out to threads, before anything else is decided about them.
+        ranges: the ranges of the variables that `deal_out` adds.
     """
 
     def stay_inside(func: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -1,4 +1,4 @@
-"""Caches that start as poison: a kernel that reads what it never wrote can then not be right by luck."""
+"""Fill caches with poison at the start, so that a kernel that reads what it never wrote can't be right by luck."""
 
 import tvm
 import tvm_ffi

@@ -1,4 +1,4 @@
-"""A lowered module as annotated TVMScript: what is what, in comments, and nothing but TVMScript otherwise.
+"""Print a lowered module as TVMScript with comments that name its parts, layouts and memory.
 
 TVM prints the module whose loops still carry their part of the chain as an annotation. Each such line becomes a comment
 with the name of the part above the plain loop, and loops directly inside of each other become one `T.grid`; what loops
@@ -44,9 +44,9 @@ def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
     """The text of a `.tir` file.
 
     Args:
-        case: what was lowered.
-        lowered: its module.
-        agreement: a line on how the allocations compare with the closed form.
+        case: the case that was lowered.
+        lowered: the lowered case.
+        agreement: a line that says how the allocations compare with the closed form.
     """
     return "\n".join([*_header(case, lowered, agreement), *_body(case, lowered)]) + "\n"
 

@@ -1,4 +1,4 @@
-"""TVM's builtins for asynchronous copies, and who uses which queue.
+"""Emit TVM's builtins for asynchronous copies, and assign a queue to each tensor.
 
 A queue holds groups of copies, which end in the order in which they start. `dma_wait(queue, k)` returns once no more
 than k groups, the youngest, are under way. TVM's Hexagon runtime maps the queues to those of its user DMA.
@@ -17,17 +17,17 @@ INPUT = 0
 
 
 def start_group(queue: int) -> tirx.Stmt:
-    """Copies from here to the end of the group belong together."""
+    """Start a group: copies from here to the end of the group belong together."""
     return _call(START, [_int32(queue)])
 
 
 def end_group(queue: int) -> tirx.Stmt:
-    """The group is whole."""
+    """End the group that was started last on a queue."""
     return _call(END, [_int32(queue)])
 
 
 def wait(queue: int, in_flight: tirx.Expr | int) -> tirx.Stmt:
-    """Go on when no more than `in_flight` groups of a queue are under way."""
+    """Wait until no more than `in_flight` groups of a queue are under way."""
     return _call(WAIT, [_int32(queue), _int32(in_flight) if isinstance(in_flight, int) else in_flight])
 
 
@@ -35,10 +35,10 @@ def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr
     """Copy bytes that lie side by side from one address to another, through the data cache as the program does.
 
     Args:
-        queue: that the copy belongs to.
-        target: where to.
-        source: where from.
-        size_bytes: of a row.
+        queue: the queue that the copy belongs to.
+        target: the address to copy to.
+        source: the address to copy from.
+        size_bytes: the bytes of a row.
         rows: how many rows, and the bytes from one to the next at the target and at the source; none for one row.
     """
     more = [_int32(row) if isinstance(row, int) else row for row in rows]

@@ -1,4 +1,4 @@
-"""The trips of a loop that guards let through: conditions taken apart, bounds solved for the loop's variable."""
+"""Find the trips of a loop that guards let through: split conditions, and solve bounds for the loop's variable."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Loops that only count, multiplied out: a trip that adds as much as any other need not be made.
+"""Multiply out loops that only count: where all trips add the same, one trip adds it for all.
 
 before:  for wo, ki, rc: if ki < 2 and wo < 7: counts[0] = counts[0] + 1      # rc to 32
 after:   for wo: if wo < 7: for ki: if ki < 2: counts[0] = counts[0] + 32
@@ -17,8 +17,8 @@ def repeated(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
     """A serial loop around a body that counts, or what counts the same with fewer trips.
 
     Args:
-        loop: its variable, its start and its extent.
-        body: of one trip.
+        loop: the loop, for its variable, its start and its extent.
+        body: the body of one trip.
     """
     if not _only_adds(body):
         return _serial(loop, body)

@@ -1,4 +1,4 @@
-"""Caches of two slots: one that is computed on while the other is copied to or from."""
+"""Double buffering: caches of two slots, of which one is computed on while the other is copied to or from."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ SLOTS = 2
 
 
 def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
-    """Which iteration of some loops it is, counted from 0."""
+    """The number of the current iteration over nested loops, counted from 0."""
     number: tirx.Expr = tirx.const(0, "int32")
     for loop in loops:
         number = number * loop.extent + loop.loop_var

@@ -1,4 +1,4 @@
-"""The rows of a step: those of padding above the image, those with elements, those of padding below."""
+"""Emit the rows of a step: rows of padding above the image, rows with elements, rows of padding below."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ def each_row(
     """Emit all rows of a step, which are counted from its first one on.
 
     Args:
-        block: where to.
-        step: of a conv.
-        target: stored extents of what it makes.
+        block: the block to emit into.
+        step: the step of a conv.
+        target: the stored extents of the tensor that it makes.
         made_as: how its rows are counted.
         padding: emits a row without elements.
-        made: emits those with elements: the first, how many.
+        made: emits rows with elements, given the first one and their number.
     """
     unit = made_as.unit
     top, bottom = target.valid_rows

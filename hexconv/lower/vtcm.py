@@ -38,7 +38,7 @@ def capacities_bytes() -> dict[str, int]:
 
 
 def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
-    """VTCM of one architecture, in bytes: what is stated, else what its tag says.
+    """The VTCM of one architecture in bytes: the stated bytes if there are any, else those of TVM's target tag.
 
     Raises:
         InputError: TVM has no tag for that architecture, and nothing is stated.
@@ -60,7 +60,7 @@ def capacity_of(plan: Plan) -> int:
 
 
 def granules_bytes(buffer_bytes: int, copies: int = 1) -> int:
-    """What a buffer takes of VTCM: its bytes rounded up to 2 KiB, each of its copies for itself.
+    """The bytes of VTCM that a buffer takes: each of its copies is rounded up to 2 KiB.
 
     >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049), granules_bytes(2050, copies=2)
     (2048, 2048, 4096, 4096)

@@ -85,7 +85,7 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
     """Write a folder with which a C compiler makes a program that computes a whole model.
 
     Args:
-        path: of the `.onnx` file.
+        path: the `.onnx` file.
         folder: where to write; the folder is made if need be.
         wanted: what to build it for.
 
@@ -115,7 +115,7 @@ def write_network(
     """Compile the steps of a model and write the folder; results and errors are those of `build_network`.
 
     Args:
-        path: of the `.onnx` file.
+        path: the `.onnx` file.
         program: the model's steps, with plans for its chains.
         tensors: the inputs and outputs of the example.
         folder: where to write.

@@ -22,7 +22,7 @@ class Whole:
     """A model with all of its data.
 
     Attributes:
-        model: as `hexconv.model` sees it: functions inlined, shapes inferred.
+        model: the model as `hexconv.model` sees it: functions inlined, shapes inferred.
         graph: its graph.
         name: the name of its file.
     """

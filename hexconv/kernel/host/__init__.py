@@ -1,1 +1,1 @@
-"""Rules of the host kernel: registers and first cache of a CPU; tiles, panels and bands made for them. No TVM."""
+"""Rules of the host kernel: tiles, panels and bands that fit a CPU's registers and first-level cache. No TVM."""

@@ -1,12 +1,14 @@
-"""Where the bands of an image begin, one a thread, so that all of them compute as much: the rule.
+"""Place the bands of an image, one per thread, so that all of them compute equally much.
 
 Rows of an intermediate that two bands read lie at the seam between them. The lower band makes them and hands them up,
-so that no row is made twice; it would then make more of the intermediates than the upper one. Its output begins lower
-in return: at the first row by which the bands above have made their share of all products. What they have then made
-too much, in whole rows of the last intermediate, the lower band makes `ahead` of what it reads itself, and hands up.
+so that no row is computed twice; it would then compute more of the intermediates than the upper one. In return its
+output begins lower: at the first row by which the bands above have done their share of all products. Where they then
+do too much, the lower band takes over that work in whole rows of the last intermediate: it computes `ahead` more rows
+than it reads itself, and hands them up.
 
-Bands wait for each other after their first stripes, so these are alike as well: in its first stripe each makes as many
-rows of the last intermediate as any, those that are then still missing `behind` of what that stripe reads.
+Bands wait for each other after their first stripes, so these are balanced as well: in its first stripe each band
+computes as many rows of the last intermediate as any other. Rows that are still missing for that come `behind` those
+that its stripe reads.
 """
 
 from bisect import bisect_left
@@ -20,13 +22,13 @@ from hexconv.spec.chain import Chain
 
 @dataclass(frozen=True)
 class Band:
-    """Rows `first .. last - 1` of the output.
+    """One band: the rows `first .. last - 1` of the output.
 
     Attributes:
-        first: row of the output.
-        last: one past a row of the output.
-        ahead: rows of the last intermediate that the first stripe makes before those that it reads.
-        behind: rows of the last intermediate that the first stripe makes after those that it reads.
+        first: its first row of the output.
+        last: one past its last row of the output.
+        ahead: rows of the last intermediate that its first stripe computes before those that it reads.
+        behind: rows of the last intermediate that its first stripe computes after those that it reads.
     """
 
     first: int
@@ -37,12 +39,12 @@ class Band:
 
 @dataclass(frozen=True)
 class BandEdges:
-    """Where bands begin.
+    """Where all bands of a chain begin.
 
     Attributes:
         output: the first row of the output of each band, and one past the last row.
-        ahead: of each band.
-        behind: of each band.
+        ahead: `Band.ahead` of each band.
+        behind: `Band.behind` of each band.
     """
 
     output: tuple[int, ...]
@@ -51,22 +53,22 @@ class BandEdges:
 
     @property
     def all(self) -> list[Band]:
-        """The bands from the top on."""
+        """All bands, from the top of the image on."""
         return [Band(*rows, *more) for rows, *more in zip(pairwise(self.output), self.ahead, self.behind, strict=True)]
 
     @property
     def bands(self) -> int:
-        """How many there are."""
+        """The number of bands."""
         return len(self.ahead)
 
     @property
     def are_all_wide(self) -> bool:
-        """Whether each has a row of the output."""
+        """Whether each band has at least one row of the output."""
         return all(first < last for first, last in pairwise(self.output))
 
 
 def even_edges(chain: Chain, bands: int) -> BandEdges:
-    """As many rows of the output for each as they allow; nothing is handed up.
+    """Give each band equally many rows of the output, as far as whole rows allow; no rows are handed up.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -78,10 +80,10 @@ def even_edges(chain: Chain, bands: int) -> BandEdges:
 
 
 def balanced_edges(chain: Chain, bands: int, stripe_rows: int) -> BandEdges:
-    """As many products for each as whole rows allow, where rows at seams are handed up.
+    """Give each band equally many products, as far as whole rows allow; rows at seams are handed up.
 
-    Below, 31 rows of the output and 30 of the intermediate, then 29 and 32. Of these, 8 and 11 each in the first
-    stripe.
+    In the example the upper band computes 31 rows of the output and 30 of the intermediate, the lower band 29 and 32.
+    In its first stripe each of them computes 8 rows of the output and 11 of the intermediate.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -103,12 +105,12 @@ def balanced_edges(chain: Chain, bands: int, stripe_rows: int) -> BandEdges:
 
 
 def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
-    """Per tensor, the input first, the first row of its own that a band makes.
+    """For each tensor, the input first, the first row that a band computes itself.
 
     Args:
-        chain: the convs.
-        first: the first row of its output.
-        ahead: rows of the last intermediate that it makes before those that it reads.
+        chain: the chain that is cut into bands.
+        first: the band's first row of the output.
+        ahead: rows of the last intermediate that the band computes before those that it reads.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -124,7 +126,7 @@ def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
 
 
 def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
-    """Per tensor, the input first, one past the last row that exists after a band's first stripe."""
+    """For each tensor, the input first, one past the last row that exists after a band's first stripe."""
     ends = [min(band.first + stripe_rows, band.last)]
     for index in range(len(chain.conv) - 1, -1, -1):
         conv = chain.conv[index]
@@ -135,10 +137,10 @@ def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
 
 
 def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int, ...]:
-    """How many rows the first stripe of each makes fewer than that of another, or as many as the next band leaves."""
+    """`behind` of each band: rows that its first stripe lacks of the largest one, as far as the next band leaves."""
     last = chain.conv[-1]
     if len(chain.conv) == 1 or last.reach[0] < last.stride[0] or not bands.are_all_wide:
-        return bands.behind  # what a stride steps over is not made at all
+        return bands.behind  # rows that a stride steps over are not computed at all
     edges = [edge_rows(chain, band.first, band.ahead) for band in bands.all]
     made = [
         first_stripe_ends(chain, band, stripe_rows)[-2] - edge[-2] for band, edge in zip(bands.all, edges, strict=True)
@@ -156,13 +158,13 @@ def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int,
 
 
 def _rows_ahead(chain: Chain, first: int, share: int, above: Sequence[int]) -> int:
-    """How many rows of the last intermediate leave the bands above with what is nearest to their share.
+    """How many rows a band takes over, of the last intermediate, to bring the bands above nearest to their share.
 
-    And the one above with its first stripe, which ends at the rows `above`.
+    The band above keeps its own first stripe, which ends at the rows `above`.
     """
     last = chain.conv[-1]
     if len(chain.conv) == 1 or last.reach[0] <= last.stride[0]:
-        return 0  # no band reads what another one needs
+        return 0  # no two bands need the same rows
     reached = bisect_left(range(first), -share, key=lambda rows: -_products(chain, first, rows))
     nearest = min((max(reached - 1, 0), reached), key=lambda rows: abs(_products(chain, first, rows) - share))
 
@@ -175,7 +177,7 @@ def _rows_ahead(chain: Chain, first: int, share: int, above: Sequence[int]) -> i
 
 
 def _products(chain: Chain, first: int, ahead: int) -> int:
-    """What the bands above row `first` of the output multiply, of all convs."""
+    """The products of all convs that the bands above row `first` of the output compute."""
     edges, needed = edge_rows(chain, first, ahead), _needed_rows(chain)
     rows = needed if first == needed[-1] else [min(edge, end) for edge, end in zip(edges, needed, strict=True)]
     of_a_row = [shape[2] * prod(taps) for shape, taps in zip(chain.shapes[1:], chain.filter_shapes, strict=True)]
@@ -183,6 +185,6 @@ def _products(chain: Chain, first: int, ahead: int) -> int:
 
 
 def _needed_rows(chain: Chain) -> list[int]:
-    """Per tensor, one past the last row that is read; a stride may leave some."""
+    """For each tensor, one past the last row that is read; a stride may leave some rows unread."""
     height = chain.shapes[-1][1]
     return first_stripe_ends(chain, Band(0, height), height)

@@ -1,4 +1,4 @@
-"""Vector registers of the host."""
+"""The vector registers of the host, by instruction set."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,7 @@ ELEMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class Registers:
-    """Registers of one instruction set: float32 lanes of each, and how many there are."""
+    """The vector registers of one instruction set: the float32 lanes of a register, and the number of registers."""
 
     lanes: int
     count: int
@@ -22,7 +22,7 @@ CPU_FLAGS = Path("/proc/cpuinfo")
 
 
 def registers_of(simd: Simd) -> Registers:
-    """The registers that a plan asks for, or this machine's; tiles for either run on any machine, but not as fast."""
+    """The registers that a plan asks for, else this machine's; tiles for either run on any machine, but not as fast."""
     return SETS[_machine() if simd == "auto" else simd]
 
 
@@ -33,6 +33,6 @@ def sets_here() -> tuple[Simd, ...]:
 
 @cache
 def _machine() -> Simd:
-    """The widest that Linux says this processor has; where nothing says so, AVX2."""
+    """The widest instruction set that Linux reports for this processor; AVX2 where nothing is reported."""
     flags = CPU_FLAGS.read_text(errors="replace").split() if CPU_FLAGS.exists() else []
     return "avx512" if "avx512f" in flags else "avx2"

@@ -1,10 +1,11 @@
-"""How the output of a conv on the host is cut into tiles of sums that stay in registers: the rule.
+"""Cut the output of a conv on the host into tiles of sums that stay in registers.
 
 A tile is `pixels` by `vectors` of output channels. For one input channel of one tap it loads `vectors` vectors of the
 filter, broadcasts `pixels` activations, and does `pixels * vectors` multiply-adds.
 
-Rows that are no multiple of a tile can be cut in two ways: alone, into tiles that are nearly as wide, or with the rows
-below. What whole tiles leave of them are then columns of tiles that are as large but stand in several rows:
+Rows that are no multiple of a tile can be cut in two ways: alone, into tiles that are nearly as wide, or together with
+the rows below. In the second way, the columns that whole tiles leave are cut into tiles that span several rows and have
+as many pixels:
 
     62 columns of 6 pixels a tile:  alone 7 * 6 + 4 * 5 in every row;  in threes 10 * 6 in every row and 2 * 3 in all
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from hexconv.kernel.host.registers import Registers
 
 MULTIPLY_ADDS_PER_CYCLE = 2
-MULTIPLY_ADD_CYCLES = 4  # from one addition to a sum to the next
+MULTIPLY_ADD_CYCLES = 4  # latency from one addition to the next one to the same sum
 NEARNESS = 6  # how much two such limits that are near each other add up: measured, 4 and 4 cycles make 4.5
 LOADS_PER_CYCLE = 1.6  # of 2 units, measured with tiles of one vector
 
@@ -28,7 +29,7 @@ BROADCASTS = 1  # registers for activations
 MOST_ROWS = 8  # of a stripe; some have more
 
 Tiles = Sequence[tuple[int, int, int]]
-"""(how many, pixels, vectors)."""
+"""Tiles as (number of tiles, pixels of each, vectors of each)."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,10 @@ class Tiling:
     """How rows of an output are cut.
 
     Attributes:
-        columns: of a row.
-        pixels: the most of a tile.
-        vectors: of output channels, the most of a tile.
-        rows: how many are cut together; 1 where each is cut alone.
+        columns: the columns of a row.
+        pixels: the most pixels of a tile.
+        vectors: the most vectors of output channels of a tile.
+        rows: the number of rows that are cut together; 1 where each row is cut alone.
     """
 
     columns: int
@@ -54,27 +55,27 @@ class Tiling:
 
     @property
     def whole(self) -> int:
-        """Tiles of all their pixels in a row that is cut with others."""
+        """The full tiles of one row in a row that is cut together with others."""
         return self.columns // self.pixels
 
     @property
     def tall_columns(self) -> int:
-        """Of a tile that stands in all rows."""
+        """The columns of a tile that spans all rows."""
         return self.pixels // self.rows
 
     @property
     def tall(self) -> int:
-        """Tiles that stand in all rows, beside each other."""
+        """The number of tiles, side by side, that span all rows."""
         return self.columns % self.pixels // self.tall_columns
 
 
 def tiling(registers: Registers, rows: int, columns: int, vectors: int) -> Tiling:
     """How `rows` rows of `columns` pixels of `vectors` vectors are cut.
 
-    The way that takes the fewest cycles for what multiply-adds, loads and the latency of a sum need, to half a percent
-    of what multiply-adds need. Of these, rows alone before rows together; then the one with the fewest loads. Where the
-    filter lies doesn't matter: read from first to last vector, it arrives from the second-level cache as fast as from
-    the first.
+    It takes the way of fewest cycles, which multiply-adds, loads and the latency of a sum decide. Ways that differ by
+    half a percent of the multiply-adds count as equal: of these, rows alone go before rows together, then the fewest
+    loads decide. It doesn't matter which cache holds the filter: read from first to last vector, it arrives from the
+    second-level cache as fast as from the first.
 
     >>> zmm, ymm = Registers(16, 32), Registers(8, 16)
     >>> tiling(zmm, 62, 62, 8), tiling(ymm, 62, 62, 16)
@@ -92,7 +93,7 @@ def tiling(registers: Registers, rows: int, columns: int, vectors: int) -> Tilin
 
 
 def split_evenly(size: int, most: int) -> tuple[tuple[int, int], ...]:
-    """`size` in as few parts of at most `most` as there can be, as even as they come: (parts, size of each).
+    """Split `size` into as few parts of at most `most` as possible, as evenly as possible: (parts, size of each).
 
     >>> split_evenly(62, 14), split_evenly(64, 16), split_evenly(5, 8)
     (((2, 13), (3, 12)), ((4, 16),), ((1, 5),))
@@ -103,7 +104,7 @@ def split_evenly(size: int, most: int) -> tuple[tuple[int, int], ...]:
 
 
 def _ways(registers: Registers, columns: int, vectors: int) -> list[Tiling]:
-    """Tiles of so many vectors, as large as the registers that are left allow, in rows alone and together."""
+    """The ways to cut rows into tiles of up to `vectors` vectors, as large as the registers that are left allow."""
     most = min((registers.count - vectors - BROADCASTS) // vectors, MOST_PIXELS)
     alone = Tiling(columns, split_evenly(columns, most)[0][1], vectors)
     return [alone, Tiling(columns, most, vectors, most // math.gcd(columns, most))]
@@ -127,12 +128,12 @@ def _loads(tiles: Tiles) -> int:
 
 
 def cycles_per_product(way: Tiling, rows: int, vectors: int) -> float:
-    """Cycles of so many rows for one product of each of their sums."""
+    """The cycles that `rows` rows take for one product of each of their sums."""
     return sum(count * tile_cycles(pixels, part) for count, pixels, part in _tiles(way, rows, vectors))
 
 
 def tile_cycles(pixels: int, vectors: int) -> float:
-    """Cycles of a tile for one product of each of its sums; `python -m hexconv.bench.tiles` measures them."""
+    """The cycles of a tile for one product of each of its sums; `python -m hexconv.bench.tiles` measures them."""
     multiply_adds = pixels * vectors / MULTIPLY_ADDS_PER_CYCLE
     sums = (multiply_adds**NEARNESS + MULTIPLY_ADD_CYCLES**NEARNESS) ** (1 / NEARNESS)
     return max(sums, (pixels + vectors) / LOADS_PER_CYCLE)

@@ -1,1 +1,1 @@
-"""Rules of the HVX kernel: how tensors lie in its nest of rows, and how rows are cut into tiles. No TVM."""
+"""Rules of the HVX kernel: the layouts of its nest of rows, and the tiles that rows are cut into. No TVM."""

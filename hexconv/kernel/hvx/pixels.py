@@ -7,8 +7,9 @@ weights of one output channel, and a sum is 32 pixels of that channel.
     result:  4 sums narrow to one vector of words; those of a block (where no channel is: the fringe) are shuffled to
              pixels of 32 channels
 
-It stands against channels as lanes (`hexconv.kernel.hvx.tiles`), which take 32 of them however few there are. The one
-of fewer packets is taken, by counts of instructions: products two a packet, all else one.
+The alternative is channels as lanes (`hexconv.kernel.hvx.tiles`), which takes 32 of them however few there are. The way
+of fewer packets is used. Packets are estimated from counts of instructions: two products fit a packet, or one of
+anything else.
 """
 
 from dataclasses import dataclass
@@ -28,23 +29,23 @@ from hexconv.spec.narrowing import FixedPoint, narrowing
 BLOCK_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 """Vectors of words that pixels of 32 channels are shuffled from."""
 MOST_VECTORS = 4
-"""Of pixels in a tile."""
+"""The most vectors of pixels in a tile."""
 MOST_SUMS = 16
-"""In registers: vectors of pixels times channels."""
+"""The most sums that a tile keeps in registers: vectors of pixels times channels."""
 MOST_STRIDE = 2
-"""Of windows along rows."""
+"""The largest stride along a row."""
 PRODUCTS_OF_PACKET = 2
 TIES = 3
-"""Instructions that take one from sums half way above an even result."""
+"""Instructions that subtract one from sums half way above an even result."""
 
 
 @dataclass(frozen=True)
 class PixelTile:
-    """Neighbouring pixels of a row whose sums are made together.
+    """Neighbouring pixels of a row whose sums are computed together.
 
     Attributes:
-        pixels: that there are.
-        channels: that are made together, a multiple of 4; the last ones of a conv may be fewer.
+        pixels: the number of pixels.
+        channels: output channels that are computed together, a multiple of 4; the last ones of a conv may be fewer.
     """
 
     pixels: int
@@ -52,7 +53,7 @@ class PixelTile:
 
     @property
     def vectors(self) -> int:
-        """Of 32 pixels."""
+        """Vectors of 32 pixels in the tile."""
         return ceil(self.pixels / LANES)
 
 
@@ -61,11 +62,11 @@ class PixelLanes:
     """One conv whose lanes are pixels.
 
     Attributes:
-        conv: what it is.
-        columns: of a row of outputs.
+        conv: the conv.
+        columns: the columns of a row of outputs.
         unit: blocks of 32 output channels that lie together in a pixel of the target.
-        tiles_of_channels: that a row is computed in, each of which lays its planes.
-        planes: what it reads.
+        tiles_of_channels: the tiles of channels in which a row is computed; each of them lays out its own planes.
+        planes: the planes that the conv multiplies.
     """
 
     conv: Conv2d
@@ -76,19 +77,19 @@ class PixelLanes:
 
     @property
     def tile(self) -> PixelTile:
-        """The tile of a row, as wide as makes all of them alike."""
+        """The tile of a row: of at most `MOST_VECTORS` vectors, so that all tiles are nearly equal."""
         vectors = ceil(self.vectors / ceil(self.vectors / MOST_VECTORS))
         return _tile(vectors * LANES)
 
     @property
     def tiles(self) -> tuple[tuple[PixelTile, int], ...]:
-        """The tiles of a row, and how often each comes: full ones, then what is left."""
+        """(tile, how often it comes) for a row: full tiles, then one of the pixels that are left."""
         whole, rest = divmod(self.columns, self.tile.pixels)
         found = ((self.tile, whole), (_tile(rest), 1)) if rest else ((self.tile, whole),)
         return tuple((tile, times) for tile, times in found if times)
 
     def runs(self, tile: PixelTile) -> int:
-        """How often a tile goes over its window: once for some channels of a block."""
+        """How often a tile goes over its window: once for each set of channels that are computed together."""
         whole, rest = divmod(self.conv.out_channels, CHANNEL_BLOCK)
         return whole * ceil(CHANNEL_BLOCK / tile.channels) + ceil(rest / tile.channels)
 
@@ -99,7 +100,7 @@ class PixelLanes:
 
     @property
     def results(self) -> int:
-        """Words of 4 output channels."""
+        """Words of 4 output channels in a pixel of the result."""
         return ceil(self.conv.out_channels / WORD_CHANNELS)
 
     @property
@@ -112,7 +113,7 @@ class PixelLanes:
 
     @property
     def vectors(self) -> int:
-        """Of 32 pixels in a row of outputs."""
+        """Vectors of 32 pixels in a row of outputs."""
         return ceil(self.columns / LANES)
 
 
@@ -123,12 +124,12 @@ def _tile(pixels: int) -> PixelTile:
 
 @lru_cache(REMEMBERED)
 def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLanes | None:
-    """How conv `index` has pixels as lanes, if that takes fewer packets.
+    """How conv `index` runs with pixels as lanes; None where it can't, or where that doesn't take fewer packets.
 
     Args:
-        chain: whose convs in other groups than depthwise ones are dense.
-        index: of the conv.
-        forms: the layouts of its nest of rows.
+        chain: the chain, in which only depthwise convs have groups (`without_groups`).
+        index: the index of the conv, from 0.
+        forms: the layouts of the chain's nest of rows.
         k_split: blocks of output channels of a step.
     """
     conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
@@ -152,7 +153,7 @@ def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLa
 
 
 def _serves(chain: Chain, index: int, forms: Forms) -> bool:
-    """Whether conv `index` can have pixels as lanes: of bytes, to bytes, windows a lane or two apart."""
+    """Whether conv `index` can have pixels as lanes: it reads and makes bytes, and its stride is 1 or 2."""
     conv = chain.conv[index]
     if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None:
         return False
@@ -163,14 +164,14 @@ def _serves(chain: Chain, index: int, forms: Forms) -> bool:
 
 
 def _packets(lanes: PixelLanes) -> float:
-    """Of a row of outputs with pixels as lanes."""
+    """The packets of a row of outputs with pixels as lanes."""
     ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
     moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
     return lanes.products / PRODUCTS_OF_PACKET + ended + moved
 
 
 def _packets_of_channels(lanes: PixelLanes) -> float:
-    """Of a row of outputs with 32 channels as lanes."""
+    """The packets of a row of outputs with 32 channels as lanes."""
     taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source
     steps = taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)
     blocks = ceil(lanes.conv.out_channels / CHANNEL_BLOCK)
@@ -178,7 +179,7 @@ def _packets_of_channels(lanes: PixelLanes) -> float:
 
 
 def _ending(how: Requantize | None) -> float:
-    """Instructions that narrow a vector of sums, a fourth of those that bytes take included."""
+    """Instructions that narrow a vector of sums, with a fourth of those that narrow four of them to bytes."""
     assert how
     sequence, _offset = narrowing(how, how.zero_point)
     if not isinstance(sequence, FixedPoint):

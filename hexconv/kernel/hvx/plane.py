@@ -1,4 +1,4 @@
-"""How the source of a conv lies in its cache: planes of channels, pixels, rows."""
+"""Describe how the source of a conv lies in its cache: planes of channels, pixels, rows."""
 
 from dataclasses import dataclass
 from math import prod
@@ -11,14 +11,14 @@ WORD_CHANNELS = 4
 
 @dataclass(frozen=True)
 class Plane:
-    """The channels of a source that lie side by side in a pixel, `count` times.
+    """A source as `count` planes: in each plane, a pixel's channels lie side by side.
 
     Attributes:
-        count: of planes.
-        bytes: from one plane of a row to the next.
-        pixel_bytes: from one pixel to the next.
+        count: the number of planes.
+        bytes: bytes from one plane of a row to the next.
+        pixel_bytes: bytes from one pixel to the next.
         columns: pixels of a row.
-        low_bytes: from the high bytes of int16 to the low ones; 0 where elements are bytes.
+        low_bytes: bytes from the high bytes of int16 elements to their low bytes; 0 where elements are bytes.
     """
 
     count: int
@@ -29,7 +29,7 @@ class Plane:
 
     @property
     def row_bytes(self) -> int:
-        """From one row to the next."""
+        """Bytes from one row to the next."""
         return self.count * self.bytes
 
     @property
@@ -39,12 +39,12 @@ class Plane:
 
 
 def columns_of(forms: Forms, tensor: int) -> int:
-    """Pixels of a row of a cache."""
+    """The pixels of a row in the cache of a tensor."""
     return prod(output.extent for output in forms.activations[tensor].outputs if output.name.lower().endswith("w"))
 
 
 def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
-    """How a cache lies: all channels of a pixel together, or some blocks of them."""
+    """How the cache of a tensor lies: all channels of a pixel together, or planes of some blocks of channels."""
     columns, unit = columns_of(forms, tensor), forms.channel_units[tensor]
     channels = next(output.extent for output in forms.activations[tensor].outputs if output.name == "C")
     by_pixel = len(forms.activations[tensor].outputs) == len("NHWC")

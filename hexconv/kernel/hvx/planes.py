@@ -1,7 +1,7 @@
 """Rows of a source as planes, for convs whose lanes are pixels (`hexconv.kernel.hvx.pixels`).
 
-A plane has a word of 4 bytes for each lane, so that what a tap multiplies is one unaligned load: 4 channels of every
-pixel, or of every second one where windows are two apart.
+A plane has a word of 4 bytes for each lane, so that one unaligned load fetches all that a tap multiplies: 4 channels of
+every pixel, or of every second pixel where the stride is 2.
 
     planes[4 channels, phase]:  lane i is these channels of pixel stride * i + phase
 
@@ -19,17 +19,17 @@ from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_CHANNELS
 from hexconv.spec import Conv2d
 
 LANES = 32
-"""Of 4 bytes, in a vector."""
+"""The lanes of 4 bytes in a vector."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A word under a window, in the planes of a row.
+    """A word that a window multiplies, and where it lies in the planes of a row.
 
     Attributes:
-        plane: of those of a trip.
-        lanes: from the first output's to this.
-        taps: byte for byte, the column of taps and the channel there; those past the window are none.
+        plane: the number of its plane, among the planes that one trip of the loop multiplies.
+        lanes: the lanes from the first output's lane to this word.
+        taps: for each of its bytes, (column of taps, channel); bytes past the window are left out.
     """
 
     plane: int
@@ -47,14 +47,14 @@ class Merged:
 
 @dataclass(frozen=True)
 class PixelPlanes:
-    """The planes that one conv reads.
+    """The planes that one conv multiplies.
 
     Attributes:
-        conv: what it is.
+        conv: the conv.
         left: the lane of the first output.
-        vectors: of 32 outputs in a row.
-        channels: of its source.
-        source: how the source lies.
+        vectors: vectors of 32 outputs in a row of outputs.
+        channels: logical channels of the conv's source.
+        source: how the source lies in its cache.
     """
 
     conv: Conv2d
@@ -65,23 +65,23 @@ class PixelPlanes:
 
     @property
     def stride(self) -> int:
-        """Pixels of the source a lane."""
+        """Pixels of the source from one lane to the next."""
         return self.conv.stride[1]
 
     @property
     def goes_on(self) -> bool:
-        """Whether words go on from pixel to pixel."""
+        """Whether a word goes on from the end of a pixel into the next pixel."""
         return self.channels < WORD_CHANNELS and self.conv.dilation[1] == 1
 
     @property
     def words(self) -> int:
-        """Of 4 channels in a pixel of a plane of the source, those with a channel in them."""
+        """Words of 4 channels in a pixel of a plane of the source, without words that hold no channel."""
         words = self.source.words
         return min(words, ceil(self.channels / WORD_CHANNELS)) if self.source.count == 1 else words
 
     @property
     def groups(self) -> int:
-        """Words of a pixel that are multiplied: trips of the loop over what a row of taps multiplies."""
+        """Words of a pixel that are multiplied: the loop over a row of taps makes one trip for each."""
         return self.source.count * self.words
 
     @property
@@ -91,7 +91,7 @@ class PixelPlanes:
 
     @property
     def _words_of_taps(self) -> int:
-        """Of a row of taps, side by side."""
+        """Words that the taps of one row fill, side by side."""
         return ceil(self.conv.kernel[1] * self.channels / WORD_CHANNELS)
 
     def _merged(self, word: int) -> Merged:
@@ -117,58 +117,58 @@ class PixelPlanes:
 
     @property
     def count(self) -> int:
-        """Of a row."""
+        """The number of planes of a row of the source."""
         return len(self.merged) or self.groups * self.stride
 
     @property
     def steps(self) -> int:
-        """Words under a window."""
+        """The number of words that a window multiplies."""
         return self.conv.kernel[0] * self.groups * len(self.reads)
 
     @property
     def chunks(self) -> int:
-        """Of 32 lanes, of a row of the source."""
+        """Vectors of 32 lanes that a row of the source fills in a plane."""
         return ceil(self.source.columns / (LANES * self.stride))
 
     @property
     def read_vectors(self) -> int:
-        """Of a row of a plane, from its start on, as far as tiles read."""
+        """Vectors of a row of a plane that tiles read, counted from the start of the row."""
         farthest = max(read.lanes for read in self.reads)
         return ceil((self.left + self.vectors * LANES + farthest) / LANES)
 
     @property
     def plane_bytes(self) -> int:
-        """Of a row of one plane: all that is laid, and all that tiles read."""
+        """Bytes of a row of one plane: they hold all that is laid out and all that tiles read."""
         return max(self.chunks, self.read_vectors) * VECTOR_BYTES
 
     @property
     def row_bytes(self) -> int:
-        """Of a row of all planes."""
+        """Bytes of a row of all planes."""
         return self.count * self.plane_bytes
 
     @property
     def rows(self) -> int:
-        """That are kept: those of a window."""
+        """Rows of the source that are kept as planes: those of a window."""
         return self.conv.reach[0]
 
     @property
     def new_rows(self) -> int:
-        """That a row of outputs is the first to meet, but for the first row of a step."""
+        """Rows of the source that a row of outputs is the first to read, unless it is the first row of a step."""
         return min(self.rows, self.conv.stride[0])
 
     @property
     def phase_bytes(self) -> int:
-        """Of a row of pixels as they are before their words go on; what is merged reads a vector past its own."""
+        """Bytes of one phase of a row of pixels before its words go on; merging reads one vector past its own."""
         return max(self.chunks, self.read_vectors + 1) * VECTOR_BYTES
 
     @property
     def bytes(self) -> int:
-        """Of all planes, and of one row before its words go on."""
+        """Bytes of all planes, and of one row before its words go on."""
         return self.rows * self.row_bytes + (self.stride * self.phase_bytes if self.goes_on else 0)
 
     @property
     def laid(self) -> int:
-        """Instructions that lay a row of the source: loads, deals, stores; shifts of words that go on."""
+        """Instructions that lay out a row of the source: loads, deals, stores, and shifts of words that go on."""
         pixel, stride, goes_on = self.source.words, self.stride, self.goes_on
         loaded = stride * self.source.count * (pixel + deals(pixel, self.words)) + (stride - 1) * self.groups
         stored = self.groups * stride * (2 if goes_on else 1)
@@ -176,7 +176,7 @@ class PixelPlanes:
         return self.chunks * (loaded + stored) + self.read_vectors * parts
 
     def parts(self, plane: Merged) -> tuple[tuple[int, int, int], ...]:
-        """Of what words that go on are put together: phase, lanes from there, bytes that it is moved up by."""
+        """The pieces of the words of a merged plane: (phase, lanes to skip, bytes to move up) of each piece."""
         found = []
         while (moved := len(found) * self.channels - plane.byte) < WORD_CHANNELS:
             lanes, phase = divmod(plane.first + len(found), self.stride)
@@ -185,7 +185,9 @@ class PixelPlanes:
 
 
 def deals(vectors: int, wanted: int) -> int:
-    """Instructions that part so many vectors of pixels of as many words into the first `wanted` words.
+    """Count the instructions that deal vectors of whole pixels into one vector for each of the first `wanted` words.
+
+    There are as many vectors as a pixel has words.
 
     >>> [deals(8, wanted) for wanted in (1, 3, 8)]
     [7, 11, 12]

@@ -8,14 +8,14 @@
     filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate
 
 A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
-a tile of them is one run. int8 filters are laid out as uint8, 128 larger, as is their zero point.
+a tile of them is one run. int8 filters are packed as uint8: 128 is added to each weight and to the zero point.
 
-A depthwise conv has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`): what it reads is
-NHCW4w32c, an input NHCW32c, which lies alike, both as wide as its words reach; its filter is OIHW32o4w.
+A depthwise conv has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`). It reads NHCW4w32c, or an
+input as NHCW32c, which has the same order in memory; both are as wide as its words reach. Its filter is OIHW32o4w.
 
 int16 has one digit more, B: the bytes of an element, the high one first. Intermediates are then NHCBW4w32c and the
-like, so that a row of high bytes lies beside one of low bytes; filters of int16 OBHWI.., 32768 larger. The input cache
-holds the elements as they arrive.
+like, so that a row of high bytes lies beside one of low bytes. Filters of int16 are OBHWI.., with 32768 added to each
+weight. The input cache holds the elements as they arrive.
 """
 
 from dataclasses import replace
@@ -32,7 +32,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BL
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
 DEPTHWISE_TAG = "OIHW32o4w"
-"""Words of 4 taps of a row, a channel a lane."""
+"""The filter of a depthwise conv: words of 4 taps of a row, with one channel in each lane."""
 ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
 BLOCK_WORDS = 8
 """Words of 4 channels in a block of 32."""
@@ -42,11 +42,11 @@ MADE_UNSIGNED_HALVES = 1 << 15
 
 @lru_cache(REMEMBERED)
 def rows_forms(chain: Chain, k_split: int, has_output_rows: bool) -> Forms:
-    """The layouts of a nest of rows.
+    """The layouts of all tensors of a chain in a nest of rows.
 
     Args:
-        chain: of integers.
-        k_split: of the plan.
+        chain: a chain of integers.
+        k_split: `k_split` of the plan.
         has_output_rows: whether the output cache is kept in rows, too (`keeps_output_rows`).
 
     >>> from hexconv.spec import Conv2d
@@ -127,19 +127,19 @@ def _rows(extents: Extents, unit: int, halves: bool) -> Layout:
 
 
 def _blocks(extents: Extents) -> Layout:
-    """An input whose blocks of 32 channels lie apart, rows of whole words of 4 pixels: as `_rows` has them, one run."""
+    """An input whose blocks of 32 channels lie apart, in rows of whole words of 4 pixels: the order of `_rows`."""
     batch, rows, columns, channels = logical(extents)
     return packed(BLOCKS_TAG, (batch, rows, ceil(columns / WORD_PIXELS) * WORD_PIXELS, channels), logical="NHWC")
 
 
 def _padded(extents: Extents) -> tuple[int, int, int, int]:
-    """The stored part, its channels widened to doublewords."""
+    """The shape of the stored part, with its channels rounded up to doublewords."""
     batch, rows, columns, channels = logical(extents)
     return (batch, rows, columns, ceil(channels / PAIR_BYTES) * PAIR_BYTES)
 
 
 def _read_by_depthwise(chain: Chain, tensor: int) -> Extents:
-    """The stored part of a tensor, as wide as a depthwise conv that reads it does in whole words."""
+    """The stored part of a tensor, as wide as the whole words that a depthwise conv reads from it."""
     extents, conv = tensor_extents(chain)[tensor], chain.conv[tensor]
     if not is_depthwise(chain, tensor):
         return extents
@@ -148,7 +148,7 @@ def _read_by_depthwise(chain: Chain, tensor: int) -> Extents:
 
 
 def _widened(extents: Extents, pixels: int) -> tuple[int, int, int, int]:
-    """The stored part, as wide as stores of some pixels reach that begin where the logical columns do."""
+    """The shape of the stored part, as wide as stores of `pixels` pixels from the first logical column on reach."""
     first, end = extents.valid_columns
     reached = first + ceil((end - first) / pixels) * pixels
     batch, rows, columns, channels = logical(extents)

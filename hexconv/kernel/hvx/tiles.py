@@ -1,9 +1,9 @@
-"""How a row of outputs is cut into tiles of sums in registers, and what of them goes together."""
+"""Cut a row of outputs into tiles of sums in registers, and say which of their channel blocks go together."""
 
 from math import ceil, gcd
 
 PAIR_BYTES = 8
-"""Of the words of a pixel that are loaded together."""
+"""The bytes of a pixel that one load fetches: two words."""
 WORD_CHANNELS = 4
 VECTOR_BYTES = 128
 VECTOR_BLOCKS = 4
@@ -11,17 +11,17 @@ VECTOR_BLOCKS = 4
 MOST_BLOCKS = 4
 """Blocks of output channels that a tile of sums in registers has at most."""
 FEW_BLOCKS = 2
-"""Tiles of so few blocks of output channels are of eight pixels, all others of four."""
+"""Tiles of this many blocks of output channels or fewer have 8 pixels, all others have 4."""
 FIRST_WORDS = 2
-"""Of a tile, that are multiplied while the tile before it is narrowed."""
+"""The words of a tile that are multiplied while the tile before it is narrowed."""
 FEW_TILES = 4
-"""Of one block of channels, in a row."""
+"""A row of this many tiles or fewer, of one block of channels, doesn't overlap its tiles."""
 SHORT_WORDS = 128
-"""Under a window whose tiles' start and end count."""
+"""The most words of a window for which overlapping tiles pays: in longer ones their start and end hardly count."""
 
 
 def tile_blocks(k_split: int) -> int:
-    """Blocks of output channels in a tile of sums: at most 4, as even as a step's come.
+    """Blocks of output channels in a tile of sums: at most 4, so that the tiles of a step are nearly equal.
 
     >>> [tile_blocks(k_split) for k_split in (1, 4, 5, 8)]
     [1, 4, 3, 4]
@@ -30,7 +30,7 @@ def tile_blocks(k_split: int) -> int:
 
 
 def tile_pixels(blocks: int) -> int:
-    """Pixels of a tile: as many as make 12 or 16 sums.
+    """Pixels of a tile of `blocks` blocks of channels: at most 16 sums.
 
     >>> [tile_pixels(blocks) for blocks in (1, 2, 3, 4)]
     [8, 8, 4, 4]
@@ -39,7 +39,7 @@ def tile_pixels(blocks: int) -> int:
 
 
 def interleaved_blocks(out_blocks: int, k_split: int) -> int:
-    """Blocks of output channels that lie side by side in a filter: a tile's, where these divide all there are.
+    """Blocks of output channels that lie side by side in a filter: the most that divide a tile and all of them.
 
     >>> [interleaved_blocks(4, 4), interleaved_blocks(6, 4), interleaved_blocks(3, 8), interleaved_blocks(12, 6)]
     [4, 2, 3, 3]
@@ -60,27 +60,27 @@ def narrowed_blocks(out_blocks: int, k_split: int) -> int:
 def overlaps_tiles(rows: int, planes: int, words: int, blocks: int, tiles: int) -> bool:
     """Whether a tile's first words are multiplied while the tile before it is narrowed.
 
-    Worth it where a reduction is short; possible where it is one run of words. The first words of a row's first tile
-    have no tile before them: tiles of one block of channels have too little else to do if they are few.
+    It pays where a reduction is short, and is possible where a reduction is one run of words. The first tile of a row
+    has no tile before it to overlap with: a row of few tiles of one block of channels gains too little.
 
     Args:
-        rows: of taps.
-        planes: of channels that don't lie side by side.
-        words: under a window.
-        blocks: of output channels of a tile.
-        tiles: in a row.
+        rows: rows of taps.
+        planes: planes of channels, which don't lie side by side.
+        words: words that a window multiplies.
+        blocks: blocks of output channels of a tile.
+        tiles: tiles in a row.
     """
     few = FEW_TILES if blocks == 1 else 1
     return rows == planes == 1 and tiles > few and FIRST_WORDS < words <= SHORT_WORDS
 
 
 def multiplied_words(channels: int, pixel_words: int, planes: int) -> int:
-    """Words of a pixel that tiles multiply: pairs with a channel in them, where a pixel has all of its channels.
+    """Words of a pixel that tiles multiply: with one plane, only pairs of words that hold a channel; else all words.
 
     Args:
-        channels: logical.
-        pixel_words: of 4 channels, as a pixel lies.
-        planes: of channels that don't lie side by side.
+        channels: the logical channels.
+        pixel_words: the words of 4 channels in a stored pixel.
+        planes: planes of channels, which don't lie side by side.
 
     >>> [multiplied_words(channels, 8, 1) for channels in (3, 12, 24, 32)], multiplied_words(40, 8, 2)
     ([2, 4, 6, 8], 8)
@@ -90,7 +90,7 @@ def multiplied_words(channels: int, pixel_words: int, planes: int) -> int:
 
 
 def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
-    """Whether vectors of 128 bytes hold whole pixels, or pixels whole vectors, and rows are whole vectors.
+    """Whether rows are whole vectors of 128 bytes, and vectors hold whole pixels or pixels hold whole vectors.
 
     >>> [has_vector_rows(8, 16), has_vector_rows(8, 17), has_vector_rows(256, 3), has_vector_rows(40, 16)]
     [True, False, True, False]
@@ -100,5 +100,5 @@ def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
 
 
 def splats_serve(row_bytes: int, filter_zero: int, sums_windows_ahead: bool) -> bool:
-    """Whether a conv can multiply splats of its source: its rows are whole vectors, and tiles sum no windows."""
+    """Whether a conv can multiply splats (a word in all lanes): rows are whole vectors, and tiles sum no windows."""
     return row_bytes % VECTOR_BYTES == 0 and (filter_zero == 0 or sums_windows_ahead)

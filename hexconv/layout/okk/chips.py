@@ -14,7 +14,7 @@ class Chip:
     """The local memory of one chip.
 
     Attributes:
-        name: in lower case.
+        name: its name in lower case.
         npus: how many NPUs it has, each with local memory of its own.
         local_bytes: the size of one NPU's local memory.
         banks: how many banks of equal size one NPU's local memory has.

@@ -1,4 +1,4 @@
-"""The HVX kernel of one step of a conv, on caches of the planned nest that lie in rows; HVX instructions in TIR."""
+"""The HVX kernel: it emits HVX instructions in TIR for one step of a conv in a nest of rows."""
 
 from hexconv.lower.hvx.conv import hvx_conv
 

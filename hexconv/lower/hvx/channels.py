@@ -1,4 +1,4 @@
-"""Some blocks of channels of a step: where a row of them reads and writes, and what its sums start from."""
+"""Find where a row of some channel blocks of a step reads and writes, and what its sums start from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 @dataclass(frozen=True)
 class Channels:
-    """Blocks of channels that one tile computes."""
+    """The blocks of output channels of a step that one tile computes."""
 
     conv: InnerConv
     scratch: Scratch
@@ -31,13 +31,13 @@ class Channels:
 
     @property
     def operands(self) -> StepOperands:
-        """What they multiply."""
+        """The operands that the step multiplies."""
         assert self.step.operands, "a step that makes nothing but padding has no tiles"
         return self.step.operands
 
 
 def source_of(channels: Channels) -> tirx.Buffer:
-    """What tiles read: the source, or its bytes that have been taken apart."""
+    """The buffer that tiles read: the source, or its high and low bytes after they have been taken apart."""
     split = channels.scratch.split
     return channels.operands.source.buffer if split is None else split
 
@@ -69,7 +69,7 @@ def filter_byte(channels: Channels) -> tirx.Expr:
 
 
 def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Callable[[int, int], tirx.Expr]:
-    """What the sums of a pixel and a block of channels start from."""
+    """From a pixel and a block of channels to the vector that their sums start from."""
     offsets, windows = channels.scratch.offsets, channels.scratch.windows
     by_block = [offset_of(channels.conv.offset)] * channels.blocks
     if offsets is not None:
@@ -106,7 +106,7 @@ def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
 
 
 def _lanes(channels: Channels) -> Callable[[Block, int], Lanes] | None:
-    """What narrowing has for the channels of each block of a tile."""
+    """The per-channel values that narrowing uses for each block of a tile."""
     scales = channels.scratch.scales
     if scales is None:
         return None

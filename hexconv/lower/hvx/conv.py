@@ -1,4 +1,4 @@
-"""One conv of a nest of rows as HVX kernels have it: what is known of it, its scratch, its steps."""
+"""One conv of a nest of rows for the HVX kernel: its geometry, its scratch, and its steps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from hexconv.spec import Chain, Plan
 
 @dataclass(frozen=True)
 class HvxConv:
-    """What is known before the steps, and scratch."""
+    """A conv that HVX computes: what is known of it before its steps, and its scratch."""
 
     conv: InnerConv
     scratch: Scratch
 
     @property
     def memory(self) -> list[tirx.Buffer]:
-        """Scratch, beside the caches of the nest."""
+        """The scratch buffers that the kernel needs beside the caches of the nest."""
         return self.scratch.memory
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
@@ -31,6 +31,6 @@ class HvxConv:
 
 
 def hvx_conv(chain: Chain, index: int, forms: Forms, plan: Plan, arguments: Mapping[str, tirx.Buffer]) -> HvxConv:
-    """Conv `index` of a chain."""
+    """Prepare conv `index` (from 0) of a chain for the HVX kernel."""
     conv = inner_conv(chain, index, forms, plan)
     return HvxConv(conv, scratch_of(conv, arguments, plan))

@@ -1,4 +1,4 @@
-"""Rows of a depthwise conv: words of 4 pixels by words of taps, a channel a lane (`hexconv.kernel.depthwise`).
+"""Rows of a depthwise conv: words of 4 pixels times words of taps, one channel per lane (`hexconv.kernel.depthwise`).
 
     for 4 outputs of some rows: for rows of the source:
         words: 128 bytes are 4 pixels of 32 channels; two shuffles make a word of each channel; words from pixel 2 on
@@ -32,8 +32,8 @@ class SourceRow:
     """A row of the source, and the outputs that read it.
 
     Attributes:
-        byte: of the source, where the row begins, for 32 channels.
-        uses: (the output's row, the row of its taps).
+        byte: the byte of the source at which the row begins, for 32 channels.
+        uses: its readers: (row of outputs, row of taps).
     """
 
     byte: tirx.Expr
@@ -45,13 +45,13 @@ class Rows:
     """Neighbouring rows of outputs of 32 channels, which share the words that they read.
 
     Attributes:
-        conv: depthwise.
-        memory: its taps.
-        block: of 32 channels.
-        source: what they read.
-        read: the rows of that.
-        first: what sums start from.
-        targets: where to, for each row of outputs.
+        conv: a depthwise conv.
+        memory: the buffer of its taps.
+        block: the block of 32 channels.
+        source: the buffer that the rows read.
+        read: the rows of the source that they read.
+        first: the vector that sums start from.
+        targets: where each row of outputs is stored.
         halves: whether two tiles share their vectors.
     """
 
@@ -66,10 +66,10 @@ class Rows:
 
     @property
     def ends(self) -> list[list[int]]:
-        """For each row of the source, the rows of outputs that are narrowed behind it.
+        """For each row of the source, the rows of outputs that are narrowed after it.
 
-        A multiplier takes both pipes that multiply, so that outputs go as soon as they can, and free their registers.
-        Shifts go where products leave room, wherever that is.
+        Requantising by a multiplier takes both pipes that multiply, so outputs are narrowed as soon as they can be.
+        That frees their registers. Shifts go wherever products leave room.
         """
         last = {output: place for place, row in enumerate(self.read) for output, _tap in row.uses}
         if not isinstance(self.conv.narrowing, FixedPoint):

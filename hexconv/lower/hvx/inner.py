@@ -1,4 +1,4 @@
-"""What is known of a conv before its steps: geometry, zero points, where its operands lie in their caches."""
+"""Collect what is known of a conv before its steps: geometry, zero points, where its operands lie in their caches."""
 
 from dataclasses import dataclass, replace
 from math import ceil
@@ -23,35 +23,35 @@ VECTOR_BLOCKS = 4
 
 @dataclass(frozen=True)
 class InnerConv:
-    """One conv of a chain as its kernel has it.
+    """One conv of a chain as the HVX kernel sees it.
 
     Attributes:
-        number: from 1.
+        number: the number of the conv, from 1.
         is_last: whether it makes the output.
-        source: stored extents of what it reads.
-        target: stored extents of what it makes.
+        source: stored extents of the tensor that it reads.
+        target: stored extents of the tensor that it makes.
         plane: how its source lies.
         made_as: how the rows of its target are counted.
-        target_columns: of the cache that it fills, in pixels.
+        target_columns: the pixels of a row of the cache that it fills.
         kernel: (rows, columns), as are stride and dilation.
         is_signed: whether activations are int8.
         is_wide: whether activations are int16, high bytes and low bytes apart.
-        filter_is_wide: whether the filter is.
-        in_zero: zero point of the source, as it is multiplied: with pixels as lanes, of uint8.
-        filter_zero: zero point of the filter, of uint8.
+        filter_is_wide: whether the filter is int16, high bytes and low bytes apart.
+        in_zero: zero point of the source as it is multiplied; with pixels as lanes that is uint8.
+        filter_zero: zero point of the filter as it is packed.
         fringe: what the target holds where it has no logical element.
-        has_bias: whether there is one.
-        narrowing: from sums to bytes; None where sums leave as they are.
-        offset: what narrowing wants added to every sum.
+        has_bias: whether the conv has a bias.
+        narrowing: how sums become results; None where the sums themselves are stored.
+        offset: the number that narrowing needs added to every sum.
         codes: the least and the most that a result may be, of uint8 or int16.
-        out_channels: logical.
+        out_channels: the logical output channels.
         side_by_side: blocks of output channels that lie side by side in the filter.
         tile_blocks: blocks of output channels of a tile.
-        narrowed_blocks: of these, those that make up a vector of the target.
-        depthwise: the conv, where channels are lanes; else None.
+        narrowed_blocks: how many blocks of a tile make up a vector of the target.
+        depthwise: the conv, if it is computed as a depthwise one; else None.
         has_table: whether results are looked up in a table.
-        wants_splats: whether its plan asks for splats of words instead of words.
-        pixels: how lanes are pixels; None where they are channels.
+        wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
+        pixels: how the conv runs with pixels as lanes; None where lanes are channels.
     """
 
     number: int
@@ -130,7 +130,7 @@ class InnerConv:
 
     @property
     def filter_low_bytes(self) -> int:
-        """From the high bytes of a filter of int16 to the low ones; 0 where its elements are bytes."""
+        """Bytes from the high bytes of an int16 filter to its low bytes; 0 where its elements are bytes."""
         return self.filter_steps * self.side_by_side * VECTOR_BYTES if self.filter_is_wide else 0
 
     @property
@@ -145,12 +145,12 @@ class InnerConv:
 
     @property
     def split_rows(self) -> int:
-        """Rows that it holds of a source that it takes apart: those of a window."""
+        """Rows of the source that are held with their bytes taken apart: those of a window."""
         return (self.kernel[0] - 1) * self.dilation[0] + 1
 
     @property
     def has_offsets(self) -> bool:
-        """Whether what is added to the sums differs by channel."""
+        """Whether the sums get an offset per channel."""
         return self.has_bias or self.in_zero != 0
 
     @property
@@ -180,26 +180,26 @@ class InnerConv:
 
     @property
     def result_bytes(self) -> int:
-        """Of what the target holds together of an element."""
+        """Bytes of an element that lie together in the target."""
         if not self.narrowing:
             return 4
         return 2 if self.is_wide and self.is_last else 1
 
     @property
     def target_low_bytes(self) -> int:
-        """From the high bytes to the low ones of an intermediate of int16, in a row; else 0."""
+        """Bytes from the high bytes of a row of an int16 intermediate to its low bytes; 0 for all else."""
         if self.is_last or not self.is_wide:
             return 0
         return self.target_columns * self.narrowed_blocks * CHANNEL_BLOCK
 
 
 def _vectors(words: int) -> int:
-    """Words rounded up to whole vectors."""
+    """A number of words, rounded up to whole vectors."""
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
 def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
-    """Conv `index` of a chain in a nest of rows."""
+    """Collect what the HVX kernel needs to know of conv `index` (from 0) of a chain in a nest of rows."""
     conv = _inner(without_groups(chain), forms, index, plan.k_split)
     return replace(conv, wants_splats=plan.activations == "splats")
 
@@ -246,7 +246,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
 
 
 def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
-    """The range of a result: of uint8, or of int16."""
+    """The least and the largest code of a result, in uint8 or int16."""
     low, high = INTEGER_RANGE[dtype]
     least, most = how.codes(low, high) if how else (low, high)
     return (least, most) if dtype == "int16" else (least - low, most - low)

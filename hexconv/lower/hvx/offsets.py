@@ -1,4 +1,4 @@
-"""What is added to the sums of every channel: its bias, and what the zero point of the input asks for.
+"""Compute the offset of each output channel's sums: its bias, and the correction for the zero point of the input.
 
     sum((a - za) * (w - zw)) = sum(a * w) - zw * sum(a) - za * sum(w) + n * za * zw
 
@@ -30,10 +30,10 @@ class Offsets:
     """The offsets of one step.
 
     Attributes:
-        memory: int32, those of all channels.
-        bias: the argument, if there is one.
+        memory: int32, the offsets of all channels.
+        bias: the argument that holds the bias, if there is one.
         block: the first block of 32 channels of the step.
-        operands: of the step.
+        operands: the operands of the step.
         taps: of a depthwise conv, as they are laid out; else None.
         planes: with the words of the filter, where lanes are pixels; else None.
     """
@@ -47,7 +47,7 @@ class Offsets:
 
 
 def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) -> None:
-    """Make ready what is added to the sums of so many blocks of channels."""
+    """Compute and store the offsets of `blocks` blocks of channels."""
     memory = offsets.memory
     summed = conv.filter_steps if conv.sums_windows_ahead else conv.multiplied_steps
     count, zero = summed * WORD_CHANNELS, conv.filter_zero

@@ -1,4 +1,4 @@
-"""Where the operands of a tile are, and how they are loaded: words of activations, vectors of filters."""
+"""Load the operands of a tile: words of activations, vectors of filters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Words = Sequence[Sequence[tirx.Expr]]
 
 @dataclass(frozen=True)
 class Operands:
-    """Where a tile's operands are.
+    """The places of a tile's operands.
 
     Attributes:
         source: the activations, flat.
@@ -34,7 +34,7 @@ class Operands:
 
 
 def words_of(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr) -> Words:
-    """Two words of every pixel."""
+    """Load two words of every pixel."""
     apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
     pairs = [_doubleword(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
     return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
@@ -46,7 +46,7 @@ def _doubleword(block: Block, source: tirx.Buffer, byte: tirx.Expr) -> tirx.Expr
 
 
 def weights_of(tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> tirx.Expr:
-    """32 channels by 4 words' bytes of the filter."""
+    """Load a vector of the filter: 4 weights for each of 32 output channels."""
     conv = tile.conv
     group, lane = divmod(part, conv.side_by_side)
     byte = operands.filter_byte + group * conv.group_bytes

@@ -1,4 +1,4 @@
-"""The passes over a window that products of int16 take, since what multiplies takes bytes.
+"""The passes over a window that products of int16 take, since the multiply instructions take bytes.
 
 A pass for each pair of bytes, the highest first; between them the sums grow by 8 bits:
 
@@ -19,10 +19,10 @@ class Pass:
     """The bytes of elements that a pass over a window multiplies.
 
     Attributes:
-        source_byte: from the first byte of the source to these.
-        filter_byte: likewise of the filter.
-        is_signed: whether those of the source are signed.
-        sums_windows: whether windows are sums of these.
+        source_byte: bytes from the first byte of the source to those that this pass multiplies.
+        filter_byte: bytes from the first byte of the filter to those that this pass multiplies.
+        is_signed: whether the bytes of the source are signed.
+        sums_windows: whether the sums of windows are made from this pass.
     """
 
     source_byte: int
@@ -32,7 +32,7 @@ class Pass:
 
 
 def passes_of(conv: InnerConv) -> tuple[tuple[Pass, ...], ...]:
-    """All passes of a conv; those of one group add to the same sums, which then grow by 8 bits."""
+    """All passes of a conv, in groups. The passes of a group add to the same sums, which then grow by 8 bits."""
     low, filter_low = conv.plane.low_bytes, conv.filter_low_bytes
     if not low:
         return ((Pass(0, 0, conv.is_signed),),)

@@ -1,4 +1,4 @@
-"""One row of outputs of a conv whose lanes are pixels (`hexconv.kernel.hvx.pixels`): tile after tile.
+"""Emit a row of outputs of a conv whose lanes are pixels (`hexconv.kernel.hvx.pixels`), tile after tile.
 
 for tile of up to 128 pixels:
 for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
@@ -31,7 +31,7 @@ Sums = Sequence[Sequence[tirx.Buffer]]
 
 
 def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
-    """One row of tiles, the first one of the step or not."""
+    """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
     conv, planes = channels.conv, channels.scratch.planes
     assert planes
     target = target_of(block, channels, y)

@@ -1,4 +1,4 @@
-"""What tiles multiply where lanes are pixels: rows of the source as planes, and words of the filter.
+"""Lay out what tiles multiply where lanes are pixels: rows of the source as planes, and words of the filter.
 
     planes:  for row of a window: for plane: words of 4 bytes, lane by lane (`hexconv.kernel.hvx.planes`)
     words:   for block of 32 output channels: for rows of taps: for words of a row: 4 weights of each channel
@@ -27,13 +27,13 @@ LANE_BYTES = 4
 
 @dataclass(frozen=True)
 class Planes:
-    """Scratch of one conv.
+    """The scratch of a conv whose lanes are pixels.
 
     Attributes:
-        conv: that multiplies them.
-        lanes: how it goes about rows.
-        memory: uint8, rows of planes, those of a window; behind them a row before its words go on.
-        words: uint8, the filter.
+        conv: the conv that multiplies the planes.
+        lanes: how the conv computes a row with pixels as lanes.
+        memory: uint8, the planes of a window's rows; behind them one row before its words go on.
+        words: uint8, the words of the filter.
     """
 
     conv: InnerConv
@@ -67,12 +67,12 @@ def planes_of(conv: InnerConv, scope: str) -> Planes | None:
 
 
 def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
-    """Lay the rows that the windows of a row of outputs are the first to meet.
+    """Lay out the rows that the windows of a row of outputs are the first to read.
 
     Args:
-        block: where to.
-        planes: where to.
-        source: what they are laid from.
+        block: the block to emit into.
+        planes: the planes that are laid out.
+        source: the rows of the source that they are laid out from.
         top: the first row of the windows.
         is_first: whether no row of outputs came before: then all of them are new.
     """

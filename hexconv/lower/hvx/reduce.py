@@ -1,4 +1,4 @@
-"""Every tap and channel, added to the sums of a tile.
+"""Add the products of every tap and input channel to the sums of a tile.
 
     for rows of taps: for planes of channels: for doublewords: for block: for pixel: sums += dot4(filter vector, word)
 
@@ -54,11 +54,11 @@ def reduce(
     """Add every tap and channel to the sums, which have been set.
 
     Args:
-        block: where to.
+        block: the block to emit into.
         tile: the sums; they start from nothing where there are several groups of passes, else from `initial`.
-        operands: what to multiply.
-        left_byte: of the first pixel's window, from the start of its row.
-        initial: what sums start from, asked for where it is needed.
+        operands: the operands to multiply.
+        left_byte: the byte of the first pixel's window, counted from the start of its row.
+        initial: returns what sums start from; it is called where that is needed.
         skip_pairs: pairs of words, of a reduction in one run, that are in the sums already.
     """
     first, *others = passes_of(tile.conv)
@@ -133,10 +133,10 @@ def _add_pair(block: Block, tile: Tile, operands: Operands, over: Pass, byte: ti
 
 
 def dot_add(is_signed: bool, total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """`total` plus 4 products in each lane, of unsigned weights and of activations as they are."""
+    """`total` plus 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
     return (dots.signed_dot4_add if is_signed else dots.dot4_add)(total, weights, word)
 
 
 def dot(is_signed: bool, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """The same, added to nothing."""
+    """The sum of 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
     return (dots.signed_dot4 if is_signed else dots.dot4)(weights, word)

@@ -1,6 +1,6 @@
-"""From int32 sums to uint8, in 3 instructions for 128 of them, and 2 more for each 32 with a multiplier.
+"""Requantise int32 sums to uint8: 3 instructions for 128 sums, and 2 more for each 32 if there is a multiplier.
 
-Where half goes to even, 3 more for each 32; where shifts are one a channel, 2 more.
+Rounding ties to even takes 3 more for each 32 sums; a shift per channel takes 2 more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,25 +13,25 @@ from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Halves, Shifts
 
 Lanes = Mapping[str, tirx.Expr]
-"""What the channels of a vector of sums have one each, by name (`FixedPoint.vectors`)."""
+"""The per-channel values of a vector of sums, by name (`FixedPoint.vectors`)."""
 
 
 def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()) -> tirx.Expr:
-    """Four vectors of sums to one of bytes: byte 4i + k is lane i of `sums[k]`.
+    """Narrow four vectors of sums to one vector of bytes: byte 4i + k is lane i of `sums[k]`.
 
     Both narrowing instructions interleave their operands, so no shuffle is needed.
 
     Args:
-        block: where to.
-        sums: of 32 channels each.
-        how: the sequence.
-        lanes: of each vector of sums, what its channels have one each; empty where they have nothing.
+        block: the block to emit into.
+        sums: four vectors of 32 int32 sums each.
+        how: the sequence of instructions that narrows.
+        lanes: the per-channel values of each vector of sums; empty where there are none.
     """
     return narrow_ready(block, ready_sums(block, sums, how, lanes), how)
 
 
 def narrow_ready(block: Block, ready: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:
-    """The same, of sums with nothing left to do but shifts."""
+    """Narrow four vectors as `narrow` does, where only shifts are left to do."""
     odd, even = _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
     if isinstance(how, Shifts):
         return block.bind("bytes", scaling.narrow_halfwords(odd, even, how.second), vector.VECTOR)
@@ -58,7 +58,7 @@ def split(
 def two_pixels(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> tirx.Expr:
-    """Two vectors of sums to one of halfwords: those of the first, then those of the second."""
+    """Narrow two vectors of sums to one vector of halfwords: those of the first, then those of the second."""
     ready = ready_sums(block, sums, how, lanes)
     halfwords = block.bind("halfwords", _narrowed(ready[1], ready[0], how), vector.VECTOR)
     return block.bind("pixels", across.deal_halfwords(halfwords), vector.VECTOR)
@@ -75,7 +75,7 @@ def _halfwords(
 def ready_sums(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> Sequence[tirx.Expr]:
-    """Sums with nothing left to do but shifts."""
+    """Do all of narrowing but the shifts."""
     if isinstance(how, Shifts):
         return [_to_even(block, total, how.halves) for total in sums] if how.halves else sums
     return [_scaled(block, total, how, of) for total, of in zip(sums, lanes or [{}] * len(sums), strict=True)]
@@ -139,6 +139,6 @@ def _nudged(value: tirx.Expr, scaled: tirx.Expr) -> tirx.Expr:
 
 
 def deal_pixels(block: Block, interleaved: tirx.Expr) -> tirx.Expr:
-    """Byte 4i + p (pixel p, channel i) to byte 32p + i: two deals."""
+    """Move byte 4i + p (pixel p, channel i) to byte 32p + i, by two deals."""
     once = block.bind("dealt", across.deal_bytes(interleaved), vector.VECTOR)
     return block.bind("pixels", across.deal_bytes(once), vector.VECTOR)

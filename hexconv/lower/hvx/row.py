@@ -1,4 +1,4 @@
-"""One row of outputs of a step: what no tile stores to is filled, then tile after tile: sums, narrowing, stores."""
+"""Emit a row of outputs of a step: fill what no tile stores to, then for each tile sums, narrowing and stores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from hexconv.spec.narrowing import FixedPoint
 
 
 def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
-    """One row of tiles, the first one of the step or not."""
+    """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
     conv, scratch = channels.conv, channels.scratch
     target = target_of(block, channels, y)
     fill_columns(block, target)
@@ -49,7 +49,7 @@ def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr
 
 
 def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: int) -> None:
-    """Some neighbouring rows of a depthwise conv, whose tiles are of one block of channels."""
+    """Emit `count` neighbouring rows of a depthwise conv, whose tiles have one block of channels."""
     conv, taps, apart = channels.conv, channels.scratch.taps, channels.first * channels.conv.plane.bytes
     assert taps is not None
     targets = [target_of(block, channels, block.bind("y", y + output)) for output in range(count)]

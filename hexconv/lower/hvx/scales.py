@@ -1,4 +1,4 @@
-"""What requantisation has one a channel, where the kernel reads it: beside its sums, not in memory.
+"""Stage the per-channel values of requantisation in scratch, where the kernel reads them.
 
     scales: for vector of the sequence (multiplier, shift, mask, half): for block of 32 channels: 32 words
 
@@ -34,7 +34,7 @@ class Scales:
 
     Attributes:
         how: the sequence.
-        channels: in whole blocks.
+        channels: the output channels, in whole blocks.
         arguments: `multiplier` and `shift`, those that there are.
         memory: int32.
     """
@@ -49,14 +49,14 @@ class Scales:
         return tirx.Ramp(first + self.how.vectors.index(name) * self.channels, 1, CHANNEL_BLOCK)
 
     def lanes(self, block: Block, first: Number) -> Lanes:
-        """What 32 channels from `first` on have."""
+        """The values of 32 channels from `first` on, by name."""
         names = self.how.vectors
         loads = {name: tirx.BufferLoad(self.memory, [self.place(name, first)]) for name in names}
         return {name: block.bind(name, load, vector.VECTOR) for name, load in loads.items()}
 
 
 def scales_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str) -> Scales | None:
-    """The scratch of a conv, if its requantisation has anything one a channel."""
+    """The scratch of a conv, if its requantisation has per-channel values."""
     how = conv.narrowing
     if not isinstance(how, FixedPoint) or not how.vectors:
         return None
@@ -68,7 +68,7 @@ def scales_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str)
 
 
 def stage_scales(block: Block, scales: Scales, first: Number) -> None:
-    """Make ready what 32 channels from `first` on have."""
+    """Compute and store the values of 32 channels from `first` on."""
     lanes = tirx.Ramp(first, 1, CHANNEL_BLOCK)
     loads = {what: tirx.BufferLoad(argument, [lanes]) for what, argument in scales.arguments.items()}
     given = {what: block.bind(what, load, vector.VECTOR) for what, load in loads.items()}

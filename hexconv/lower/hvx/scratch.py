@@ -1,4 +1,4 @@
-"""Memory of a conv beside its caches."""
+"""Allocate the scratch memory that a conv needs beside its caches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ WHOLE = tirx.Ramp(0, 1, vector.WORDS)
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory of a conv beside its caches.
+    """The scratch memory of a conv beside its caches.
 
     Attributes:
-        bias: the argument, if there is one.
-        offsets: int32, what is added to the sums of every channel; None where that is one constant.
-        windows: for the filter's zero point, where windows are summed before the tiles.
-        split: the bytes of some rows of a source of int16, high and low ones apart; None where they are so anyway.
-        scales: what requantisation has one a channel, if anything.
-        taps: of a depthwise conv, in all variants.
-        planes: where lanes are pixels, what tiles multiply; None where they are channels.
+        bias: the argument that holds the bias, if there is one.
+        offsets: int32, the offset of each channel's sums; None where all channels have the same constant.
+        windows: the sums of windows for the filter's zero point, where they are made before the tiles.
+        split: high and low bytes, apart, of some rows of an int16 source; None where they already lie apart.
+        scales: the per-channel values of requantisation, if there are any.
+        taps: the taps of a depthwise conv, in all variants.
+        planes: what tiles multiply where lanes are pixels; None where lanes are channels.
         table: the argument that results are looked up in, if there is one.
     """
 
@@ -46,7 +46,7 @@ class Scratch:
 
     @property
     def memory(self) -> list[tirx.Buffer]:
-        """What is allocated."""
+        """The buffers that are allocated."""
         windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         scales = [self.scales.memory] if self.scales else []
         apart = [buffer for buffer in (self.offsets, self.split, self.taps) if buffer is not None]

@@ -1,6 +1,6 @@
-"""Products of vectors alone: words of activations are loaded 32 at a time, and each is spread over a vector.
+"""Multiply vectors only: load 32 words of activations at a time, and spread each word over all lanes of a vector.
 
-No scalar load reads a cache then, which is dear in VTCM; `hexconv.lower.hvx.reduce` multiplies words.
+So no scalar load reads a cache, which is slow in VTCM. `hexconv.lower.hvx.reduce` multiplies scalar words instead.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ class Splats:
     """A run of words under the windows of a tile's pixels, and what multiplies them.
 
     Attributes:
-        operands: of the tile.
-        over: the pass.
-        byte: of the first pixel's first word.
+        operands: the operands of the tile.
+        over: the pass over the window.
+        byte: the byte of the first pixel's first word.
         step: the first filter vector.
     """
 

@@ -1,4 +1,4 @@
-"""A source of int16 taken apart: of the rows of a window, the high bytes of each row, then its low bytes.
+"""Take an int16 source apart: for each row of a window, its high bytes and then its low bytes.
 
 What arrives in the input cache are elements; tiles want words of four bytes that weigh alike. So before a row of
 outputs is computed, the rows that its windows are the first to meet are taken apart, into as many rows as a window has.
@@ -37,10 +37,10 @@ def split_rows(
     """Take apart the rows that the windows of a row of outputs are the first to meet.
 
     Args:
-        block: where to.
-        conv: that reads them.
-        source: the input cache.
-        apart: where to.
+        block: the block to emit into.
+        conv: the conv that reads the rows.
+        source: the rows of the input cache.
+        apart: the buffer for the bytes that are taken apart.
         top: the first row of the windows.
         is_first: whether no row of outputs came before: then all of them are new.
     """

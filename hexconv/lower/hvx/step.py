@@ -1,4 +1,4 @@
-"""One step of a conv: offsets where its channels come for the first time, then rows of tiles.
+"""Emit one step of a conv: the offsets where its channels come for the first time, then rows of tiles.
 
 for tile of channels: for row: fill what is no element; for tile of pixels: sums, narrowing, stores
 """

@@ -1,4 +1,4 @@
-"""The taps of a depthwise conv: laid out once, in scratch, in all variants (`hexconv.kernel.depthwise`).
+"""Lay out the taps of a depthwise conv once in scratch, in all variants (`hexconv.kernel.depthwise`).
 
 Where they are signed is up to their zero point: one of 128, which int8 filters have, leaves signed taps and nothing to
 correct, one of 0 unsigned ones; any other is a product more.
@@ -19,7 +19,7 @@ from hexconv.spec.names import numbered
 ONES = 0x01010101
 
 Taps = Mapping[tuple[int, Variant], tirx.Expr]
-"""By row of taps and variant."""
+"""Vectors of taps by (row of taps, variant)."""
 
 
 def taps_memory(conv: InnerConv, scope: str) -> tirx.Buffer | None:
@@ -119,7 +119,7 @@ def loaded_taps(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) 
 
 
 def twice(block: Block, taps: Taps) -> Taps:
-    """Those of the first 16 channels, in both halves of each vector."""
+    """The taps of the first 16 channels in both halves of each vector."""
     return {name: across.twice(block, value) for name, value in taps.items()}
 
 

@@ -29,12 +29,12 @@ class Tile:
 
     @property
     def blocks(self) -> int:
-        """Of 32 output channels."""
+        """Blocks of 32 output channels in the tile."""
         return len(self.sums[0])
 
     @property
     def pixels(self) -> int:
-        """In a row."""
+        """Pixels of a row in the tile."""
         return len(self.sums)
 
 

@@ -1,4 +1,4 @@
-"""The zero point of the filter: what every sum over a window has too much.
+"""Correct sums for the zero point of the filter, by the sum of each window.
 
 sum(a * (w - zw)) = sum(a * w) - zw * sum(a), over the window of an output pixel
 
@@ -18,7 +18,7 @@ from hexconv.schedule.block import Block, int32, vector_register
 from hexconv.spec.names import numbered
 
 PIXELS = vector.WORDS
-"""That one vector has the sums of."""
+"""Pixels whose sums one vector holds."""
 MOST_INLINE = 16
 """Planes, or vectors of a pixel, of which each has statements of its own; more of them are a loop."""
 ONES = 0x01010101
@@ -83,10 +83,10 @@ class _Bytes:
     """What a tree sums.
 
     Attributes:
-        conv: whose windows.
-        source: flat.
-        rows: bytes where the rows of taps begin.
-        is_signed: whether the bytes are.
+        conv: the conv whose windows are summed.
+        source: the flat buffer of the source.
+        rows: the bytes at which the rows of taps begin.
+        is_signed: whether the summed bytes are signed.
         start: from there to the first of these bytes.
     """
 

@@ -18,7 +18,7 @@ WORD = range(4)
 
 
 def block_bytes(planes: Planes) -> int:
-    """Of the words of 32 output channels."""
+    """The bytes of the words of 32 output channels."""
     return planes.layout.steps * VECTOR_BYTES
 
 

@@ -1,4 +1,4 @@
-"""The way out of a tile: narrowed, four pixels of 32 channels a vector, zero where the output has no element."""
+"""Store the results of a tile: narrowed, four pixels of 32 channels in a vector, zero where there is no element."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Target:
     """One row of what a step makes, for one tile of channels.
 
     Attributes:
-        conv: that makes it.
+        conv: the conv that makes the row.
         buffer: the cache, flat.
         pixel: element where the channels of a stored column begin: (block of the tile, column); of blocks that make up
             a vector, where those of the first begin.
-        blocks: of the tile.
+        blocks: the channel blocks of the tile.
         is_ragged: whether its last block is the conv's last one, with fewer than 32 channels.
-        lanes: what the channels of a block have one each for narrowing; None where they have nothing.
-        table: that results are looked up in; None where they are not.
+        lanes: the per-channel values of a block for narrowing; None where there are none.
+        table: the table that results are looked up in; None where there is none.
     """
 
     conv: InnerConv
@@ -55,9 +55,9 @@ def stores(
     """The stores of some pixels from a stored column on, 128 bytes each; what they need of the sums comes with them.
 
     Args:
-        target: where to.
-        column: of the first of them.
-        sums: of each pixel, its blocks.
+        target: the row that is stored to.
+        column: the stored column of the first pixel.
+        sums: for each pixel, the sums of its blocks.
         apart: columns to other pixels, whose channels are the upper half of each vector; 0 where all are these ones'.
     """
     if apart:

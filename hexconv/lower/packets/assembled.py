@@ -1,4 +1,4 @@
-"""From assembly text to an object file, by the LLVM inside of TVM: the one that wrote the text."""
+"""Assemble text to an object file, by the LLVM inside of TVM: the one that wrote the text."""
 
 import atexit
 import os
@@ -12,13 +12,13 @@ from tvm.target import Target
 from hexconv.apart.process import Apart, Limits, Task
 
 LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
-"""An assembler that doesn't end is one that refuses."""
+"""The limits of one assembly; an assembler that reaches them counts as one that refuses the text."""
 _STDERR = 2
 _ERROR = "error: "
 
 
 class Refused(Exception):
-    """What the assembler says of a text that it doesn't take, in one line."""
+    """The assembler refuses a text; the message is its first complaint, in one line."""
 
 
 def assembled(text: str, target: Target) -> bytes:

@@ -1,4 +1,4 @@
-"""A vector load in a packet before its own: a way to let no packet wait for it.
+"""Move a vector load into an earlier packet, so that no packet waits for it.
 
     before: { v4.uw += vrmpy(v18.ub,r0.ub) }        after:  { v4.uw += vrmpy(v18.ub,r0.ub)
             { v5.uw += vrmpy(v18.ub,r1.ub)                    v20 = vmem(r25+#1) }
@@ -17,7 +17,7 @@ from hexconv.lower.packets.listing import ALL, Block, Line, killed, needed_befor
 from hexconv.lower.packets.room import has_room
 
 FARTHEST = 6
-"""Packets that a load moves at most."""
+"""The most packets by which a load moves."""
 
 _PLAIN_LOAD = re.compile(r"^v(\d+) = vmem\((r\d+)\+#(-?\d+)\)$")
 _STEPPED = re.compile(r"\((r\d+)\+\+#(-?\d+)\)$")

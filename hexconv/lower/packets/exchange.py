@@ -1,4 +1,4 @@
-"""Products that wait for a load, exchanged with later products that don't.
+"""Exchange products that wait for a load with later products that don't.
 
     before: { v18 = vmem(r5+#-2) }                          after: { v18 = vmem(r5+#-2) }
             { v3.uw += vrmpy(v18.ub,r2.ub) }                       { v6.uw += vrmpy(v20.ub,r3.ub) }
@@ -14,7 +14,7 @@ from hexconv.lower.packets.instruction import Instruction
 from hexconv.lower.packets.listing import Line, with_packet
 
 FARTHEST = 12
-"""Packets between the two at most."""
+"""The most packets from one product to the other."""
 
 OPERATIONS = ("vrmpy",)
 

@@ -1,4 +1,4 @@
-"""The pass over LLVM's packets: those that stall are changed where that costs nothing.
+"""Change LLVM's packets so that fewer of them stall, where that costs nothing.
 
 LLVM's scheduler knows how long a load takes, but packets are put together after it, and loads go down into the last
 packet that has room. Two kinds of change cure that, and add no packet: a load a few packets earlier
@@ -17,11 +17,11 @@ from hexconv.lower.packets.listing import Block, Line, listing
 
 
 def with_fewer_stalls(text: str, arch: str) -> str:
-    """Assembly that does the same in as many packets or fewer, of which fewer stall.
+    """Rewrite assembly so that it does the same in as many packets or fewer, with fewer stalls.
 
     Args:
-        text: as LLVM writes it.
-        arch: whose rules of stalls hold, `v68`.
+        text: assembly as LLVM writes it.
+        arch: the architecture whose rules of stalls hold, such as `v68`.
     """
     found = listing(text)
     if found is None:

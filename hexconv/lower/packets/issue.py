@@ -1,4 +1,4 @@
-"""Which packets stall, by the rules that are published: issue slots are packets plus stalls.
+"""Find the packets that stall, by the published rules: issue slots are packets plus stalls.
 
 A thread issues a packet in each of its slots. A vector register that a packet writes can be read by the next one; but
 some operations need their sources early, and stall for one slot when the packet right before them wrote one.
@@ -29,11 +29,11 @@ class Rule:
     """When operations of one kind read their sources.
 
     Attributes:
-        unit: what executes them.
-        operations: their names.
-        stage: at which they read their sources.
-        since: the first architecture for which this holds.
-        source: where LLVM's itineraries say so, by their class.
+        unit: the unit that executes the operations.
+        operations: the names of the operations.
+        stage: the stage at which they read their sources.
+        since: the first architecture for which the rule holds.
+        source: the class of LLVM's itineraries that says so.
     """
 
     unit: str
@@ -111,7 +111,7 @@ class Stall:
     """One slot that is lost in front of a packet.
 
     Attributes:
-        register: what it waits for.
+        register: the register that the packet waits for.
         writer: the instruction of the packet before that writes it.
         reader: the instruction that needs it early.
         cause: in words, "load to multiply".
@@ -135,7 +135,7 @@ def waits(before: Packet, packet: Packet, arch: str) -> list[Stall]:
     Args:
         before: the packet in the slot before.
         packet: the one that may wait.
-        arch: whose rules hold, `v68`.
+        arch: the architecture whose rules hold, such as `v68`.
     """
     writers = {
         register: each for each in before if not each.forwards for register in each.writes if _is_vector(register)

@@ -1,4 +1,4 @@
-"""LLVM's assembly as blocks of packets, and which vector registers are needed at the end of each.
+"""Read LLVM's assembly as blocks of packets, and find the vector registers that are needed at the end of each.
 
 .LBB0_7:                        a label: where a block begins, if some instruction names it
         {
@@ -28,8 +28,8 @@ class Line:
     """A packet's place in the text.
 
     Attributes:
-        packet: its instructions.
-        end: its last line, with the ends of loops.
+        packet: the instructions of the packet.
+        end: the last line of the packet, with the ends of loops.
     """
 
     packet: Packet
@@ -37,7 +37,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """As an assembler reads it."""
+        """The text of the packet as an assembler reads it."""
         return "\n".join(["\t{", *(f"\t\t{each.text}" for each in self.packet), self.end])
 
 
@@ -46,8 +46,8 @@ class Block:
     """Packets that are always executed one after the other.
 
     Attributes:
-        lines: the packets.
-        labels: those in front of it that something names.
+        lines: the packets of the block.
+        labels: the labels in front of it that some instruction names.
         needed: vector registers whose values are read behind it.
         next: places of the blocks that may come next.
     """
@@ -71,7 +71,7 @@ class Listing:
     parts: list[str | tuple[int, int]]
 
     def text(self) -> str:
-        """As an assembler reads it; a packet that has lost all of its instructions is left out."""
+        """The whole text as an assembler reads it; a packet that has lost all of its instructions is left out."""
         return "".join(f"{part}\n" for part in self._texts() if part is not None)
 
     def _texts(self) -> Iterator[str | None]:

@@ -1,4 +1,4 @@
-"""Assembly that says of each of its scalar loads where it reads: for the count of those that read VTCM.
+"""Make assembly report the address of each scalar load, so that loads from VTCM can be counted.
 
 before:  { r5:4 = memd(r7+#8); v1 = vmem(r9++#1) }
 
@@ -37,11 +37,11 @@ _AFTER = ("{ r1:0 = memd(r29+#0); r31 = memw(r29+#8) }", "{ r29 = add(r29,#24) }
 
 
 class NotFollowed(Exception):
-    """A load whose address can't be told, or one that a library does."""
+    """Some load can't be noted: its address can't be told, or a library does it."""
 
 
 def with_notes(text: str) -> str:
-    """The same assembly, each scalar load noted before its packet.
+    """Add code to assembly that notes each scalar load before its packet.
 
     Raises:
         NotFollowed: some load can't be noted; the text says which.

@@ -1,4 +1,4 @@
-"""Whether a packet has room for one more vector load, wherever the assembler puts its instructions.
+"""Tell whether a packet has room for one more vector load, wherever the assembler puts its instructions.
 
 A packet has four words, of which a long constant takes one more, and two accesses to memory, of which one may be a
 vector load. Vector instructions share four units; a load takes any one that is left.

@@ -1,4 +1,4 @@
-"""A part of a packed tensor in a flat buffer, indexed as the tensor is."""
+"""Index a part of a packed tensor, which lies in a flat buffer, as the tensor is indexed."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -11,11 +11,11 @@ from hexconv.layout import Layout
 
 @dataclass(frozen=True)
 class FlatCache:
-    """Some of a packed tensor.
+    """A part of a packed tensor in a flat buffer.
 
     Attributes:
-        buffer: that holds it.
-        origin: the element of it at which index 0 along every axis lies.
+        buffer: the buffer that holds the part.
+        origin: the element of the buffer at which index 0 along every axis lies.
         strides: elements from one index to the next, axis by axis.
     """
 
@@ -28,16 +28,16 @@ class FlatCache:
         """A cache of some images, or of some blocks of filters, that holds all else of a packed tensor in order.
 
         Args:
-            layout: of the tensor.
-            buffer: of the cache.
-            origin: as above.
-            extents: of axes that it holds some of, by name. Of rows it may hold any number.
+            layout: the layout of the tensor.
+            buffer: the buffer of the cache.
+            origin: the element of the buffer at which index 0 along every axis lies.
+            extents: by name, the sizes of axes along which it holds only a part. It may hold any number of rows.
         """
         shape = [extents.get(output.name, output.extent) for output in layout.outputs]
         return cls(buffer, origin, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
 
     def behind(self, elements: int) -> "FlatCache":
-        """The same, some elements further on."""
+        """The same cache, with its origin `elements` further on."""
         return replace(self, origin=self.origin + elements) if elements else self
 
     def place(self, indices: tuple[Any, ...]) -> tirx.Expr:
@@ -45,5 +45,5 @@ class FlatCache:
         return sum((index * stride for index, stride in zip(indices, self.strides, strict=True)), self.origin)
 
     def __getitem__(self, indices: tuple[Any, ...]) -> tirx.Expr:
-        """The value there."""
+        """Load the value at some indices of the tensor."""
         return tirx.BufferLoad(self.buffer, [self.place(indices)])

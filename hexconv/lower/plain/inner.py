@@ -1,4 +1,4 @@
-"""What scalar code knows of a conv of a nest of rows before its steps, and where its operands lie."""
+"""Collect what scalar code knows of a conv in a nest of rows before its steps, and find its operands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,27 +25,27 @@ Arguments = Mapping[str, tirx.Buffer]
 
 @dataclass(frozen=True)
 class ScalarInner:
-    """What is known of a conv.
+    """What scalar code knows of a conv before its steps.
 
     Attributes:
-        number: from 1.
-        conv: what is computed.
+        number: the number of the conv, from 1.
+        conv: the conv.
         is_depthwise: whether each output channel has an input channel of its own.
         sums_words: whether its sums are made of words of 4 bytes.
         is_signed: whether activations are int8.
         is_last: whether it makes the output.
-        made_as: how the rows of that are counted.
-        source: stored part and layout of what it reads.
-        target: of what it makes.
+        made_as: how the rows of its target are counted.
+        source: stored part and layout of the tensor that it reads.
+        target: stored part and layout of the tensor that it makes.
         filter: layout of its filter.
-        in_channels: of the source, logical.
+        in_channels: the logical channels of the source.
         in_zero: zero point of the source.
         filter_zero: zero point of the filter as it is laid out.
         fringe: what the target holds where it has no logical element.
         dtype: of the target's elements.
         channel_unit: blocks of 32 channels that one step along the target's axis of channels counts.
-        beside: bias, what requantisation has one a channel, table.
-        offsets: scratch, what is added to the sums of words of every channel; None where that is nothing.
+        beside: the bias, the per-channel values of requantisation, and the table.
+        offsets: scratch, the offset of each channel's sums of words; None where there is none.
     """
 
     number: int

@@ -1,10 +1,10 @@
-"""One step of a conv without HVX: row by row, pixel by pixel, some channels at a time.
+"""Emit one step of a conv without HVX: row by row, pixel by pixel, some channels at a time.
 
     offsets of the step's channels, where they come for the first time
     for y, x: sum of the window, if the filter has a zero point
               for some channels: sums, then elements of the target
 
-Where something stands is what the layouts of the nest say; what becomes of a sum is what `hexconv.compute` says in TE.
+The layouts of the nest say where an element lies; `hexconv.compute` says in TE what becomes of a sum.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 
 @dataclass(frozen=True)
 class ScalarConv:
-    """One conv of a nest of rows, by scalar code."""
+    """One conv of a nest of rows, computed by scalar code."""
 
     inner: ScalarInner
 
     @property
     def memory(self) -> list[tirx.Buffer]:
-        """Scratch, beside the caches of the nest."""
+        """The scratch buffers that the code needs beside the caches of the nest."""
         return [] if self.inner.offsets is None else [self.inner.offsets]
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
@@ -55,7 +55,7 @@ class ScalarConv:
 
 
 def scalar_conv(chain: Chain, index: int, forms: Forms, plan: Plan, arguments: Arguments) -> ScalarConv:
-    """Conv `index` of a chain."""
+    """Prepare conv `index` (from 0) of a chain for scalar code."""
     return ScalarConv(scalar_inner(chain, index, forms, plan.scope("filters"), arguments))
 
 

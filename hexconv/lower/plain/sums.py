@@ -26,7 +26,7 @@ ONES = 0x0101010101010101
 
 @dataclass(frozen=True)
 class Pixel:
-    """Some output channels of a pixel.
+    """A pixel of the output, of which some channels are computed.
 
     Attributes:
         inner: the conv.
@@ -91,7 +91,7 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
 
 
 def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset: Callable[[int], tirx.Expr]) -> Total:
-    """The same; `offset` is what is added to the sum of a lane, int64."""
+    """Sum word by word, as `sum_products` does element by element; `offset` is added to the sum of a lane, int64."""
     inner, filter = pixel.inner, pixel.inner.filter_cache(pixel.operands)
 
     def tap(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
@@ -114,7 +114,7 @@ def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset
 
 
 def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
-    """The sum of all that a pixel's window has, int64."""
+    """The sum of all source elements under a pixel's window, int64."""
     inner = pixel.inner
     window = block.allocate(tirx.decl_buffer((1,), "int64", f"{REGISTER}window"))
     _put(block, window, tirx.const(0, "int64"))

@@ -1,4 +1,4 @@
-"""From loops that copy to copies: by the engine, where a plan copies asynchronously, or by the kernel itself."""
+"""Turn loops that copy into copies by the engine, where a plan copies asynchronously, or by the kernel itself."""
 
 from hexconv.lower.transfers.engine import start_copies
 from hexconv.lower.transfers.fringe import without_fringe

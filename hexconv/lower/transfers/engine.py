@@ -24,8 +24,8 @@ def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRMo
 
     Args:
         module: with starts and ends of groups.
-        filler: writes what is no copy, zero points of padding and fringe, when the copies of its group start: other
-            bytes than theirs, in a slot that nothing reads.
+        filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
+        It writes other bytes than the copies do, in a slot that nothing reads yet.
     """
     main = module["main"]
     ranges = ranges_of(main.body)

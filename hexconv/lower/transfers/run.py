@@ -1,4 +1,4 @@
-"""What a part of a nest copies or fills: elements side by side, one row of them or many at equal distances."""
+"""Describe what a part of a nest copies or fills: elements side by side, in one row or in many at equal distances."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,9 +21,9 @@ class Run:
     Attributes:
         target: the first of them where they go.
         source: the first of them where they come from.
-        elements: how many lie side by side.
-        count: how often.
-        steps: elements from one time to the next, of target and source.
+        elements: how many elements lie side by side.
+        count: how many rows of them there are.
+        steps: elements from one row to the next, at the target and at the source.
     """
 
     target: Place
@@ -58,8 +58,8 @@ class Fill:
 
     Attributes:
         target: the first of them.
-        value: of each.
-        elements: how many.
+        value: the value of each element.
+        elements: the number of elements.
     """
 
     target: Place

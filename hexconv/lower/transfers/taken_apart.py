@@ -9,7 +9,7 @@ and what is filled are different bytes:
              for h: for w in range(1): for c: cache[..] = zero point
              for h: for w in range(15, 16): for c: cache[..] = zero point
 
-Who copies and who fills is the plan's affair: a `Mover` says it.
+The plan decides who copies and who fills; a `Mover` carries that decision.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,12 +29,12 @@ Piece = Run | Fill | tirx.Stmt
 
 @dataclass(frozen=True)
 class Mover:
-    """Who moves what a part copies.
+    """Emits the copies and fills of a part.
 
     Attributes:
-        copy: makes a run a statement.
-        fill: makes a fill a statement.
-        ranges: of the loops around the part.
+        copy: turns a run into a statement.
+        fill: turns a fill into a statement.
+        ranges: the ranges of the loops around the part.
     """
 
     copy: Callable[[Run], tirx.Stmt]
@@ -49,7 +49,7 @@ class Mover:
 
 
 def ranges_of(body: tirx.Stmt) -> Analyzer:
-    """What is known of the variables of loops."""
+    """An analyzer that knows the ranges of all loop variables of a statement."""
     analyzer = Analyzer()
 
     def bind(loop: tirx.For) -> None:
@@ -60,7 +60,7 @@ def ranges_of(body: tirx.Stmt) -> Analyzer:
 
 
 def taken_apart(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
-    """What a statement that copies becomes."""
+    """Split a statement that copies into copies and fills."""
     return [mover.statement(piece) for piece in _pieces(_hoisted(statement), mover)]
 
 

@@ -30,7 +30,7 @@ class Page:
     Attributes:
         network: the head of the page where the cases are one network, else None.
         answer: the head of the page where the cases are no network.
-        cases: in the order in which they were named.
+        cases: its cases, in the order in which they were named.
         packets: the plot of MACs per packet of all runs, if there were any.
     """
 
