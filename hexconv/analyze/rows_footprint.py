@@ -145,7 +145,9 @@ def _ring_in_flight(planned: PlannedRows, band: int) -> int:
     """The most rows of the input that a thread has under way: what a step adds to those that were read ahead of it."""
     ahead, end = planned.ahead_rows, planned.bands.end(0, band)
     most = left = 0
-    for step in planned.steps_of(band)[0]:
-        most = max(most, left + len(step.rows))
-        left = min(left + len(step.rows), max(min(end - (step.end - ahead), ahead), 0))
+    for number, step in enumerate(planned.steps_of(band)[0], planned.run_in - planned.warm_up):
+        left += len(step.rows)
+        most = max(most, left)
+        if number >= 0:  # a stripe that only reads waits for nothing
+            left = min(left, max(min(end - (step.end - ahead), ahead), 0))
     return most

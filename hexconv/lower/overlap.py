@@ -63,6 +63,7 @@ class _Overlap:
 
     def __init__(self, copies: dict[str, Copy]) -> None:
         self._copies = copies
+        self._in_stripes = False
         self._first: list[tirx.Stmt] = []
 
     def whole(self, body: tirx.Stmt) -> tirx.Stmt:
@@ -97,7 +98,9 @@ class _Overlap:
         elif isinstance(statement, tirx.SeqStmt):
             yield from self._sequence(statement)
         elif isinstance(statement, tirx.For):
+            outside, self._in_stripes = self._in_stripes, self._in_stripes or _is_over_stripes(statement)
             yield _around(statement, self._rewritten(statement.body))
+            self._in_stripes = outside
         elif isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
             yield tirx.IfThenElse(statement.condition, as_one(list(self._rewritten(statement.then_case))), None)
         else:
@@ -126,7 +129,9 @@ class _Overlap:
 
     def _started(self, copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
         """The copies themselves."""
-        if _runs_ahead(copy):
+        if _runs_ahead(copy) and not self._in_stripes:
+            yield _group_inside(copy, statement)  # nothing uses it before the first stripe, which waits
+        elif _runs_ahead(copy):
             yield from _ring_groups(copy, statement)
         elif copy.is_in and copy.has_slots:
             zeros = [tirx.const(0, "int32")] * len(copy.loops)
@@ -179,6 +184,11 @@ def _substituted(node: Node, loops: Sequence[tirx.For], values: Sequence[tirx.Ex
 def _runs_ahead(copy: Copy) -> bool:
     """Whether a copy fills a ring ahead of its stripe."""
     return copy.ring is not None and copy.ring.ahead_slabs > 0
+
+
+def _is_over_stripes(loop: tirx.For) -> bool:
+    """Whether a loop goes over stripes."""
+    return loop.annotations.get(LOOP_NAME) == "ho_outer"
 
 
 def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:

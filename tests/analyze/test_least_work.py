@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
@@ -127,11 +127,16 @@ def test_an_accumulator_sums_nothing_that_its_epilogue_leaves() -> None:
     assert work.agrees
 
 
+MOST_PIXELS = 2000
+"""An image of each pixel alone: 32 MB."""
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(("float32",)))
 def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     """One pixel at a time is not zero, and no tap cancels another: the result shows it, or nothing depends on it."""
     rows, columns = chain.input[1:3]
+    assume(rows * columns <= MOST_PIXELS)
     pixels = np.eye(rows * columns).reshape(rows * columns, rows, columns, 1)
     thin = tuple(replace(conv, out_channels=1, groups=1, activation="none", bias=False) for conv in chain.conv)
     filters = [np.ones((1, 1, *conv.kernel)) for conv in thin]

@@ -232,7 +232,7 @@ def test_a_space_that_is_too_large_to_look_at_is_refused_with_its_size(
     chain = Chain(input=(1, 2**20, 1, 1), conv=(tall, replace(tall, out_channels=512, stride=(4096, 1))))
     (tmp_path / "tall.toml").write_text(without_plan(chain))
     assert exit_code(["best", str(tmp_path / "tall.toml"), "--json"]) == 2
-    assert f"{12 * 130561 * 16} plans (12 combinations of words x 130561 of h_split" in capsys.readouterr().err
+    assert f"{12 * 130561 * 16} plans (12 combinations of words x 130561 of stripes" in capsys.readouterr().err
 
 
 def test_a_kernel_is_verified_where_it_runs(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
