@@ -40,6 +40,9 @@ def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, 
     sch.reorder(n, *outer, *inner)
     steps.name_loops(sch, [n, ko_outer, ho_outer, wo], ["n", "ko_outer", "ho_outer", "wo"])
     steps.name_loops(sch, [rows[0], channels[0]], ["ho_inner", "ko_inner"])
+    within = {"hi": rows[1:], "wi": [loops["wi"]] if "wi" in loops else [], "ki": channels[1:]}
+    for name, some in within.items():
+        steps.name_loops(sch, some, [name] * len(some))
     return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
 
 

@@ -10,7 +10,7 @@ from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 BY = Requantize(multiplier=1 << 30, shift=-9)
 CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=1, requantize=BY)  # pyright: ignore[reportArgumentType]
-CHAIN = Chain(input=(1, 37, 17, 36), dtype="uint8", zero_point=3, conv=(CONV, CONV))
+CHAIN = Chain(input=(1, 37, 33, 64), dtype="uint8", zero_point=3, conv=(CONV, CONV))
 PLAN = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double", threads=2)
 
 

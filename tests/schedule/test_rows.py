@@ -6,7 +6,7 @@ import pytest
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.errors import InputError
-from hexconv.lower import lower_case
+from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
@@ -107,3 +107,11 @@ def test_the_host_kernel_writes_blocks(layout: OutputLayout) -> None:
     (choice,) = case.kernels
     assert choice.used == "plain"
     assert "host writes its output as NHWC8h8w32c" in str(choice)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_output_of_one_pixel_has_a_listing(layout: OutputLayout) -> None:
+    """All loops of its copy but the one over channels are gone."""
+    chain = Chain(input=(1, 1, 1, 17), conv=(Conv2d(out_channels=10),), output_layout=layout)
+    case = Case("pixel", chain, Plan(kernel="plain"))
+    assert "# write back output cache" in annotated_tir(case, lower_case(case), "")
