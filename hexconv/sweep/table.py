@@ -12,7 +12,7 @@ from hexconv.spec import Plan
 from hexconv.sweep.columns import plan_columns
 
 WHAT = ("case", "target", "status", "reason")
-CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "convs")
+CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "output_layout", "convs")
 PLAN = tuple(plan_columns(Plan()))
 KERNELS = ("kernel_asked", "kernel_used", "kernel_why")
 SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")
@@ -34,7 +34,7 @@ SECONDS = ("seconds", "elapsed_seconds")  # seconds of the kernel, and of all wo
 
 COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
 WHOLE = (
-    "zero_point",
+    *("zero_point", "rows"),
     *(knob for knob, value in plan_columns(Plan()).items() if isinstance(value, int)),
     *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
     *("issue_slots", "stalls", "vector_loads"),

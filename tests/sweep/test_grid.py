@@ -66,7 +66,7 @@ def test_a_grid_is_the_product_of_its_lists(case: Case, k_splits: list[int], h_s
         dtypes = {name: request.known[name] for name in ("dtype", "filter_dtype")}
         table = {"conv": json.loads(request.known["convs"]), **dtypes}
         size = [int(part) for part in request.known["input"].split("x")]
-        chain = {**table, "input": size, "zero_point": request.known["zero_point"]}
+        chain = {**table, "input": size, **{name: request.known[name] for name in ("zero_point", "output_layout")}}
         assert Case.of({"chain": chain}, "row").chain == case.chain
 
 
