@@ -27,8 +27,8 @@ def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, 
         sch: the schedule.
         output: the block that copies.
         plan: says how many rows and blocks of 32 channels a tile has.
-        layout: of the output.
-        channels_together: channels that lie together in the cache.
+        layout: the layout of the output.
+        channels_together: how many channels lie together in the cache.
     """
     loops = dict(zip(steps.loop_roles(layout), sch.get_loops(output), strict=True))
     n, wo = loops["n"], loops["wo"]

@@ -10,13 +10,13 @@ from hexconv.schedule.steps import Tiles
 
 @dataclass(frozen=True)
 class Placed:
-    """A conv where it belongs.
+    """A conv at its place in the nest.
 
     Attributes:
-        blocks: of the conv.
-        tiles: its outer loops.
-        slabs: that these go over: a stripe, or the whole output.
-        ho_inner: over those of a step.
+        blocks: the blocks of the conv.
+        tiles: the outer loops of the conv.
+        slabs: how many rows, or blocks of rows, the outer loops go over: those of a stripe, or of the whole output.
+        ho_inner: the loop over the rows, or blocks of rows, of one step.
         rc_outer: the loop at which its sums are set to zero.
     """
 
@@ -29,11 +29,11 @@ class Placed:
 
 @dataclass(frozen=True)
 class Nest:
-    """All that is placed.
+    """All blocks of a chain at their places.
 
     Attributes:
         output: the block that copies to the output.
-        convs: from the last to the first.
+        convs: the convs, from the last to the first.
         input: the block that reads the input.
     """
 

@@ -1,4 +1,4 @@
-"""A placed chain rolls: what `hexconv.schedule.roll` and `hexconv.schedule.stream` have to know of its blocks."""
+"""Roll a placed chain: collect what `hexconv.schedule.roll` and `hexconv.schedule.stream` ask of its blocks."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ from hexconv.spec import Chain, Plan
 
 
 def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, _forms: Forms) -> tvm.IRModule:
-    """A chain in blocks of 8 rows, every slab made once."""
+    """Return the module of a chain in blocks of 8 rows, in which every block is made once."""
     stages = [_stage(sch, chain, plan, conv) for conv in nest.convs]
     return roll(sch.mod, [*stages, _input_stage(sch, nest, stages, plan)])
 
 
 def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> tvm.IRModule:
-    """A chain in rows, every row made once; as it is where its output is one stripe."""
+    """Return the module of a chain in rows, in which every row is made once; a chain of one stripe stays as it is."""
     last, *others = nest.convs
     if steps.extent(sch, last.tiles.ho_outer) == 1:
         return sch.mod

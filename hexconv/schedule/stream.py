@@ -57,16 +57,16 @@ def is_there(row: tirx.Expr) -> tirx.Expr:
 
 @dataclass(frozen=True)
 class Stream:
-    """What makes one tensor, or writes the output back.
+    """What makes one tensor: an intermediate, or the input that is read.
 
     Attributes:
-        blocks: names of the blocks whose axis of rows it is.
-        filter_block: name of the block that stages the conv's filter in each tile, if one does.
-        conv: the conv that makes it, None for the input.
-        buffer: name of the buffer.
-        ho: the loop over its rows.
-        loop_name: of that loop.
-        all_rows: of the whole tensor.
+        blocks: the names of the blocks that make it.
+        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
+        conv: the conv that makes the tensor, None for the input.
+        buffer: the name of the tensor's buffer.
+        ho: the loop over the rows that a stripe makes.
+        loop_name: the name of that loop.
+        all_rows: the rows of the whole tensor.
         band: the rows that a thread makes: the first, and one past the last; None where one makes all.
     """
 
@@ -82,15 +82,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one stripe of a tensor.
+    """The rows of a tensor that each stripe makes.
 
     Attributes:
-        of: the tensor.
-        apart: rows from one stripe to the next.
-        rows: that a stripe makes.
-        lead: the first of them, in stripe 0.
-        ring_rows: rows that are kept.
-        ahead_rows: rows of these that are read ahead.
+        of: what makes the tensor.
+        apart: the rows from the first one of a stripe to the first one of the next.
+        rows: how many rows a stripe makes.
+        lead: the first row that stripe 0 makes.
+        ring_rows: how many rows the ring holds.
+        ahead_rows: how many of the ring's rows are read ahead.
     """
 
     of: Stream
@@ -133,15 +133,15 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Output:
-    """The end of a chain.
+    """The last conv of a chain, and the copy to the output.
 
     Attributes:
-        blocks: names of the blocks that run where a stripe makes output: the conv's, and the copy to the output.
-        filter_block: as in `Stream`.
-        conv: the last one.
+        blocks: the names of the blocks that run where a stripe makes output: the conv's, and the copy's.
+        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
+        conv: the last conv.
         ho_outer: the loop over stripes.
-        stripe_rows: of one.
-        band: as in `Stream`.
+        stripe_rows: the rows of one stripe.
+        band: the rows of the output that a thread makes; None where one thread makes all.
     """
 
     blocks: tuple[str, ...]
@@ -157,8 +157,8 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
 
     Args:
         module: scheduled, with blocks.
-        output: of the chain.
-        tensors: from the last intermediate to the input.
+        output: the end of the chain.
+        tensors: what makes each tensor, from the last intermediate to the input.
         is_ahead: whether the input is read ahead.
     """
     shares = _shares(output, tensors, is_ahead)
