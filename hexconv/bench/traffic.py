@@ -48,7 +48,7 @@ def _chain(size: tuple[int, int, int], *convs: tuple[int, int], padding: int = 0
         Conv2d(out_channels=channels, kernel=(side, side), padding=padding, requantize=scale)  # pyright: ignore[reportArgumentType]
         for channels, side in convs
     )
-    return Chain(input=(1, *size), dtype="uint8", conv=made)
+    return Chain(input=(1, *size), dtype="uint8", output_layout="NHWC", conv=made)
 
 
 CHAINS = {
@@ -70,7 +70,7 @@ class Row:
     Attributes:
         chain: the name of the chain.
         vtcm_mib: the MiB of VTCM that the caches may take.
-        needed_bytes: the lower bound of the bytes that any plan moves, with the output in blocks of 8x8x32.
+        needed_bytes: the lower bound of the bytes that any plan moves; input and output are NHWC.
         traffic_bytes: the bytes that the best cut moves; None if nothing fits.
         pieces: how many pieces the best cut has.
         qnn_bytes: the bytes that QNN's planner states; None if it was not asked.

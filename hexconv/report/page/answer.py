@@ -100,5 +100,6 @@ def _help(known: Known) -> str:
         return f"No better plan is known: {reason}"
     if best is None or best.traffic_bytes >= known.cost.traffic_bytes:
         return "No plan that fits moves less."
-    words = plan_words(replace(best.plan, kernel=None, storage="global", arch="v68", vtcm_bytes=None))
+    kernel = best.plan.kernel if best.plan.rows else None  # stripes of rows are said with the kernel that has them
+    words = plan_words(replace(best.plan, kernel=kernel, storage="global", arch="v68", vtcm_bytes=None))
     return f"{words} would move {in_bytes(best.traffic_bytes)} in {in_bytes(best.footprint_bytes)}."
