@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
+from hexconv.analyze.row_step import RowStep, Share
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.kernel.forms import Forms
@@ -34,57 +35,13 @@ from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
 @dataclass(frozen=True)
-class RowStep:
-    """One step of whatever makes a tensor.
-
-    Attributes:
-        start: the first row that it makes, below the first one of all where it begins in vain.
-        end: one past the last row of that.
-        band: the rows that its thread makes: the first, one past the last.
-    """
-
-    start: int
-    end: int
-    band: tuple[int, int]
-
-    @property
-    def rows(self) -> range:
-        """The rows that it makes."""
-        first, last = self.band
-        begin = max(self.start, first)
-        return range(begin, max(min(self.end, last), begin))
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a stripe of the output makes of a tensor where stripes stream.
-
-    Attributes:
-        apart: rows from one stripe to the next.
-        under: rows under a stripe, of a tensor that never ends.
-        made: rows that are new.
-        ring: rows that are kept.
-    """
-
-    apart: int
-    under: int
-    made: int
-    ring: int
-
-    @property
-    def lead(self) -> int:
-        """The first row that stripe 0 makes."""
-        return self.under - self.made
-
-
-@dataclass(frozen=True)
 class RowSteps:
     """A chain under a plan whose nest is kept in rows; everything else is derived from it.
 
     Attributes:
-        chain: what is computed.
-        plan: how.
-        kernels: of every conv.
+        chain: the chain that is computed.
+        plan: the plan that it is computed by.
+        kernels: the kernel of each conv.
     """
 
     chain: Chain

@@ -37,6 +37,7 @@ from tvm import tirx
 from hexconv.lower import queues
 from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
+from hexconv.lower.run_in import STRIPES
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import end_row
@@ -188,7 +189,7 @@ def _runs_ahead(copy: Copy) -> bool:
 
 def _is_over_stripes(loop: tirx.For) -> bool:
     """Whether a loop goes over stripes."""
-    return loop.annotations.get(LOOP_NAME) == "ho_outer"
+    return loop.annotations.get(LOOP_NAME) == STRIPES
 
 
 def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:

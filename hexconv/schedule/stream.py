@@ -18,13 +18,13 @@ below 0 make no output, and run the rows in that it needs, a stripe's share each
 
     W = the most of (u - n) / g, rounded up
 
-Those of them in which nothing is made of any intermediate read the input and do nothing else.
+Some stripes come so early that they make no row of any intermediate: they read the input and do nothing else.
 
-The n' rows that a reader makes of its own tensor read the last (n' - 1) * stride + reach rows: that many, or n if that
-is more, has the ring R, and row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
+A conv that makes n' rows reads the last (n' - 1) * stride + reach rows of this tensor. The ring has R rows: that many,
+or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
 
 Read ahead (`buffering = "double"`). The input is read one stripe's share earlier than it is needed, into a ring with as
-many rows more, so that copies are under way while a stripe computes. None where a stride steps over rows.
+many rows more, so that copies overlap with compute. Nothing is read ahead where a stride steps over rows.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ THERE = "hexconv_is_there"
 
 
 def is_there(row: tirx.Expr) -> tirx.Expr:
-    """Whether a row, or a stripe, is none of those before the first one.
+    """Return the question whether a row, or a stripe, has a number of 0 or more.
 
     The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.run_in`): until then it would
     know that all rows are there.
@@ -117,7 +117,7 @@ class Beginning:
     Attributes:
         reads: how many come first that only read the input.
         stripes: how many run in after these.
-        has_bands: whether every thread has a first one of its own.
+        has_bands: whether each thread makes a band of rows, and so has a first stripe of its own.
     """
 
     reads: int
@@ -126,7 +126,7 @@ class Beginning:
 
     @classmethod
     def of(cls, func: tirx.PrimFunc) -> "Beginning | None":
-        """Of a scheduled function; None where its stripes don't stream."""
+        """Return the beginning of a scheduled function, None where its stripes do not stream."""
         found = (func.attrs or {}).get(RUN_IN)
         return cls(int(found[0]), int(found[1]), bool(found[2])) if found is not None else None
 
