@@ -1,13 +1,28 @@
-.PHONY: model rates fits bytes
+.PHONY: model rates fits bytes bench-qnn
+SOME_NETS = $(if $(NETS),--nets $(NETS))
+
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
 	$(BIN)/python -m hexconv.bench.model
 
 rates: .venv/installed ## fit the prices of the model to runs on the simulator: hexconv/search/machines/v67.toml (takes minutes)
 	$(BIN)/python -m hexconv.bench.rates
 
-fits: .venv/installed ## the chains of VGG-16 and ResNet-50 in 4, 2 and 1 MiB, planned and run: reports/fits.csv (takes minutes)
-	$(BIN)/python -m hexconv.bench.fits
+fits: .venv/installed ## lower, count and run every answer of the board of bytes: reports/fits.csv (takes hours; NETS="vgg16 ..." are some)
+	$(BIN)/python -m hexconv.bench.board.verified $(SOME_NETS)
 
-bytes: .venv/installed ## what the best plans of published chains move, beside QNN's planner: reports/bytes.csv, quoted by a page
-	$(BIN)/python -m hexconv.bench.traffic
+bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes an hour)
+	$(BIN)/python -m hexconv.bench.board $(SOME_NETS)
+	$(BIN)/python -m hexconv.bench.board.picture
 	$(BIN)/python -m hexconv.bench.quoted
+
+# QNN's planner has an environment of its own. Its licence allows use for benchmarks; hexconv never imports it.
+QNN := build/qnn
+QNN_PACKAGES := onnxruntime==1.31.1 onnxruntime-qnn==2.7.0
+bench-qnn: $(QNN)/installed ## ask QNN's planner for its bytes, on x86-64: reports/qnn.csv; then `make bytes`
+	$(BIN)/python -m hexconv.bench.board.account $(QNN)/bin/python $(SOME_NETS)
+	$(MAKE) bytes
+
+$(QNN)/installed: .venv/installed
+	$(BIN)/python -m venv $(QNN)
+	$(QNN)/bin/python -m pip install --quiet --disable-pip-version-check $(QNN_PACKAGES)
+	@touch $@

@@ -73,15 +73,21 @@ def _row(*cells: str) -> str:
 
 
 def _traffic() -> Iterator[str]:
-    """For each chain: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
-    for chain, rows in groupby(_bytes(), key=lambda row: row["chain"]):
-        limits = list(rows)
-        yield _row(f"`{chain}`", limits[0]["needed_bytes"], *map(_moved, limits))
+    """For each net: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
+    for net, rows in groupby(_bytes(), key=lambda row: row["net"]):
+        limits = _by_limit(list(rows))
+        yield _row(f"`{net}`", _total(limits[0], "needed_bytes"), *map(_moved, limits))
+
+
+def _by_limit(rows: list[Row]) -> list[list[Row]]:
+    """The rows of all chains of a net, limit by limit."""
+    return [[row for row in rows if row["vtcm_mib"] == limit] for limit in dict.fromkeys(r["vtcm_mib"] for r in rows)]
 
 
 def _beside_qnn() -> str:
-    row = next(row for row in _bytes() if (row["chain"], row["vtcm_mib"]) == ("vgg16-block3", "2"))
-    return _row(BYTES_IN_THE_README, row["traffic_bytes"], f"QNN's planner {row['qnn_bytes']}", "`make bytes`")
+    rows = [row for row in _bytes() if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
+    qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
+    return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
 
 
 def _bytes() -> list[Row]:
@@ -89,10 +95,22 @@ def _bytes() -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def _moved(row: Row) -> str:
-    figures = row["traffic_bytes"], row["qnn_bytes"], row["defines_bytes"]
-    told = [figures[0] or "nothing fits", figures[1] and f"QNN {figures[1]}", figures[2] and f"DeFiNES {figures[2]}"]
+def _moved(rows: list[Row]) -> str:
+    """The bytes that all chains of a net move, by tool; where a tool has no figure for one of them, it has none."""
+    qnn, later = _total(rows, "qnn_v73_bytes"), _total(rows, "qnn_v75_bytes")
+    told = [
+        _total(rows, "traffic_bytes") or "nothing fits",
+        qnn and f"QNN {qnn}",
+        later and later != qnn and f"on v75 {later}",
+        _total(rows, "defines_bytes") and f"DeFiNES {_total(rows, 'defines_bytes')}",
+    ]
     return "<br>".join(filter(None, told))
+
+
+def _total(rows: list[Row], column: str) -> str:
+    """The sum of a column, empty if a row has no figure."""
+    figures = [row[column] for row in rows]
+    return str(sum(map(int, figures))) if all(figures) else ""
 
 
 def _macs(row: Row, unit: str, whose: str = "", digits: int = 2) -> str:

@@ -1,27 +1,25 @@
-"""`python -m hexconv.bench.fits`: plans chains of networks in less and less VTCM; lowers, counts and runs each answer.
+"""`python -m hexconv.bench.board.verified`: lowers, counts and runs the answers that stand on the board of bytes.
 
-Every chain is planned, fused or in its best cut, in 4, 2 and 1 MiB of VTCM for `hvx` kernels. Each case of an answer is
-verified: the search's figures are what TVM allocates, what the run uses, and what the loops move and multiply, and the
-result is numpy's. An answer that a smaller limit gives again is run once. Images stay whole if a run takes less than
+Every chain is planned as on the board, fused or in its best cut, in 8, 4, 2 and 1 MiB of VTCM. Each case of an answer
+is verified: the search's figures are what TVM allocates, what the run uses, and what the loops move and multiply, and
+the result is numpy's. An answer that another limit gives too is run once. Images stay whole if a run takes less than
 five minutes; else they are cut, and the row says to which size.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import pandas as pd
-
 from hexconv.analyze import needed_macs
-from hexconv.bench.networks import NETWORKS, chains_of, small
-from hexconv.search import Question, Winner, plan_chain, verify
-from hexconv.search.objective import OBJECTIVES, Objective
-from hexconv.spec import Case, Chain, Plan
+from hexconv.bench.board.nets import NETS
+from hexconv.bench.board.question import LIMITS_MIB, planned
+from hexconv.bench.board.table import write_rows
+from hexconv.bench.networks import small
+from hexconv.search import Winner, verify
+from hexconv.spec import Chain, Plan
 
-MIB = 1 << 20
-LIMITS_BYTES = (4 * MIB, 2 * MIB, 1 * MIB)
 SECONDS = 300
 PACKETS_PER_SECOND = 500_000
 """How many packets the simulator runs in a second, at least."""
@@ -35,7 +33,8 @@ class Row:
     """One case of an answer.
 
     Attributes:
-        limit_bytes: the VTCM that the answer may take.
+        net: the network that the chain is part of.
+        vtcm_mib: the MiB of VTCM that the answer may take.
         case: the chain, or a piece of it.
         image: the rows by columns of the image that was run.
         plan: the plan that the search chose.
@@ -43,12 +42,14 @@ class Row:
         predicted_bytes: the VTCM that the search predicts.
         allocated_bytes: the VTCM that TVM allocates.
         used_bytes: the VTCM that the run uses.
+        traffic_bytes: the bytes that the search predicts to move, and the loops do.
         packets: the packets of the run; None if it was not run.
         macs_per_packet: the needed MACs for each packet.
         said: what the run reported.
     """
 
-    limit_bytes: int
+    net: str
+    vtcm_mib: int
     case: str
     image: str
     plan: str
@@ -56,36 +57,37 @@ class Row:
     predicted_bytes: int
     allocated_bytes: int
     used_bytes: int | None
+    traffic_bytes: int
     packets: int | None
     macs_per_packet: float | None
     said: str
 
 
-def rows(chains: dict[str, Chain], objective: Objective) -> Iterator[Row]:
-    """Every answer for every limit; an answer that a smaller limit gives again is not run again."""
+def rows(net: str) -> Iterator[Row]:
+    """Return every answer for every chain of a net and every limit, the largest first."""
     known: dict[tuple[Chain, Plan], Row] = {}
-    for name, whole in chains.items():
+    for name, whole in NETS[net].items():
         chain = small(whole, MOST_MACS)
-        for limit in LIMITS_BYTES:
-            question = Question(limit, objective, Plan(kernel="hvx", storage="vtcm"), target="hexagon")
-            planned = plan_chain(Case(name, chain, Plan(kernel="hvx")), question)
-            if planned.cuts.best is None:
-                yield Row(limit, name, _image(chain), "", False, 0, 0, None, None, None, "nothing fits")
+        for limit in reversed(LIMITS_MIB):
+            answers = planned(name, chain, limit)
+            if answers.cuts.best is None:
+                yield Row(net, limit, name, _image(chain), "", False, 0, 0, None, 0, None, None, "nothing fits")
                 continue
-            for winner in planned.pieces(planned.cuts.best):
+            for winner in answers.pieces(answers.cuts.best):
                 key = (winner.case.chain, winner.case.plan)
-                row = known[key] if key in known else _verified(winner, limit)
+                row = known[key] if key in known else _verified(winner, net, limit)
                 known[key] = row
-                yield Row(**{**asdict(row), "limit_bytes": limit, "case": winner.case.name})
+                yield replace(row, vtcm_mib=limit, case=winner.case.name)
 
 
-def _verified(winner: Winner, limit: int) -> Row:
+def _verified(winner: Winner, net: str, limit: int) -> Row:
     """Run and verify one case of an answer."""
     case, found = winner.case, verify(winner, SECONDS)
     run = found.runs[0]
     is_whole = run.vtcm_bytes == winner.figures.footprint_bytes
     return Row(
-        limit_bytes=limit,
+        net=net,
+        vtcm_mib=limit,
         case=case.name,
         image=_image(case.chain),
         plan=case.settled.slug,
@@ -93,6 +95,7 @@ def _verified(winner: Winner, limit: int) -> Row:
         predicted_bytes=winner.figures.footprint_bytes,
         allocated_bytes=found.footprint_bytes,
         used_bytes=run.vtcm_bytes,
+        traffic_bytes=found.traffic_bytes,
         packets=run.packets,
         macs_per_packet=round(needed_macs(case.chain) / run.packets, 2) if run.packets else None,
         said=run.said,
@@ -104,23 +107,28 @@ def _image(chain: Chain) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the table, a row as soon as it is there; exit 1 if something doesn't fit or doesn't hold."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench.fits", description=__doc__)
-    parser.add_argument("--networks", nargs="+", choices=tuple(NETWORKS), default=["vgg16", "resnet50"])
-    parser.add_argument("--objective", choices=OBJECTIVES, default="traffic", help="what answers have the least of")
+    """Write the table, a net at a time; exit 1 if something doesn't fit or doesn't hold."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.board.verified", description=__doc__)
+    parser.add_argument("--nets", nargs="+", choices=tuple(NETS), default=list(NETS))
     parser.add_argument("--csv", type=Path, default=Path("reports/fits.csv"), help="the table")
     options = parser.parse_args(arguments)
-    options.csv.parent.mkdir(parents=True, exist_ok=True)
+    held = [_net(net, options.csv) for net in options.nets]
+    return 0 if all(held) else 1
+
+
+def _net(net: str, path: Path) -> bool:
+    """Verify the answers of one net; return whether all of them hold."""
     found: list[Row] = []
-    for row in rows(chains_of(*options.networks), options.objective):
+    for row in rows(net):
         found.append(row)
         per_packet = "" if row.macs_per_packet is None else f", {row.macs_per_packet} MACs per packet"
         verdict = "holds" if row.holds else "does NOT hold"
-        print(f"{row.limit_bytes} bytes: {row.case} {row.image} {row.plan}: {verdict}, {row.said}{per_packet}")
-        pd.DataFrame([asdict(each) for each in found]).to_csv(options.csv, index=False)
+        what = f"{net} {row.case} {row.image} {row.plan}"
+        print(f"{row.vtcm_mib} MiB: {what}: {verdict}, {row.said}{per_packet}", flush=True)
+    write_rows(path, [net], [asdict(row) for row in found])
     held = sum(row.holds for row in found)
-    print(f"{held} of {len(found)} hold; {options.csv}")
-    return 0 if held == len(found) else 1
+    print(f"{net}: {held} of {len(found)} hold; {path}", flush=True)
+    return held == len(found)
 
 
 if __name__ == "__main__":

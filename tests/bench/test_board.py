@@ -1,0 +1,101 @@
+"""The board of bytes: it is what the search finds, no figure beats what is needed, and QNN's model is the chain."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+from onnxruntime import InferenceSession
+
+from hexconv.bench.board.__main__ import DEFINES_BYTES, accounts_of, rows
+from hexconv.bench.board.account import ARCHITECTURES
+from hexconv.bench.board.nets import NETS
+from hexconv.bench.board.picture import points
+from hexconv.bench.board.qdq import qdq_model
+from hexconv.bench.board.question import LIMITS_MIB
+from hexconv.bench.board.table import write_rows
+
+REPORTS = Path(__file__).parents[2] / "reports"
+TABLE = pd.read_csv(REPORTS / "bytes.csv")
+ASKED = [(net, chain) for net, chains in NETS.items() for chain in chains]
+
+
+def test_every_chain_stands_there_under_every_limit() -> None:
+    assert len(NETS) >= 20
+    assert {net for net, _ in DEFINES_BYTES} <= set(NETS)
+    rows_of_table = list(zip(TABLE.net, TABLE.chain, TABLE.vtcm_mib, strict=True))
+    assert rows_of_table == [(net, chain, limit) for net, chain in ASKED for limit in LIMITS_MIB]
+
+
+def test_qnn_was_asked_about_every_chain_on_every_hexagon() -> None:
+    asked = pd.read_csv(REPORTS / "qnn.csv")
+    wanted = [(net, chain, isa, limit) for net, chain in ASKED for isa in ARCHITECTURES for limit in LIMITS_MIB]
+    assert list(zip(asked.net, asked.chain, asked.isa, asked.vtcm_mib, strict=True)) == wanted
+    assert (asked.read_bytes.notna() | asked.said.notna()).all()
+
+
+def test_nothing_moves_less_than_is_needed_and_more_memory_never_moves_more() -> None:
+    moved = TABLE.dropna(subset="traffic_bytes")
+    assert (moved.traffic_bytes >= moved.needed_bytes).all()
+    assert all(group.traffic_bytes.is_monotonic_decreasing for _, group in moved.groupby(["net", "chain"]))
+
+
+@pytest.mark.parametrize("net", ["pointwise", "all-1x1", "srcnn"])
+def test_the_table_is_what_the_search_finds(net: str) -> None:
+    found = pd.DataFrame([vars(row) for row in rows([net], accounts_of(REPORTS / "qnn.csv"))])
+    stated = TABLE[TABLE.net == net].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found.astype(stated.dtypes), stated)
+
+
+@pytest.mark.parametrize(
+    ("net", "chain"), [pair for pair in ASKED if pair[0] in ("srcnn", "mobilenetv2", "inceptionv3")]
+)
+def test_the_model_that_qnn_reads_has_the_shapes_of_the_chain(net: str, chain: str) -> None:
+    model, stated = qdq_model(NETS[net][chain]), NETS[net][chain]
+    onnx.checker.check_model(model, full_check=True)
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    shapes = {
+        value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in inferred.graph.value_info
+    }
+    made = [(n, h, w, c) for n, c, h, w in (shapes[f"map{number}"] for number in range(len(stated.conv) + 1))]
+    assert made == list(stated.shapes)
+
+
+def test_the_model_that_qnn_reads_computes_something() -> None:
+    model = qdq_model(NETS["srcnn"]["all"])
+    image = np.random.default_rng(1).integers(0, 256, (1, 256, 256, 1), dtype=np.uint8)
+    (made,) = InferenceSession(model.SerializeToString()).run(None, {"x": image})
+    assert made.shape == (1, 256, 256, 1)
+    assert len(np.unique(made)) > 10
+
+
+def test_rows_of_other_nets_stay(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    write_rows(path, ["windows", "vgg16"], [{"net": "windows", "read_bytes": 1}, {"net": "vgg16", "read_bytes": None}])
+    write_rows(
+        path, ["pointwise", "windows"], [{"net": "pointwise", "read_bytes": 3}, {"net": "windows", "read_bytes": 4}]
+    )
+    assert path.read_text().split() == ["net,read_bytes", "pointwise,3", "windows,4", "vgg16,"]
+
+
+def test_a_net_has_no_point_where_a_chain_of_it_has_no_figure() -> None:
+    table = pd.DataFrame(
+        {
+            "net": ["a", "a", "b"],
+            "vtcm_mib": [1, 1, 1],
+            "needed_bytes": [10, 10, 5],
+            "traffic_bytes": [10, 30, 5],
+            "qnn_v73_bytes": [20, None, 10],
+            "qnn_v75_bytes": [20, 60, 10],
+            "defines_bytes": [None, None, None],
+        }
+    )
+    found = {(row.net, row.tool): row.times for row in points(table).itertuples()}
+    assert found == {
+        ("a", "hexconv"): 2,
+        ("b", "hexconv"): 1,
+        ("b", "QNN v73"): 2,
+        ("a", "QNN v75"): 4,
+        ("b", "QNN v75"): 2,
+    }
