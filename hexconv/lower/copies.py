@@ -9,7 +9,7 @@ from tvm import tirx
 
 from hexconv.lower import queues
 from hexconv.schedule import copies as parts
-from hexconv.schedule.steps import PART
+from hexconv.schedule.loops import PART
 from hexconv.spec.names import convs_of
 
 MOST = "hexconv.most"

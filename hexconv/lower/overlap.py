@@ -37,13 +37,12 @@ from tvm import tirx
 from hexconv.lower import queues
 from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
-from hexconv.lower.run_in import STRIPES
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.copies import BUFFERING
+from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.roll import AHEAD
-from hexconv.schedule.steps import LOOP_NAME
 
 Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
 

@@ -16,11 +16,8 @@ from tvm.ir import Call
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.copies import INPUT_READ
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.stream import THERE, Beginning
-
-STRIPES = "ho_outer"
-"""The name of the loop over stripes of the output."""
 
 
 def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:

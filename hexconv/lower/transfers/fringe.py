@@ -13,7 +13,7 @@ from hexconv.lower.copies import part_of
 from hexconv.lower.ranges import conjuncts
 from hexconv.lower.transfers.run import uses
 from hexconv.schedule import copies as parts
-from hexconv.schedule.steps import LOOP_NAME
+from hexconv.schedule.loops import LOOP_NAME
 
 CHANNELS = "ci"
 

@@ -12,7 +12,7 @@ from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
 from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
 from hexconv.schedule import copies as parts
 from hexconv.schedule.block import Block, Number
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART
 from hexconv.spec.names import convs_of
 
 PAIR_BYTES = 8
