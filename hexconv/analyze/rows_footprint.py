@@ -1,4 +1,4 @@
-"""The caches of a nest of rows and what its kernels need beside them, from the shapes and the plan alone."""
+"""Predict the caches of a nest of rows, and the scratch of its kernels, from the shapes and the plan alone."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from hexconv.spec.vectors import whole_channels
 
 
 def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
-    """Every cache of a nest of rows, then what its kernels need beside them.
+    """Predict every cache of a nest of rows, then the scratch of its kernels.
 
     >>> from hexconv.spec import Conv2d, Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
@@ -30,14 +30,14 @@ def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
-    """A cache as all threads have it: one for each thread, except filters that are staged once for all."""
+    """Return a cache for all threads: each has one of its own, except of filters that are staged once for all."""
     is_shared = cache.role == "filter" and planned.plan.filters == "resident"
     count = planned.bands.count
     return cache if is_shared or count == 1 else replace(cache, shape=(count, *cache.shape), copies=count)
 
 
 def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
-    """The caches, in the order of the data."""
+    """Yield the caches, in the order of the data."""
     chain, forms, rows = planned.chain, planned.forms, planned.cache_rows
     image = (1, rows[0], *forms.activations[0].physical_shape[2:])
     yield _slots(planned, PredictedCache(INPUT_CACHE, "input", chain.dtype, image))
@@ -59,7 +59,7 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
 
 
 def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
-    """A stripe of the channels of one step: in blocks of 8 rows, or in rows, in which blocks of channels come first."""
+    """Return the shape of a stripe of one step's channels: blocks of 8 rows, or rows with blocks of channels first."""
     layout, rows = planned.forms.activations[-1], planned.stripe_rows[-1]
     blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
     if planned.forms.has_output_rows:
@@ -69,13 +69,13 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
 
 
 def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
-    """A cache, with twice as many elements if it has two slots."""
+    """Return a cache with twice as many elements if it has two slots."""
     shape = (2, *cache.shape) if cache.name in planned.doubled else cache.shape
     return PredictedCache(cache.name, cache.role, cache.dtype, shape)
 
 
 def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
-    """What is added to the sums of every channel, where that differs, what scales them, and the sums of windows."""
+    """Yield the scratch of every kernel: offsets, taps, split rows, scales, planes, words and sums of windows."""
     chain = planned.chain
     for index, conv in enumerate(chain.conv):
         if planned.kernels[index] == "plain":
@@ -108,9 +108,10 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
 
 
 def scale_vectors(how: Requantize, result_bits: int) -> int:
-    """Words that the nest keeps for each channel's requantisation: multiplier, shift, and two where half goes to even.
+    """Count the words kept for each channel's requantisation: multiplier, shift, and two if ties go to even.
 
-    Where all multipliers are so odd that no result lies half way between two, there is nothing that would go to even.
+    If all multipliers are so odd that no sum lies half way between two results, there are no ties, and no words for
+    them.
 
     >>> how = Requantize(multiplier="per_channel", shift=-3, rounding="even", least_odd=512)
     >>> scale_vectors(how, 8), scale_vectors(how, 16)
@@ -121,12 +122,12 @@ def scale_vectors(how: Requantize, result_bits: int) -> int:
 
 
 def _vectors(words: int) -> int:
-    """A number of words, rounded up to whole vectors."""
+    """Round a number of words up to whole vectors."""
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
 def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
-    """The most copies of each tensor that a thread has under way: a row is a copy where a ring is read ahead."""
+    """Count the most copies of each tensor that a thread has under way; each row of a ring read ahead is one."""
     planned = planned_rows(chain, plan)
     tensors = copied_arguments(len(chain.conv))
     if plan.buffering == "single":
@@ -135,14 +136,14 @@ def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     if planned.streams:
         in_flight["input"] = (
             1 + planned.warm_up - planned.run_in
-        )  # a group for each stripe that only reads, and the next
+        )  # a group for each stripe that only reads, and one for the next stripe
     if planned.ahead_rows:
         in_flight["input"] = max(_ring_in_flight(planned, band) for band in range(planned.bands.count))
     return in_flight
 
 
 def _ring_in_flight(planned: PlannedRows, band: int) -> int:
-    """The most rows of the input that a thread has under way: what a step adds to those that were read ahead of it."""
+    """Count the most rows of the input that a thread has under way: a step adds its rows to those read ahead of it."""
     ahead, end = planned.ahead_rows, planned.bands.end(0, band)
     most = left = 0
     for number, step in enumerate(planned.steps_of(band)[0], planned.run_in - planned.warm_up):

@@ -1,22 +1,22 @@
-"""The steps of a nest of rows, from the shapes and the plan alone: which rows each makes of which tensor.
+"""Derive the steps of a nest of rows from the shapes and the plan alone: which rows of which tensor each step makes.
 
 The output is made in stripes of `h_split` blocks of 8 rows, or of `rows` rows. A conv that makes r rows of its output,
 from row a of the stored tensor on, reads of its source
 
     rows a * stride .. a * stride + (r - 1) * stride + reach - 1          reach = (kernel - 1) * dilation + 1
 
-or as many of these as there are. That is the stripe of the source; an intermediate's is made in one step, so that r of
-the conv before is the whole of it. A cache holds its stripe, whole rows wide.
+or as many of these rows as the source has. These rows are the stripe of the source. A stripe of an intermediate is made
+in one step, so r of the conv before is the whole stripe. A cache holds its stripe, at full width.
 
-Rings (`halo = "roll"`, of more than one stripe). With g rows of a tensor for each stripe of the output, and u rows
-under the first one, stripe t makes the rows t * g + u - n .. t * g + u - 1 that there are, n = min(g, u). Stripes begin
-below 0, so that the rows above are made before the first output, a stripe's share each. A ring has the rows that n' new
-rows of its reader read, (n' - 1) * stride + reach, or n if that is more. Double buffering reads the input a stripe's
-share earlier, into a ring with as many rows more, none where a stride steps over rows; a cache that is copied to or
-from more than once gets a second slot.
+Rings (`halo = "roll"`, of more than one stripe). A stripe of the output stands for g rows of a tensor, and the first
+stripe depends on u rows. With n = min(g, u), stripe t makes those of the rows t * g + u - n .. t * g + u - 1 that
+exist. Stripes begin below 0, so that earlier rows are made before the first output, one stripe's share after the other.
+A ring holds the rows that n' new rows of its reader read, (n' - 1) * stride + reach, or n if that is more. Double
+buffering reads the input one stripe's share earlier, into a ring with as many rows more; it reads nothing earlier where
+a stride steps over rows. A cache that is copied to or from more than once gets a second slot.
 
-Bands (`hexconv.kernel.bands`). A thread runs the stripes that its band meets, and makes the rows of its band alone; in
-its first stripe nothing is there. What a cache holds stays as it is.
+Bands (`hexconv.kernel.bands`). A thread runs the stripes that its band meets, and makes the rows of its band alone; its
+first stripe finds no rows made. Caches have the same size as without bands.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class RowSteps:
 
     @cached_property
     def extents(self) -> tuple[Extents, ...]:
-        """Stored extents of every tensor."""
+        """The stored extents of every tensor."""
         return tensor_extents(self.chain)
 
     @cached_property
@@ -60,7 +60,7 @@ class RowSteps:
 
     @cached_property
     def stripe_rows(self) -> tuple[int, ...]:
-        """Rows of a stripe of every tensor, those that the output's blocks are rounded up to included.
+        """The rows of a stripe of every tensor, those included to which the output's blocks are rounded up.
 
         >>> from hexconv.spec import Conv2d, Requantize
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
@@ -80,7 +80,7 @@ class RowSteps:
 
     @property
     def output_rows(self) -> int:
-        """Rows that are written of the output, those of its fringe included."""
+        """The rows that are written of the output, those of its fringe included."""
         return self.bands.spans[-1].rows
 
     def makes_blocks(self, index: int) -> bool:
@@ -99,7 +99,7 @@ class RowSteps:
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:
-        """Of every tensor before the output, what a stripe makes where stripes stream."""
+        """For every tensor before the output, the rows that each stripe makes, where stripes stream."""
         size = self.stripe_rows[-1]
         reader, shares = Share(size, size, size, 0), []
         for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
@@ -112,7 +112,7 @@ class RowSteps:
 
     @property
     def ahead_rows(self) -> int:
-        """Rows of the input that a ring holds beside those that are read, read ahead of them."""
+        """The rows that a ring of the input holds beyond those that are read: rows that are read ahead."""
         steps_over = any(conv.reach[0] < conv.stride[0] for conv in self.chain.conv)
         if self.plan.buffering == "single" or not self.streams or steps_over:
             return 0
@@ -120,24 +120,24 @@ class RowSteps:
 
     @property
     def warm_up(self) -> int:
-        """Stripes that run in before the first one that makes any output."""
+        """The stripes that run in: they come before the first one that makes any output."""
         if not self.streams:
             return 0
         return max(ceil((share.lead + self._ahead(tensor)) / share.apart) for tensor, share in enumerate(self.shares))
 
     @property
     def run_in(self) -> int:
-        """Those of them that do more than read the input."""
+        """The stripes of the `warm_up` that do more than read the input."""
         shares = self.shares[1:] if self.streams else ()
         return max((ceil(share.lead / share.apart) for share in shares), default=0)
 
     def _ahead(self, tensor: int) -> int:
-        """Rows of a tensor that are made ahead of what is read."""
+        """Return how many rows of a tensor are made ahead of the rows that are read."""
         return 0 if tensor else self.ahead_rows
 
     @cached_property
     def cache_rows(self) -> tuple[int, ...]:
-        """Rows that the cache of every tensor holds.
+        """The rows that the cache of every tensor holds.
 
         >>> from hexconv.spec import Conv2d, Requantize
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
@@ -151,7 +151,7 @@ class RowSteps:
         return (*rings, self.stripe_rows[-1])
 
     def channel_tiles(self, index: int) -> int:
-        """How many channel tiles conv `index` has."""
+        """Return how many channel tiles conv `index` has."""
         return ceil(self.extents[index + 1].channel_blocks / self.plan.k_split)
 
     @cached_property
@@ -168,7 +168,7 @@ class RowSteps:
         return {**times, INPUT_CACHE: runs}
 
     def _makes_source_again(self, index: int) -> bool:
-        """Whether what conv `index` reads is made for each of its channel tiles."""
+        """Whether the rows that conv `index` reads are made again for each of its channel tiles."""
         return self.plan.order == "k_outer" and index == len(self.chain.conv) - 1 and self.stripes > 1
 
     @cached_property
@@ -185,7 +185,7 @@ class RowSteps:
         return tuple(sum(each, Counter[RowStep]()) for each in zip(*bands, strict=True))
 
     def steps_of(self, band: int) -> tuple[Counter[RowStep], ...]:
-        """The steps of one thread that make every tensor, in their order, and how often each is run."""
+        """Return the steps of one thread that make each tensor, in their order, and how often each step is run."""
         numbers = self.bands.stripes(band)
         rows = [(self.bands.first(t, band), self.bands.end(t, band)) for t in range(len(self.extents))]
         if not self.streams:
@@ -201,7 +201,7 @@ class RowSteps:
         return tuple(steps)
 
     def _whole_stripes(self, numbers: range, rows: list[tuple[int, int]]) -> tuple[Counter[RowStep], ...]:
-        """The steps of stripes that make all that they read; `rows` of a band by tensor."""
+        """Return the steps of stripes that make all rows that they read; `rows` are the band's rows of each tensor."""
         size, output = self.stripe_rows[-1], Counter[RowStep]()
         for start in (number * size for number in numbers):
             output[RowStep(start, min(start + size, self.output_rows), rows[-1])] = self.extents[-1].batch
@@ -217,7 +217,7 @@ class RowSteps:
         return tuple(steps)
 
     def logical_rows(self, tensor: int) -> int:
-        """Logical rows that all steps make of a tensor, repetitions included."""
+        """Count the logical rows that all steps make of a tensor, repetitions included."""
         first, end = self.extents[tensor].valid_rows
         return sum(
             times * max(0, min(step.rows.stop, end) - max(step.rows.start, first))
@@ -225,21 +225,21 @@ class RowSteps:
         )
 
     def stored_rows(self, tensor: int) -> int:
-        """Rows that all steps make of a tensor, those without elements and repetitions included."""
+        """Count the rows that all steps make of a tensor, rows without elements and repetitions included."""
         return sum(times * len(step.rows) for step, times in self.steps[tensor].items())
 
     def step_count(self, tensor: int) -> int:
-        """How many steps there are of a tensor, without those that run in and make nothing."""
+        """Count the steps that make a tensor, without those that run in and make nothing."""
         return sum(times for step, times in self.steps[tensor].items() if len(step.rows) or not self.streams)
 
     def making_steps(self, tensor: int) -> int:
-        """How many steps make any logical row of a tensor."""
+        """Count the steps that make any logical row of a tensor."""
         first, end = self.extents[tensor].valid_rows
         steps = self.steps[tensor].items()
         return sum(times for step, times in steps if min(step.rows.stop, end) > max(step.rows.start, first))
 
     def rows_together(self, tensor: int) -> list[int]:
-        """How often the steps of a tensor make so many rows together: four, two, one (`TILE_ROWS`)."""
+        """Count how often the steps of a tensor make four, two and one rows together (`TILE_ROWS`)."""
         first, end = self.extents[tensor].valid_rows
         made = [0] * len(TILE_ROWS)
         for step, times in self.steps[tensor].items():
@@ -250,7 +250,7 @@ class RowSteps:
         return made
 
     def filter_stagings(self, index: int) -> int:
-        """How often all of the filter of conv `index` is staged."""
+        """Count how often all of the filter of conv `index` is staged."""
         if self.plan.filters == "resident":
             return 1
         steps = self.steps[index + 1].items()

@@ -1,4 +1,4 @@
-"""What LLVM has to be told so that HVX code is good: alignment of workspaces, and loops worth rotating."""
+"""Tell LLVM what it needs for good HVX code: how workspaces are aligned, and which loops are worth rotating."""
 
 import tvm
 import tvm_ffi
@@ -13,8 +13,8 @@ LLVM_OPTIONS = (
     # A loop that keeps 16 vectors in registers has 16 phis in its header; LLVM's default of 16 leaves it unrotated, and
     # neither a hardware loop nor the software pipeliner then sees it.
     "-rotation-max-header-size:uint=1000",
-    # LLVM 22 takes an address from another one of the same base (r4 = add(r1,##-47488); ...; r4 = add(r4,#-256)) though
-    # the base has changed in between, as it does in a pipelined loop: what is stored there goes a trip too early.
+    # LLVM 22 computes an address from another one of the same base (r4 = add(r1,##-47488); ...; r4 = add(r4,#-256)),
+    # though a pipelined loop has changed the base in between: what is stored there goes a trip too early.
     "-disable-hexagon-amodeopt:bool=1",
 )
 
@@ -39,7 +39,7 @@ def align_workspaces(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.t
 
 
 def _aligned_in_tasks(body: tirx.Stmt) -> tirx.Stmt:
-    """Say it again in parallel loops of what stands outside: they become functions, which get bare pointers.
+    """Repeat the attributes inside of parallel loops: these become functions, which get bare pointers.
 
     before:  with attr(cache, "storage_alignment", 128): for band in parallel(4): ...
     after:   with attr(cache, "storage_alignment", 128): for band in parallel(4):
@@ -62,7 +62,7 @@ def _aligned_in_tasks(body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _aligned(sequence: tirx.SeqStmt) -> tirx.Stmt:
-    """A sequence in which each workspace's statements are inside of its attribute."""
+    """Return a sequence in which each workspace's statements stand inside of its attribute."""
     steps = list(sequence.seq)
     for index in reversed(range(len(steps))):
         step = steps[index]
@@ -74,7 +74,7 @@ def _aligned(sequence: tirx.SeqStmt) -> tirx.Stmt:
 
 
 def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
-    """Caches that are read and written in words alone, of words.
+    """Declare caches that are read and written in words alone as caches of words.
 
     before:  words = reinterpret("int64", cache[i])                             cache of uint8x8
     after:   words = reinterpret("int64", reinterpret("uint8x8", cache[i]))     cache of int64

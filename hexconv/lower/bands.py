@@ -24,11 +24,10 @@ from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
 from hexconv.lower.conv_steps import MARK
 from hexconv.lower.copies import MOST, is_over_bands, part_of
-from hexconv.lower.run_in import STRIPES
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.copies import FILTER_READ
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.spec.names import INPUT, OUTPUT
 
 
@@ -56,11 +55,11 @@ class Numbers:
         return cls(bands, run_in, {name: tirx.Var(name, "int32") for name in names})
 
     def first(self, tensor: int) -> tirx.Var:
-        """The variable of the first row of a tensor that the band computes."""
+        """Return the variable of the first row of a tensor that the band computes."""
         return self.known[first_row(tensor)]
 
     def end(self, tensor: int) -> tirx.Var:
-        """The variable of one past the last row of a tensor that the band computes."""
+        """Return the variable of one past the last row of a tensor that the band computes."""
         return self.known[end_row(tensor)]
 
     @property
@@ -91,7 +90,7 @@ class Numbers:
 
     @property
     def most_trips(self) -> int:
-        """Stripes of the band that has most, those that run in included."""
+        """The stripes of the band that has most, those that run in included."""
         return self.bands.most_stripes + self.run_in
 
 
@@ -139,7 +138,7 @@ def with_memory(body: tirx.Stmt, memory: Sequence[tirx.Buffer], shared: Sequence
 
 
 def _with_begun(body: tirx.Stmt, more: Callable[[tirx.For], Sequence[tirx.Stmt]]) -> tirx.Stmt:
-    """A function's body in which each thread begins with some statements."""
+    """Insert statements where each thread begins."""
 
     def inside(step: tirx.Stmt) -> tirx.Stmt:
         if not isinstance(step, tirx.For) or not is_over_bands(step):
@@ -151,7 +150,7 @@ def _with_begun(body: tirx.Stmt, more: Callable[[tirx.For], Sequence[tirx.Stmt]]
 
 
 def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
-    """The loop over stripes of the output: those that the band meets."""
+    """Let the loop over stripes of the output run over the stripes of the band alone."""
     first, trips = numbers.known[FIRST_STRIPE], numbers.known[TRIPS]
 
     def visit(loop: tirx.For) -> tirx.Stmt:
@@ -167,7 +166,7 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
 
 
 def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout) -> tirx.Stmt:
-    """The band's rows alone: of what is copied in and out, and as arguments of the marks of convs."""
+    """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs."""
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
     def named(call: Call) -> tirx.Expr:

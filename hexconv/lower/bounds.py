@@ -42,12 +42,12 @@ def keep_inside(func: tirx.PrimFunc, ranges: Mapping[tirx.Var, Range] | None = N
 
 
 def _inside(indices: Sequence[tirx.Expr], shape: Sequence[tirx.Expr], analyzer: Analyzer) -> list[tirx.Expr]:
-    """Each index, clamped to 0..size-1 where its range is larger."""
+    """Clamp each index to 0..size-1 where its range is larger."""
     return [_clamped(index, size, analyzer) for index, size in zip(indices, shape, strict=True)]
 
 
 def _clamped(index: tirx.Expr, size: tirx.Expr, analyzer: Analyzer) -> tirx.Expr:
-    """One index."""
+    """Clamp one index."""
     bound = analyzer.const_int_bound(index)
     index = tirx.max(index, tirx.const(0, "int32")) if bound.min_value < 0 else index
     return tirx.min(index, size - 1) if bound.max_value >= int(size) else index

@@ -60,8 +60,8 @@ class Callable:
         name: what their names begin with.
         arguments: names of the chain's arguments, in the order of the parameters.
         memories: the caches, in the order of the parameters behind them.
-        tasks: iterations of each parallel loop.
-        copies: whether asynchronous copies are asked for.
+        tasks: the number of iterations of each parallel loop.
+        copies: whether the functions ask for asynchronous copies.
     """
 
     module: tvm.IRModule
@@ -104,7 +104,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
 
 
 class _Caches:
-    """The parameters that allocations become, as they are found."""
+    """Collects the parameters that caches become."""
 
     def __init__(self) -> None:
         self.memories: list[Memory] = []
@@ -121,7 +121,7 @@ class _Caches:
 
 
 def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
-    """Caches become views of parameters; inside of a parallel loop, each index is called with a copy of its own."""
+    """Turn caches into views of parameters; each index of a parallel loop is called with a copy of its own."""
 
     def viewed(node: tirx.AllocBuffer, loop: tirx.For | None) -> tirx.Stmt:
         buffer = node.buffer
@@ -140,7 +140,7 @@ def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
 
 
 def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
-    """`hexconv_copy(...)` to `NAME_copy(call, ...)` and its like; groups are counted, and end where the next begins."""
+    """Turn `hexconv_copy(...)` and its like into `NAME_copy(call, ...)`, and count the groups that start."""
 
     def named(call: Call) -> tirx.Expr:
         if not _is_of_engine(call):
@@ -176,7 +176,7 @@ _EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 @dataclass(frozen=True)
 class _Task:
-    """One parallel loop as a function of its index."""
+    """A parallel loop as a function of its index."""
 
     index: tirx.Var
     extent: int
@@ -184,7 +184,7 @@ class _Task:
 
 
 def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_Task]]:
-    """Parallel loops, which stand in the outermost sequence, as tasks and calls that start them."""
+    """Turn parallel loops, which stand in the outermost sequence, into tasks and calls that start them."""
     steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
     views = [step for step in steps if isinstance(step, tirx.DeclBuffer)]
     tasks: list[_Task] = []
@@ -216,7 +216,7 @@ def _check_queues(body: tirx.Stmt, name: str) -> None:
 
 
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
-    """The calls of the copy engine's functions."""
+    """Find the calls of the copy engine's functions."""
     found: list[Call] = []
     tvm_ffi.structural_walk(body, (Call, lambda call: found.append(call) if _is_of_engine(call) else None))
     return found

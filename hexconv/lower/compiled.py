@@ -1,4 +1,4 @@
-"""Compile functions for C to an object file that holds nothing else."""
+"""Compile the functions that C calls to an object file that holds nothing else."""
 
 import tempfile
 from pathlib import Path

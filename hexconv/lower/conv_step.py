@@ -13,8 +13,8 @@ class Rows:
     Attributes:
         buffer: the cache, flat.
         origin: the element at which row 0 of the cache begins, at the step's first channel.
-        first: the row of the cache that the step writes or reads first; in the output, the slab.
-        ring: the rows of a ring buffer, after which the cache begins anew; 0 where it is no ring.
+        first: the row of the cache that the step writes or reads first; in the output, its slab (block of 8 rows).
+        ring: the rows of a ring buffer, after which the cache begins anew; 0 where the cache is no ring.
     """
 
     buffer: tirx.Var
@@ -24,7 +24,7 @@ class Rows:
 
 
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:
-    """The row of the cache that holds a row of a step."""
+    """Return the row of the cache that holds a row of a step."""
     return tirx.floormod(index, tirx.const(rows.ring, "int32")) if rows.ring else index
 
 
@@ -82,5 +82,5 @@ class KernelConv(Protocol):
         ...
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
-        """The statements of one step."""
+        """Emit the statements of one step."""
         ...

@@ -23,8 +23,8 @@ from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.schedule.copies import convolution
+from hexconv.schedule.loops import LOOP_NAME, PART, STEP
 from hexconv.schedule.roll import RINGS
-from hexconv.schedule.steps import LOOP_NAME, PART, STEP
 from hexconv.schedule.stream import RUN_IN
 from hexconv.spec.names import cache_of, read_name
 

@@ -9,7 +9,7 @@ from tvm import tirx
 
 from hexconv.lower import queues
 from hexconv.schedule import copies as parts
-from hexconv.schedule.steps import PART
+from hexconv.schedule.loops import PART
 from hexconv.spec.names import convs_of
 
 MOST = "hexconv.most"
@@ -96,7 +96,7 @@ def is_over_bands(statement: tirx.Stmt) -> bool:
 
 
 def part_of(statement: tirx.Stmt) -> str | None:
-    """The part of the chain that a statement begins with, guarded or not."""
+    """Return the part of the chain that a statement begins with, guarded or not."""
     while isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
         statement = statement.then_case
     return (
@@ -105,7 +105,7 @@ def part_of(statement: tirx.Stmt) -> str | None:
 
 
 def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
-    """The statements that a sequence or a guard holds."""
+    """Return the statements that a sequence or a guard holds."""
     if isinstance(statement, tirx.SeqStmt):
         return list(statement.seq)
     if isinstance(statement, tirx.IfThenElse):
@@ -114,13 +114,13 @@ def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
 
 
 def _queues(convs: int) -> dict[str, int]:
-    """The queue of every part that copies."""
+    """Return the queue of every part that copies."""
     filters = {parts.filter_read(number): number for number in range(1, convs + 1)}
     return {parts.INPUT_READ: queues.INPUT, **filters, parts.WRITE_BACK: convs + 1}
 
 
 def _copy(part: str, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
-    """One part that copies."""
+    """Describe one part that copies."""
     queue, is_in = _queues(convs)[part], part != parts.WRITE_BACK
     cache = next(_written(statement) if is_in else _read(statement))
     user = parts.convolution(min(max(queue, 1), convs))
@@ -128,14 +128,14 @@ def _copy(part: str, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: i
 
 
 def _written(statement: tirx.Stmt) -> Iterator[tirx.Var]:
-    """The buffers that a statement writes."""
+    """Yield the buffers that a statement writes."""
     stores: list[tirx.BufferStore] = []
     tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
     return (store.buffer for store in stores)
 
 
 def _read(statement: tirx.Stmt) -> Iterator[tirx.Var]:
-    """The buffers that a statement copies from."""
+    """Yield the buffers that a statement copies from."""
     stores: list[tirx.BufferStore] = []
     tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
     return (store.value.source for store in stores)

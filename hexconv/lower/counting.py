@@ -36,10 +36,10 @@ class Counts:
     """The counts of one run of a module.
 
     Attributes:
-        traffic_bytes: by argument: what was loaded from it, or stored to it; by cache outside of VTCM, where others lie
-            in it: what kernels loaded from it and stored to it.
-        macs: multiply-accumulates by conv: `conv1`, ...
-        copies_in_flight: by argument: the most groups of asynchronous copies that were under way.
+        traffic_bytes: for each argument, the bytes that were loaded from it or stored to it; where some caches lie in
+            VTCM, for each other cache the bytes that kernels loaded from it and stored to it.
+        macs: for each conv (`conv1`, ...), its multiply-accumulates.
+        copies_in_flight: for each argument, the most groups of asynchronous copies that were under way at once.
     """
 
     traffic_bytes: dict[str, int]
@@ -53,7 +53,7 @@ QUEUE_COUNTS = ("bytes", "under way", "most under way")
 
 
 def counting_module(lowered: Lowered) -> tvm.IRModule:
-    """A module whose `main` takes an int64 vector and counts there: bytes, MACs, then what each queue does."""
+    """Build a module whose `main` counts into an int64 vector: bytes, MACs, then what each queue does."""
     main, tensors = lowered.unmerged["main"], _tensors(lowered)
     names = [*tensors, *_convs(tensors), *_outside(lowered)]
     counts = tirx.decl_buffer((len(names) + len(QUEUE_COUNTS) * len(tensors),), "int64", "counts")
@@ -77,19 +77,19 @@ def counts_of(lowered: Lowered, counted: Sequence[int]) -> Counts:
 
 
 def _tensors(lowered: Lowered) -> list[str]:
-    """The arguments that are copied, in the order of their queues."""
+    """List the arguments that are copied, in the order of their queues."""
     return [
         argument.name for argument in lowered.unmerged["main"].params if read_name(argument.name).role not in UNCACHED
     ]
 
 
 def _outside(lowered: Lowered) -> list[str]:
-    """Caches outside of VTCM, where others lie in it."""
+    """List the caches outside of VTCM, where other caches lie in VTCM."""
     return list(outside_of(lowered.unmerged["main"]).values())
 
 
 def _convs(tensors: Sequence[str]) -> list[str]:
-    """The names of the convs that have a filter among these tensors."""
+    """Name the convs that have a filter among these tensors."""
     return [conv_name(number) for number in range(1, len(tensors) - 1)]
 
 
@@ -110,7 +110,7 @@ class _Counting:
     deciding: frozenset[tirx.Var]
 
     def of(self, statement: tirx.Stmt) -> list[tirx.Stmt]:
-        """What takes the place of a statement; nothing where it neither counts nor decides."""
+        """Return the statements that count for one statement; none where it neither counts nor decides."""
         if isinstance(statement, tirx.For):
             body = _one(self.of(statement.body))
             if body and is_over_bands(statement):
@@ -123,7 +123,7 @@ class _Counting:
         return self._in_a_row(statement.seq if isinstance(statement, tirx.SeqStmt) else [statement])
 
     def _in_a_row(self, steps: Sequence[tirx.Stmt]) -> list[tirx.Stmt]:
-        """Statements that run equally often: what they move and multiply is added up behind them."""
+        """Among statements that run equally often, keep those that decide; behind them, add up what all of them do."""
         kept, work = [], Work()
         for step in steps:
             if isinstance(step, (tirx.BufferStore, tirx.Bind)):
@@ -137,7 +137,7 @@ class _Counting:
         return kept + [self._added(self.names.index(name), tirx.const(more, "int64")) for name, more in work.items()]
 
     def _followed(self, node: tirx.Evaluate) -> list[tirx.Stmt]:
-        """What an operation on a queue does to its counts, which stand behind the others."""
+        """Count what an operation on a queue does; these counts stand behind the others."""
         call = node.value
         if not isinstance(call, Call) or call.op not in (queues.COPY, queues.START, queues.END, queues.WAIT):
             return [node]
@@ -163,20 +163,20 @@ class _Counting:
 
 
 def _defined(statement: tirx.Stmt) -> tirx.Var | None:
-    """What a statement gives a value, or memory."""
+    """Return the variable or buffer to which a statement gives a value, or memory."""
     if isinstance(statement, tirx.Bind):
         return statement.var
     return statement.buffer if isinstance(statement, (tirx.AllocBuffer, tirx.BufferStore)) else None
 
 
 def _in_band(loop: tirx.For, band: int, body: tirx.Stmt) -> tirx.Stmt:
-    """What one thread does: where its number is a constant, TVM has far less to look at."""
+    """Return the statements of one thread: with its number as a constant, TVM has far less to look at."""
     known = tirx.const(band, "int32")
     return tvm_ffi.structural_map(body, (tirx.Var, lambda each: known if each.same_as(loop.loop_var) else each))
 
 
 def _one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt | None:
-    """Statements as one."""
+    """Join statements into one."""
     if not statements:
         return None
     return tirx.SeqStmt(list(statements)) if len(statements) > 1 else statements[0]

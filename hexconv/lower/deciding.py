@@ -1,4 +1,4 @@
-"""Find what decides how often statements run: the variables of loops and guards, and all that they are computed from.
+"""Find what decides how often statements run: variables of loops and guards, and all that these are computed from.
 
 A buffer is a variable too: where a loop's extent is loaded from one, what is stored there decides as well.
 """
@@ -12,7 +12,7 @@ from hexconv.lower import queues
 
 
 def deciding(body: tirx.Stmt) -> frozenset[tirx.Var]:
-    """The variables and buffers without whose values some loop or guard of `body` could not be evaluated."""
+    """Find the variables and buffers without whose values some loop or guard of `body` could not be evaluated."""
     known: set[tirx.Var] = set()
     sources = _sources(body)
     pending = _asked(body)
@@ -25,7 +25,7 @@ def deciding(body: tirx.Stmt) -> frozenset[tirx.Var]:
 
 
 def _asked(body: tirx.Stmt) -> list[tirx.Var]:
-    """The variables of extents, of conditions, and of what operations on queues say how much of."""
+    """Find the variables in extents, in conditions, and in the amounts that operations on queues state."""
     asked: list[tirx.Var] = []
 
     def ask(*values: tirx.Expr) -> None:
@@ -39,7 +39,7 @@ def _asked(body: tirx.Stmt) -> list[tirx.Var]:
 
 
 def _sources(body: tirx.Stmt) -> defaultdict[tirx.Var, list[tirx.Var]]:
-    """By variable, and by buffer, those that its value is computed from."""
+    """Map each variable and buffer to those that its value is computed from."""
     sources: defaultdict[tirx.Var, list[tirx.Var]] = defaultdict(list)
 
     def store(node: tirx.BufferStore) -> None:

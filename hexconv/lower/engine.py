@@ -52,7 +52,7 @@ def _called(node: tirx.Evaluate) -> tirx.Evaluate:
 
 
 def _pointer(address: Call) -> Call:
-    """The same address, from the start of its buffer: TVM's passes then know that all of the buffer may be meant.
+    """Rewrite an address as an offset from the start of its buffer: TVM then knows that all of the buffer may be meant.
 
     They take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than what they
     see accessed.

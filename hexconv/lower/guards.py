@@ -28,7 +28,7 @@ def guards_to_statements(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _guarded(statement: tirx.BufferStore) -> tirx.Stmt:
-    """One store with its conditions around it."""
+    """Put the conditions of one store around it."""
     value = statement.value
     if _is_conditional(value):
         condition, chosen, otherwise = value.args
@@ -40,7 +40,7 @@ def _guarded(statement: tirx.BufferStore) -> tirx.Stmt:
 
 
 def _store(like: tirx.BufferStore, value: tirx.Expr) -> tirx.BufferStore:
-    """The same store of another value."""
+    """Return the same store of another value."""
     return tirx.BufferStore(like.buffer, value, like.indices)
 
 
@@ -90,7 +90,7 @@ def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _decided_outside(loop: tirx.For) -> tirx.Stmt:
-    """A loop around nothing but an `if` that every iteration decides alike becomes the `if` around the loop."""
+    """Turn a loop around nothing but an `if` that all its iterations decide alike into the `if` around the loop."""
     body = loop.body
     if not isinstance(body, tirx.IfThenElse) or _uses(body.condition, loop.loop_var):
         return loop
@@ -99,7 +99,7 @@ def _decided_outside(loop: tirx.For) -> tirx.Stmt:
 
 
 def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
-    """The same loop around another body."""
+    """Return the same loop around another body."""
     return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
 
 

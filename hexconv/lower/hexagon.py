@@ -1,4 +1,4 @@
-"""From a lowered module to a Hexagon object file, and the workspaces that its code will ask for.
+"""Compile a lowered module to a Hexagon object file, and list the workspaces that its code will ask for.
 
 TVM's kind `hexagon` builds x86 code in 0.27 unless a vendor toolchain is there; its kind `llvm` with a
 Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors of 128 bytes, one entry
@@ -39,13 +39,13 @@ class HexagonObject:
     """One kernel, compiled.
 
     Attributes:
-        isa: the instruction set it needs, `v67`.
+        isa: the instruction set that it needs, such as `v67`.
         elf: the object file.
-        heap_bytes: size of every workspace in the heap, in the order of the code.
-        vtcm_bytes: size of every workspace in VTCM.
+        heap_bytes: the size of every workspace in the heap, in the order of the code.
+        vtcm_bytes: the size of every workspace in VTCM.
         has_vectors: whether its code has vector instructions.
         text: its assembly; empty where another compiler made it.
-        threads: that its parallel loop is for, one each trip; 0 without such a loop.
+        threads: the number of threads, one for each trip of its parallel loop; 0 without such a loop.
     """
 
     isa: str
@@ -64,14 +64,14 @@ class _Workspace:
 
 
 def isas() -> tuple[str, ...]:
-    """The instruction sets that TVM's LLVM can emit and that have HVX, newest first: ("v81", ..., "v60")."""
+    """Return the instruction sets that TVM's LLVM can emit and that have HVX, newest first: ("v81", ..., "v60")."""
     names = [re.fullmatch(r"hexagonv(\d+)", str(cpu)) for cpu in codegen.llvm_get_cpu_archlist(_BARE_TARGET)]
     numbers = sorted((int(name[1]) for name in names if name), reverse=True)
     return tuple(f"v{number}" for number in numbers if number >= 60)
 
 
 def hexagon_target(isa: str) -> Target:
-    """TVM's target for one instruction set with HVX of 128 bytes."""
+    """Return TVM's target for one instruction set with HVX of 128 bytes."""
     features = [f"+hvx{isa}", "+hvx-length128b"]
     options = list(LLVM_OPTIONS)
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})
@@ -105,16 +105,17 @@ def has_vectors(text: str) -> bool:
 
 
 def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target) -> tuple[bytes, str]:
-    """The object file of what LLVM has made, its packets with fewer stalls, and its assembly.
+    """Assemble what LLVM has made: return an object file, its packets with fewer stalls, and its assembly.
 
-    It has LLVM's own packets where there is no vector, and, with a warning, where the assembler refuses ours. Where it
-    refuses LLVM's own too, LLVM's object file would compute something else, and there is none.
+    Code without vectors keeps LLVM's own packets; so does, with a warning, code whose improved packets the assembler
+    refuses. If the assembler refuses LLVM's own packets too, there is no object file: LLVM's would compute something
+    else.
 
     Args:
         library: LLVM's module.
         text: its assembly.
         isa: the instruction set.
-        target: TVM's, of that.
+        target: TVM's target for that instruction set.
 
     Raises:
         Unsupported: LLVM has written instructions that do not exist.
@@ -139,10 +140,10 @@ def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target
 
 
 def _possible(text: str) -> str:
-    """Assembly whose instructions all exist.
+    """Return assembly whose instructions all exist.
 
     Raises:
-        Unsupported: one of them has no register that it could name.
+        Unsupported: an instruction names a register that it can't encode, and its packet can't be changed.
     """
     try:
         return with_low_registers(text)
@@ -151,7 +152,7 @@ def _possible(text: str) -> str:
 
 
 def _impossible(where: str) -> Unsupported:
-    """What is wrong with assembly that LLVM writes and does not read."""
+    """Build the error for assembly that LLVM writes and its assembler refuses."""
     return Unsupported(
         f"LLVM compiles this kernel to an instruction that does not exist ({where}), so its object file would compute "
         'something else; state another plan, such as activations = "words", and please report it'
@@ -159,7 +160,7 @@ def _impossible(where: str) -> Unsupported:
 
 
 def noting(kernel: HexagonObject) -> HexagonObject | None:
-    """A kernel that does the same and says of each scalar load where it reads; None where that can't be followed."""
+    """Return a kernel that does the same and reports where each scalar load reads; None if it can't be followed."""
     if not kernel.text:
         return None
     try:
@@ -169,7 +170,7 @@ def noting(kernel: HexagonObject) -> HexagonObject | None:
 
 
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
-    """The same as `compile_for_hexagon`, as text."""
+    """Compile as `compile_for_hexagon` does, and return the assembly."""
     target = hexagon_target(isa)
     finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
     return with_fewer_stalls(
@@ -178,7 +179,7 @@ def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
 
 
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
-    """Blocks to loops, allocations to flat buffers; a lowered module comes out as it went in.
+    """Turn blocks into loops and allocations into flat buffers; a lowered module comes out as it went in.
 
     A function that was written as loops, not scheduled, has flat caches already, and none to share memory.
     """
@@ -200,7 +201,7 @@ def _flattened(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """All of TVM's passes: what its code generator will see."""
+    """Run all of TVM's passes, and return what its code generator will see."""
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(target.with_host(target))(module)
     with without_compaction():
@@ -208,16 +209,16 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 
 def _parallel(finished: tvm.IRModule) -> list[tirx.For]:
-    """The loops whose trips run at the same time."""
+    """Find the loops whose trips run at the same time."""
     found: list[tirx.For] = []
     tvm_ffi.structural_walk(finished, (tirx.For, found.append))
     return [loop for loop in found if loop.kind == tirx.ForKind.PARALLEL]
 
 
 def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
-    """Every workspace that the code asks for, as often as it lives at the same time.
+    """List every workspace that the code asks for, as often as it exists at the same time.
 
-    Only those in VTCM name the device by a number.
+    Workspaces in VTCM name their device by a number, others don't.
     """
     everywhere = _asked_for(finished)
     again = [each for loop in _parallel(finished) for each in _asked_for(loop.body) * (int(loop.extent) - 1)]
@@ -225,7 +226,7 @@ def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
 
 
 def _asked_for(part: tvm.IRModule | tirx.Stmt) -> list[_Workspace]:
-    """The workspaces that some code asks for."""
+    """List the workspaces that some code asks for."""
     found: list[_Workspace] = []
 
     def note(call: Call) -> None:

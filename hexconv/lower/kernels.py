@@ -1,4 +1,4 @@
-"""The kernels that can compute a conv of a nest of rows; a new kernel is added to this table."""
+"""List the kernels that can compute a conv of a nest of rows; a new kernel is added to this table."""
 
 from collections.abc import Callable, Mapping
 

@@ -33,12 +33,12 @@ class Cache:
 
     @property
     def elements(self) -> int:
-        """Elements allocated."""
+        """The number of elements allocated."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes allocated."""
+        """The number of bytes allocated."""
         return self.elements * tvm.DataType(self.dtype).itemsize
 
 
@@ -64,7 +64,7 @@ class Allocation:
 
     @property
     def bytes(self) -> int:
-        """Bytes allocated."""
+        """The number of bytes allocated."""
         return self.elements * tvm.DataType(self.dtype).itemsize
 
 
@@ -124,7 +124,7 @@ def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
 
 
 def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:
-    """The allocations of a merged module; `targets` names the cache that each store writes."""
+    """Yield the allocations of a merged module; `targets` names the cache that each store writes."""
     root: dict[tirx.Var, tirx.Var] = {}
     allocated: list[tirx.Var] = []
     aliases = (tirx.DeclBuffer, lambda view: root.update({view.buffer: view.data.args[0]}))

@@ -19,7 +19,7 @@ FUNCTION = "hexconv_part"
 
 
 def with_marks(lowered: Lowered) -> tuple[tvm.IRModule, tuple[str, ...]]:
-    """The module with a mark in front of every part, and the names of the parts by their numbers."""
+    """Put a mark in front of every part; return the module and the names of the parts by their numbers."""
     names: list[str] = []
 
     def marked(loop: tirx.For) -> tirx.Stmt:

@@ -4,7 +4,7 @@ input_cache[...] = input[...]                                      an element of
     weights = filter1_flat[T.Ramp(..., 1, 128)]                        128 bytes of filter 1
     output[...] = ...                                                  copied out
     output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
-    vrmpyub.acc(total, weights, word)                                  4 in each of 32 lanes, of the conv that it is for
+    vrmpyub.acc(total, weights, word)                                  4 multiply-accumulates in each of 32 lanes
 
 Of an argument that is read in place every load counts, however often it comes to the same element; so does every load
 and every store of a kernel in a cache that lies outside of VTCM while others lie in it. An instruction that
@@ -56,7 +56,7 @@ class Meaning:
 
     Attributes:
         tensors: the names of the arguments, except biases, and of views of them, by variable.
-        outside: the names of caches outside of VTCM, where other caches lie in VTCM, by variable.
+        outside: the names of caches outside of VTCM, by variable; none unless other caches lie in VTCM.
         sources: for every bound value, the names of the buffers that it was loaded from.
     """
 
@@ -80,7 +80,7 @@ class Meaning:
         return meaning
 
     def work(self, statement: "tirx.BufferStore | tirx.Bind") -> Work:
-        """The bytes that one run of a statement moves, and its multiply-accumulates."""
+        """Count the bytes that one run of a statement moves, and its multiply-accumulates."""
         value, work = statement.value, Work()
         stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
         if stored in self.tensors:
@@ -95,7 +95,7 @@ class Meaning:
                 work[name] += _bytes(load.ty)
             elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
                 multiplied.update(_readers([load.source.name], FILTERS))
-        work.update(multiplied)  # once, though both bytes of a weight may be loaded
+        work.update(multiplied)  # counted once, though both bytes of a weight may be loaded
         for call in _all(value, Call):
             assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
             if products := _products(call):
@@ -106,14 +106,14 @@ class Meaning:
         self.sources[bind.var] = self._loaded(bind.value)
 
     def _loaded(self, value: tirx.Expr) -> frozenset[str]:
-        """The names of what a value was loaded from, be it by way of bound values."""
+        """Name the buffers that a value was loaded from, directly or by way of bound values."""
         found: set[str] = set()
         for variable in _all(value, tirx.Var):
             found |= self.sources.get(variable) or {self.tensors.get(variable, str(variable.name))}
         return frozenset(found)
 
     def _conv(self, call: Call) -> str:
-        """The conv whose filter or whose source an instruction multiplies."""
+        """Name the conv whose filter or whose source an instruction multiplies."""
         names = self._loaded(call)
         convs = _readers(names, FILTERS) or _readers(names, SOURCES)
         assert len(convs) == 1, f"{call} multiplies for {sorted(convs)}"
@@ -121,7 +121,7 @@ class Meaning:
 
 
 def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
-    """The caches of a function outside of VTCM by name, and what holds their elements; none where none lies in it."""
+    """Name the caches of a function that lie outside of VTCM; return none unless other caches lie in VTCM."""
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, lambda node: found.append(node.buffer)))
     outside = {buffer: str(buffer.name) for buffer in found if buffer.scope() != SCOPE}
@@ -130,19 +130,19 @@ def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
 
 
 def _all(value: tirx.Expr, kind: type) -> list:
-    """The parts of a value that are of some kind."""
+    """Find the parts of a value that are of some kind."""
     found: list = []
     tvm_ffi.structural_walk(value, (kind, found.append))
     return found
 
 
 def _readers(names: Iterable[str], roles: Sequence[str]) -> set[str]:
-    """The convs that read what has these names, of some roles."""
+    """Name the convs that read the buffers of these names, if their role is one of `roles`."""
     return {conv_name(each.reader) for each in map(read_name, names) if each.role in roles}
 
 
 def _products(call: Call) -> int:
-    """Products that a call adds up, in all lanes; 0 of one that does something else."""
+    """Count the products that a call adds up, in all lanes; 0 for a call that does something else."""
     if call.op.name != INTRINSIC:
         return 0
     name = _intrinsic(int(call.args[0]))

@@ -1,4 +1,4 @@
-"""Names that a reader knows: loops as the schedule called them, buffers as the caches that they hold.
+"""Give variables the names that a reader knows: loops those of the schedule, buffers those of their caches.
 
 Only names change: a variable is replaced, at its definition and at every use, by one of the same type.
 """
@@ -9,13 +9,13 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.schedule.steps import LOOP_NAME
+from hexconv.schedule.loops import LOOP_NAME
 
 Renamed = dict[tirx.Var, tirx.Var]
 
 
 def rename_loops(module: tvm.IRModule) -> tvm.IRModule:
-    """Name every loop that carries the annotation of `hexconv.schedule.steps.name_loops` by it."""
+    """Name every loop that carries the annotation of `hexconv.schedule.loops.name_loops` by it."""
     renamed: Renamed = {}
 
     def note(loop: tirx.For) -> None:
@@ -34,7 +34,7 @@ def rename_buffers(module: tvm.IRModule, names: Sequence[str]) -> tvm.IRModule:
 
 
 def drop_annotations(module: tvm.IRModule) -> tvm.IRModule:
-    """Take all annotations of loops away: the module as it is built."""
+    """Take all annotations of loops away, as in the module that is built."""
 
     def plain(loop: tirx.For) -> tirx.For:
         return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, loop.body) if loop.annotations else loop
@@ -43,18 +43,18 @@ def drop_annotations(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def stores(module: tvm.IRModule) -> list[tirx.BufferStore]:
-    """All stores of `main`, in program order."""
+    """List all stores of `main`, in program order."""
     found: list[tirx.BufferStore] = []
     tvm_ffi.structural_walk(module["main"].body, (tirx.BufferStore, found.append))
     return found
 
 
 def _replaced(module: tvm.IRModule, renamed: Renamed) -> tvm.IRModule:
-    """The module with some of its variables replaced."""
+    """Replace some of a module's variables."""
     body = tvm_ffi.structural_map(module["main"].body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
     return _with_body(module, body)
 
 
 def _with_body(module: tvm.IRModule, body: tirx.Stmt) -> tvm.IRModule:
-    """The same function around another body."""
+    """Return the same function around another body."""
     return tvm.IRModule({"main": module["main"].with_body(body)})

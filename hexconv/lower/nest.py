@@ -24,7 +24,7 @@ from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
-from hexconv.schedule.steps import loop_roles
+from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case
 from hexconv.spec.names import cache_of, filter_cache
@@ -59,7 +59,7 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
 
 
 def _results(case: Case) -> dict[str, Result]:
-    """By the name of the block that writes it, each conv's result."""
+    """Describe each conv's result, by the name of the block that writes it."""
     forms = forms_of(case.chain, case.settled)
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
@@ -70,24 +70,24 @@ def _results(case: Case) -> dict[str, Result]:
 
 
 def _shared(case: Case) -> tuple[str, ...]:
-    """The caches that all threads share: filters that are staged once."""
+    """Name the caches that all threads share: filters that are staged once."""
     numbers = range(1, len(case.chain.conv) + 1)
     return tuple(map(filter_cache, numbers)) if case.settled.filters == "resident" else ()
 
 
 def _of_bands(cache: Cache, bands: int, shared: Sequence[str]) -> Cache:
-    """A cache that each band has, as one of all bands."""
+    """Join the caches that the bands have of one name into one cache."""
     return cache if bands == 1 or cache.name in shared else replace(cache, shape=(bands, *cache.shape))
 
 
 def _scratch(memory: Allocation, bands: int) -> Cache:
-    """What a kernel needs beside its caches, in each band."""
+    """List a kernel's scratch, which every band has, as one cache."""
     shape = (bands, memory.elements // bands) if bands > 1 else (memory.elements,)
     return Cache(memory.name, memory.scope, memory.dtype, shape)
 
 
 def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
-    """Allocate every cache once, outside of all loops but that over bands; caches and arguments begin where vectors do.
+    """Allocate every cache once, outside of all loops but the one over bands; align caches and arguments to vectors.
 
     If LLVM doesn't know that a vector is aligned, it loads the whole vectors around it, past the end of its buffer too.
     """
@@ -104,25 +104,26 @@ def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
 
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
-    # A function of flat buffers and plain loops: nothing is left for the passes that a schedule still has before it.
+    # This is a new function, without the old one's attributes: its loops are plain, its buffers flat, and no pass is
+    # left to run.
     func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, shared))
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
 
 
 def _buffers(main: tirx.PrimFunc, kind: type) -> list[tirx.Var]:
-    """The buffers that a function allocates, or gives another shape."""
+    """Find the buffers that a function allocates, or the views that it declares."""
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(main.body, (kind, lambda node: found.append(node.buffer)))
     return found
 
 
 def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> tirx.Var:
-    """A buffer that begins where a vector does."""
+    """Declare a buffer that begins where a vector does."""
     return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES, **more)
 
 
 def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
-    """Let the kernels move in."""
+    """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
     convs = [IN_ROWS[choice.used](chain, index, forms, plan, arguments) for index, choice in enumerate(case.kernels)]
@@ -132,7 +133,7 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
 
 
 def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
-    """Let the engine copy, or the kernel itself."""
+    """Let the copy engine copy, or the kernel itself, as the plan says."""
     if is_depthwise(case.chain, 0):
         module = without_fringe(module)
     if case.settled.buffering == "double":
@@ -141,7 +142,7 @@ def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
 
 
 def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
-    """Every cache, and every kernel's scratch, alone in its memory; all bands' together."""
+    """Yield every cache and every kernel's scratch, each alone in its memory; an allocation has all bands' copies."""
     for statement in module["main"].body.seq:
         buffers: list[tirx.Var] = []
         copies = bands if is_over_bands(statement) else 1

@@ -37,13 +37,12 @@ from tvm import tirx
 from hexconv.lower import queues
 from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
-from hexconv.lower.run_in import STRIPES
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.copies import BUFFERING
+from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.roll import AHEAD
-from hexconv.schedule.steps import LOOP_NAME
 
 Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
 
@@ -60,7 +59,7 @@ def overlap(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 class _Overlap:
-    """A function whose copies become groups; what has to stand in front of all loops is collected on the way."""
+    """Rewrites a function so that its copies become groups, and collects what has to stand in front of all loops."""
 
     def __init__(self, copies: dict[str, Copy]) -> None:
         self._copies = copies
@@ -68,7 +67,7 @@ class _Overlap:
         self._first: list[tirx.Stmt] = []
 
     def whole(self, body: tirx.Stmt) -> tirx.Stmt:
-        """The body of the function, or of what one thread does."""
+        """Rewrite the body of the function, or the body of one thread."""
         done: list[tirx.Stmt] = []
         for statement in body.seq if isinstance(body, tirx.SeqStmt) else [body]:
             rewritten = list(self._of_threads(statement) or self._rewritten(statement))
@@ -80,7 +79,7 @@ class _Overlap:
         return as_one([*done, queues.wait(out.queue, 0)])
 
     def _of_threads(self, statement: tirx.Stmt) -> list[tirx.Stmt]:
-        """The loop over threads; before it a wait for what all of them share."""
+        """Rewrite the loop over threads, and put a wait before it for what all threads share."""
         if not isinstance(statement, tirx.For) or not is_over_bands(statement):
             return []
         shared = [copy for copy in self._copies.values() if not copy.is_in_thread]
@@ -90,7 +89,7 @@ class _Overlap:
         return [*(queues.wait(copy.queue, 0) for copy in shared), _around(statement, [body])]
 
     def _rewritten(self, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
-        """What a statement becomes."""
+        """Yield the statements that a statement becomes."""
         part = part_of(statement)
         if part in self._copies:
             yield from self._started(self._copies[part], statement)
@@ -108,7 +107,7 @@ class _Overlap:
             yield statement
 
     def _sequence(self, sequence: tirx.SeqStmt) -> Iterator[tirx.Stmt]:
-        """A sequence; a conv that is several statements waits before the first of them."""
+        """Rewrite a sequence; a conv that is several statements waits before the first of them."""
         waited: set[str] = set()
         for statement in sequence.seq:
             user = self._user(part_of(statement))
@@ -116,12 +115,12 @@ class _Overlap:
             waited |= {user} if user else set()
 
     def _user(self, part: str | None) -> str | None:
-        """The conv that a part belongs to: the whole of it, or one of its blocks."""
+        """Return the conv that a part belongs to, be the part all of the conv or one of its blocks."""
         users = (copy.user for copy in self._copies.values())
         return next((user for user in users if part is not None and f"{part} ".startswith(f"{user} ")), None)
 
     def _before(self, user: str) -> Iterator[tirx.Stmt]:
-        """What a conv waits for: copies in without a slot to spare, and the last but one copy out."""
+        """Yield a conv's waits: for copies in without a second slot, and for all copies out but the youngest."""
         for copy in self._copies.values():
             if copy.user == user and copy.is_in and not copy.has_slots and not _runs_ahead(copy):
                 yield queues.wait(copy.queue, 0)
@@ -129,9 +128,9 @@ class _Overlap:
                 yield queues.wait(copy.queue, 1)
 
     def _started(self, copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
-        """The copies themselves."""
+        """Yield the statements that start the copies, and their waits where the copies run ahead."""
         if _runs_ahead(copy) and not self._in_stripes:
-            yield _group_inside(copy, statement)  # nothing uses it before the first stripe, which waits
+            yield _group_inside(copy, statement)  # the first stripe uses these copies first, and waits for them
         elif _runs_ahead(copy):
             yield from _ring_groups(copy, statement)
         elif copy.is_in and copy.has_slots:
@@ -143,12 +142,12 @@ class _Overlap:
 
 
 def _in_band(copy: Copy, end: tirx.Var) -> Copy:
-    """A copy of one thread, whose ring ends where its rows of the input do."""
+    """Return a copy of one thread: its ring ends where the thread's rows of the input end."""
     return replace(copy, ring=replace(copy.ring, end_slab=end)) if copy.ring else copy
 
 
 def _asked(body: tirx.Stmt, name: str) -> tirx.Var:
-    """The free variable of a name that a statement asks for."""
+    """Find the free variable of some name in a statement."""
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(body, (tirx.Var, found.append))
     return next(each for each in found if each.name == name)
@@ -163,17 +162,17 @@ def _next_group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def _at(copy: Copy, statement: tirx.Stmt, values: Sequence[tirx.Expr], slot: tirx.Expr) -> tirx.Stmt:
-    """The copies of another step, in its slot."""
+    """Return the copies of another step, in that step's slot."""
 
     def move(store: tirx.BufferStore) -> tirx.BufferStore:
         return tirx.BufferStore(store.buffer, store.value, [slot, *store.indices[1:]])
 
-    # Slots last: they are said in the variables of this step.
+    # Slots come last, since they are expressions of this step's variables.
     return tvm_ffi.structural_map(_substituted(statement, copy.loops, values), (tirx.BufferStore, move))
 
 
 def _substituted(node: Node, loops: Sequence[tirx.For], values: Sequence[tirx.Expr]) -> Node:
-    """A statement or an expression at other values of loop variables."""
+    """Return a statement or an expression at other values of loop variables."""
 
     def value(variable: tirx.Var) -> tirx.Expr:
         found = (new for loop, new in zip(loops, values, strict=True) if loop.loop_var.same_as(variable))
@@ -193,7 +192,7 @@ def _is_over_stripes(loop: tirx.For) -> bool:
 
 
 def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
-    """One group a slab, and a wait for all but those that are read ahead of the stripe."""
+    """Copy each slab in a group of its own, then wait for all groups but those that are read ahead of the stripe."""
     assert copy.ring, "a ring that is read ahead"
     yield _group_inside(copy, statement)
     over_slabs = _over_slabs(statement)
@@ -205,7 +204,7 @@ def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
 
 
 def _over_slabs(statement: tirx.Stmt) -> tirx.For | None:
-    """The loop over slabs that are read, if there is more than one."""
+    """Return the loop over slabs that are read, if there is more than one slab."""
     while isinstance(statement, tirx.IfThenElse):
         statement = statement.then_case
     is_over = isinstance(statement, tirx.For) and statement.annotations.get(LOOP_NAME) == "ho"
@@ -213,7 +212,7 @@ def _over_slabs(statement: tirx.Stmt) -> tirx.For | None:
 
 
 def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
-    """A group of each slab that a guard lets through."""
+    """Put each slab that a guard lets through into a group."""
     if statement.same_as(_over_slabs(statement)):
         return _around(statement, [_group_inside(copy, statement.body)])
     if isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
@@ -222,12 +221,12 @@ def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def _group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
-    """All copies of a statement as one group."""
+    """Put all copies of a statement into one group."""
     return tirx.SeqStmt([queues.start_group(copy.queue), statement, queues.end_group(copy.queue)])
 
 
 def _around(loop: tirx.For, body: Iterator[tirx.Stmt] | Sequence[tirx.Stmt]) -> tirx.For:
-    """The same loop around other statements."""
+    """Return the same loop around other statements."""
     steps = list(body)
     inner = tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
     return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)

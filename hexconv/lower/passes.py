@@ -1,4 +1,4 @@
-"""The pass pipeline, in the order of its decisions: sizes of caches, plain loops, flat buffers, shared memory."""
+"""Run the passes in the order of their decisions: sizes of caches, plain loops, flat buffers, shared memory."""
 
 from collections.abc import Callable, Mapping
 
@@ -36,21 +36,21 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     ]
     placed = tvm.ir.transform.Sequential(sequence)(module)
     compacted = with_first_slabs(placed, _compact_unguarded(placed))
-    # Stripes run in before anything else is simplified: TVM would take for granted what holds for all others.
+    # Stripes run in before TVM simplifies anything: else it would use facts that hold for all other stripes only.
     return tvm.ir.transform.Sequential([_function_pass(run_in), s_tir.transform.StmtSimplify()])(compacted)
 
 
 def without_compaction() -> tvm.transform.PassContext:
-    """TVM's own pipeline for a module whose caches have their sizes already.
+    """Return the context for TVM's own pipeline on a module whose caches have their sizes already.
 
-    It runs CompactBufferAllocation again, which changes no cache there and looks at every access in every loop around
-    it: tens of seconds for the host kernel of three convs, several for an HVX kernel.
+    The pipeline would run CompactBufferAllocation again, which changes no cache there and looks at every access in
+    every loop around it: tens of seconds for the host kernel of three convs, several for an HVX kernel.
     """
     return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation"])
 
 
 def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
-    """CompactBufferAllocation on a function whose guards of values it doesn't know."""
+    """Run CompactBufferAllocation on a function whose guards of values it doesn't see."""
     main, guards = without_guards(module["main"])
     twice = [
         s_tir.transform.CompactBufferAllocation(),
@@ -64,7 +64,7 @@ def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:
 def unblock(
     module: tvm.IRModule, deal_out: Change | None = None, ranges: Mapping[tirx.Var, Range] | None = None
 ) -> tvm.IRModule:
-    """Blocks to plain loops: guards at the loop that decides them, copies on their way, indices in their buffers.
+    """Turn blocks into plain loops: guards at the loop that decides them, copies overlapped, indices in their buffers.
 
     Args:
         module: compacted.
@@ -91,7 +91,7 @@ def unblock(
 
 
 def flatten(module: tvm.IRModule) -> tvm.IRModule:
-    """Packed buffers to one-dimensional ones.
+    """Flatten packed buffers to one-dimensional ones.
 
     Guards are statements by now. FlattenBuffer simplifies an index by the conditions around it: with the condition
     inside of the value, `sums` would be read at another index than `output` is written at, and StorageRewrite could not
@@ -102,7 +102,7 @@ def flatten(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _function_pass(change: Change) -> tvm.ir.transform.Pass:
-    """A rewrite of functions as a pass of its name, which is what TVM's instruments call it."""
+    """Wrap a rewrite of functions as a pass of its name, under which TVM's instruments know it."""
     name = f"hexconv.{change.__name__}"
     return tirx.transform.prim_func_pass(lambda func, _module, _context: change(func), opt_level=0, name=name)
 

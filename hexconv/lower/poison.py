@@ -20,13 +20,13 @@ def poison_caches(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _filled(sequence: tirx.SeqStmt) -> tirx.SeqStmt:
-    """A sequence with a fill behind each of its allocations."""
+    """Put a fill behind each allocation of a sequence."""
     steps = [part for step in sequence.seq for part in (step, *_fill(step))]
     return tirx.SeqStmt(steps) if len(steps) > len(sequence.seq) else sequence
 
 
 def _fill(step: tirx.Stmt) -> tuple[tirx.Stmt, ...]:
-    """The loop that fills what `step` allocates, if it allocates."""
+    """Return the loop that fills what `step` allocates, if it allocates."""
     if not isinstance(step, tirx.AllocBuffer):
         return ()
     buffer = step.buffer

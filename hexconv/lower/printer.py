@@ -16,7 +16,7 @@ import tvm
 from hexconv.kernel import forms_of
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
-from hexconv.schedule.steps import LOOP_NAME, NOTE, PART
+from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
 from hexconv.spec.conv import TABLE
 from hexconv.spec.kernel import kernel_words
@@ -34,14 +34,14 @@ INDENT = 4
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the script."""
+    """A line of the script."""
 
     depth: int
     text: str
 
 
 def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
-    """The text of a `.tir` file.
+    """Write the text of a `.tir` file.
 
     Args:
         case: the case that was lowered.
@@ -52,7 +52,7 @@ def annotated_tir(case: Case, lowered: Lowered, agreement: str) -> str:
 
 
 def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
-    """Case, plan, versions, and the tables of caches and allocations."""
+    """Yield the header: case, plan, versions, and the tables of caches and allocations."""
     yield f"# hexconv {case.name}: {case.chain.slug}, plan {case.plan.slug}; TVM {tvm.__version__}"
     yield "#"
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
@@ -77,14 +77,14 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as aligned comment lines."""
+    """Yield rows as aligned comment lines."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "#   " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _body(case: Case, lowered: Lowered) -> Iterator[str]:
-    """The script, commented."""
+    """Yield the script with its comments."""
     memories = {memory.name: memory for memory in lowered.allocations}
     convs = convs_of(argument.name for argument in lowered.module["main"].params)
     script = lowered.labelled.script().splitlines()
@@ -95,7 +95,7 @@ def _body(case: Case, lowered: Lowered) -> Iterator[str]:
 
 
 def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
-    """The signature with a line for every argument, which says how it is laid out.
+    """Give the signature a line for every argument, which says how the argument is laid out.
 
     before:  def main(input: T.Buffer((1, 8, 8, 4), "int8"), output: T.Buffer((1, 1, 1, 1, 8, 8, 32), "int8")):
     after:   def main(
@@ -118,7 +118,7 @@ def _with_layouts(lines: Sequence[Line], case: Case) -> Iterator[Line]:
 
 
 def _layouts(case: Case) -> dict[str, str]:
-    """The layout of every argument by its name."""
+    """Name the layout of every argument."""
     forms = forms_of(case.chain, case.settled)
     filters = {filter_name(number): layout.name for number, layout in enumerate(forms.filters, 1)}
     numbers = range(1, len(case.chain.conv) + 1)
@@ -129,7 +129,7 @@ def _layouts(case: Case) -> dict[str, str]:
 
 
 def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:
-    """Each part of the chain and each allocation under a comment; annotations taken out."""
+    """Put a comment above each part of the chain and each allocation, and take the annotations out."""
     for line in lines:
         if queued := QUEUED.match(line.text):
             yield from _queued(queued, line.depth, convs)
@@ -149,7 +149,7 @@ def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs
 
 
 def _queued(call: re.Match[str], depth: int, convs: int) -> Iterator[Line]:
-    """An operation on a queue, under a comment that says what it is about, in words that TVM's parser knows.
+    """Write an operation on a queue, in words that TVM's parser knows, under a comment that says what it does.
 
     before:  T.dma_wait(1, 1)
     after:   # wait for copies of filter1, all but the youngest 1
@@ -166,7 +166,7 @@ def _queued(call: re.Match[str], depth: int, convs: int) -> Iterator[Line]:
 
 
 def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
-    """What to say above a line that allocates memory or names a part of it."""
+    """Return the comment above a line that allocates memory, or above one that names a part of an allocation."""
     if (allocated := ALLOC.match(text)) and allocated[1] in memories:
         memory = memories[allocated[1]]
         shared = f", shared by {' and '.join(memory.holds)}" if len(memory.holds) > 1 else ""
@@ -181,7 +181,7 @@ def _memory_comment(text: str, memories: dict[str, Allocation]) -> str | None:
 
 
 def _spelled_out(view: re.Match[str], memories: dict[str, Allocation]) -> str:
-    """A view of another dtype in full: TVM 0.27 prints `a.view("int8")`, which its parser doesn't take back.
+    """Spell out a view of another dtype: TVM 0.27 prints `a.view("int8")`, which its parser doesn't take back.
 
     before:  output_cache = accumulator1.view("int8")
     after:   output_cache = T.decl_buffer((8192,), "int8", data=accumulator1.data)
@@ -194,7 +194,7 @@ def _spelled_out(view: re.Match[str], memories: dict[str, Allocation]) -> str:
 
 
 def _notes_outside(lines: Sequence[Line]) -> list[Line]:
-    """Notes between two loops that are directly inside of each other stand above both: these become one T.grid.
+    """Move notes between two loops that stand directly inside of each other above both: these become one T.grid.
 
     before:  for ko_outer_1 in range(2):             after:  # NOTE: compute enough height ...
                  # NOTE: compute enough height ...           for ko_outer_1 in range(2):
@@ -212,7 +212,7 @@ def _notes_outside(lines: Sequence[Line]) -> list[Line]:
 
 
 def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:
-    """Loops directly inside of each other as one T.grid, everything inside of them moved out accordingly."""
+    """Write loops that stand directly inside of each other as one T.grid, and indent their body accordingly."""
     merged: list[tuple[int, int]] = []
     index = 0
     while index < len(lines):
@@ -232,7 +232,7 @@ def _with_grids(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _nest_at(lines: Sequence[Line], index: int) -> list[tuple[str, str]]:
-    """Name and extent of the loops that stand directly inside of each other from a line on."""
+    """Return name and extent of the loops that stand directly inside of each other from a line on."""
     nest: list[tuple[str, str]] = []
     for offset, line in enumerate(lines[index:]):
         loop = LOOP.match(line.text)

@@ -46,12 +46,12 @@ def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr
 
 
 def rows_of(call: Any) -> list[tirx.Expr]:
-    """What a copy says of its rows: how many, and the bytes from one to the next on both sides; nothing of one row."""
+    """Return what a copy states of its rows: how many, and the bytes between two on both sides; empty for one row."""
     return list(call.args[5:])
 
 
 def queue_of(statement: Any, op: Op) -> int | None:
-    """The queue that a statement calls `op` for, if it does."""
+    """Return the queue that a statement calls `op` for, if it does."""
     if not isinstance(statement, tirx.Evaluate) or not isinstance(statement.value, Call):
         return None
     call: Any = statement.value
@@ -59,7 +59,7 @@ def queue_of(statement: Any, op: Op) -> int | None:
 
 
 def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
-    """The bytes that a copy moves, or the groups that a wait leaves; nothing of other calls."""
+    """Return the bytes that a copy moves, or the groups that a wait leaves; empty for other calls."""
     call: Any = statement.value
     if not isinstance(call, Call):
         return []
@@ -69,7 +69,7 @@ def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
 
 
 def tensor_of(queue: int, convs: int) -> str:
-    """The tensor whose copies a queue has.
+    """Name the tensor whose copies use a queue.
 
     >>> [tensor_of(queue, 2) for queue in range(4)]
     ['input', 'filter1', 'filter2', 'output']

@@ -11,9 +11,9 @@ ZERO = tirx.const(0, "int32")
 
 
 def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr) -> tuple[tirx.Expr, tirx.Expr]:
-    """The trips of a loop for which all guards hold: first, one past the last; those without the variable are left out.
+    """Return the trips of a loop for which all guards hold: the first, and one past the last.
 
-    The first may be past the last.
+    The first may be past the last. Guards in which the loop's variable doesn't occur are left out.
     """
     analyzer = Analyzer()
     begin, end = ZERO, extent
@@ -33,12 +33,12 @@ def range_of(guards: Sequence[tirx.Expr], variable: tirx.Var, extent: tirx.Expr)
 
 
 def _bounds(guard: tirx.Expr) -> list[tirx.Expr]:
-    """An equation as two bounds; TVM makes one of a bound that one trip alone keeps."""
+    """Split an equation into two bounds; TVM makes an equation of a bound that only one trip keeps."""
     return [guard.a <= guard.b, guard.a >= guard.b] if isinstance(guard, tirx.EQ) else [guard]
 
 
 def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
-    """The lesser and the greater side of a comparison, and whether they may not be equal."""
+    """Return the lesser and the greater side of a comparison, and whether they must differ."""
     if isinstance(guard, (tirx.LT, tirx.LE)):
         return guard.a, guard.b, isinstance(guard, tirx.LT)
     assert isinstance(guard, (tirx.GT, tirx.GE)), f"{guard} compares nothing"
@@ -46,12 +46,12 @@ def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
 
 
 def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
-    """The conditions that a conjunction is made of."""
+    """Split a conjunction into its conditions."""
     return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def with_values(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:
-    """An expression at other values of variables."""
+    """Return an expression at other values of variables."""
 
     def value(variable: tirx.Var) -> tirx.Expr:
         return next((new for old, new in values.items() if old.same_as(variable)), variable)

@@ -14,7 +14,7 @@ Conditions = list[tirx.Expr]
 
 
 def repeated(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
-    """A serial loop around a body that counts, or what counts the same with fewer trips.
+    """Return a serial loop around a body that counts, or statements that count the same in fewer trips.
 
     Args:
         loop: the loop, for its variable, its start and its extent.
@@ -36,7 +36,7 @@ def _serial(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
 
 
 def _only_adds(body: tirx.Stmt) -> bool:
-    """Whether a statement does nothing but add to counts: nothing that it adds or asks changes from trip to trip."""
+    """Whether a statement does nothing but add to counts, and what it adds and tests is the same in every trip."""
     stores: list[bool] = []
     others: list[tirx.Stmt] = []
     kinds = [(kind, others.append) for kind in (tirx.Evaluate, tirx.Bind, tirx.AllocBuffer)]
@@ -45,7 +45,7 @@ def _only_adds(body: tirx.Stmt) -> bool:
 
 
 def _adds(store: tirx.BufferStore) -> bool:
-    """`counts[i] = counts[i] + more`."""
+    """Whether a store has the form `counts[i] = counts[i] + more`."""
     value = store.value
     if not isinstance(value, tirx.Add) or not isinstance(value.a, TensorLoad):
         return False
@@ -53,7 +53,7 @@ def _adds(store: tirx.BufferStore) -> bool:
 
 
 def _guarded(body: tirx.Stmt) -> tuple[Conditions, tirx.Stmt]:
-    """The conditions that all of a body stands under, and what stands under them."""
+    """Return the conditions around all of a body, and the statement inside of them."""
     conditions: Conditions = []
     while isinstance(body, tirx.IfThenElse) and body.else_case is None:
         conditions += _parts(body.condition)
@@ -62,14 +62,14 @@ def _guarded(body: tirx.Stmt) -> tuple[Conditions, tirx.Stmt]:
 
 
 def _parts(condition: tirx.Expr) -> Conditions:
-    """What has to hold, each for itself."""
+    """Split a condition into those that have to hold each by itself."""
     if isinstance(condition, tirx.And):
         return _parts(condition.a) + _parts(condition.b)
     return [condition]
 
 
 def _under(conditions: Conditions, body: tirx.Stmt) -> tirx.Stmt:
-    """A statement with conditions around it, as one `if`."""
+    """Put conditions around a statement, as one `if`."""
     if not conditions:
         return body
     both = conditions[0]
@@ -79,7 +79,7 @@ def _under(conditions: Conditions, body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _times(body: tirx.Stmt, extent: tirx.Expr) -> tirx.Stmt:
-    """A statement whose every addition adds what all trips would."""
+    """Multiply every addition in a statement by the number of trips."""
     trips = tirx.max(extent.astype("int64"), tirx.const(0, "int64"))
 
     def more(store: tirx.BufferStore) -> tirx.BufferStore:

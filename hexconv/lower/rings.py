@@ -1,4 +1,4 @@
-"""Ring buffers: buffers that outlive the steps which fill them, folded to the slabs that are live at once.
+"""Fold ring buffers, which outlive the steps that fill them, to the slabs that are live at once.
 
 `hexconv.schedule.roll` says in an attribute of the function which buffers are rings and how many slabs they have. TVM
 would allocate such a buffer inside of the step and number its slabs from the start of the step. Allocated outside of
@@ -44,7 +44,7 @@ def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def with_first_slabs(placed: tvm.IRModule, compacted: tvm.IRModule) -> tvm.IRModule:
-    """The compacted module, which says at which slab of its tensor each ring begins to count."""
+    """Return the compacted module with an attribute: the slab of its tensor at which each ring begins to count."""
     before, after = (_first_stores(module["main"]) for module in (placed, compacted))
     starts = {name: _at_zero(slab) - _at_zero(after[name]) for name, slab in before.items()}
     main = compacted["main"]
@@ -52,7 +52,7 @@ def with_first_slabs(placed: tvm.IRModule, compacted: tvm.IRModule) -> tvm.IRMod
 
 
 def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
-    """By the name of a ring, the slab that the first store to it writes."""
+    """Map the name of each ring to the slab that the first store to it writes."""
     rings, found = _rings(func), dict[str, tirx.Expr]()
 
     def note(store: tirx.BufferStore) -> None:
@@ -64,7 +64,7 @@ def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
 
 
 def _at_zero(slab: tirx.Expr) -> int:
-    """A slab where all loops begin."""
+    """Evaluate a slab where all loops begin."""
     zero = tirx.const(0, "int32")
     return int(Analyzer().simplify(tvm_ffi.structural_map(slab, (tirx.Var, lambda _loop: zero))))
 
@@ -102,7 +102,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def slab_of(statement: tirx.Stmt) -> tirx.Expr:
-    """The slab, counted in the whole tensor, that a statement writes to a folded ring."""
+    """Return the slab, counted in the whole tensor, that a statement writes to a folded ring."""
     stores: list[tirx.BufferStore] = []
     tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
     place = stores[0].indices[1]
@@ -111,13 +111,13 @@ def slab_of(statement: tirx.Stmt) -> tirx.Expr:
 
 
 def _rings(func: tirx.PrimFunc) -> dict[str, int]:
-    """Slabs by the name of the buffer."""
+    """Map the name of each ring to its number of slabs."""
     attributes = func.attrs or {}
     return {str(name): int(slabs) for name, slabs in attributes.get(RINGS, {}).items()}
 
 
 def _allocating(block: s_tir.SBlock, buffers: Sequence[tirx.Var]) -> s_tir.SBlock:
-    """The same block with other allocations."""
+    """Return the same block with other allocations."""
     return s_tir.SBlock(
         block.iter_vars,
         block.reads,

@@ -1,4 +1,4 @@
-"""Stripes that run in: they come before the first one, and make what it reads but no output.
+"""Let stripes run in: they come before the first one, and make what it reads but no output.
 
     before:  for ho_outer in range(8):                  after:  for ho_ahead in range(1):
                  input cache read of ho_outer                       input cache read of ho_ahead - 3
@@ -6,7 +6,7 @@
                                                                     input cache read of ho_outer - 2
                                                                     if 0 <= (ho_outer - 2) * 8 + ho: ...
 
-It stands behind TVM's CompactBufferAllocation, which finds the sizes of caches from stripes that all make output.
+This pass runs after TVM's CompactBufferAllocation, which finds the sizes of caches from stripes that all make output.
 """
 
 import tvm_ffi
@@ -16,11 +16,8 @@ from tvm.ir import Call
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.copies import INPUT_READ
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.stream import THERE, Beginning
-
-STRIPES = "ho_outer"
-"""The name of the loop over stripes of the output."""
 
 
 def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -41,7 +38,7 @@ def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
-    """The loop over stripes, from so many before the first one on; before it, the loop over those that only read."""
+    """Begin the loop over stripes before its first one, and put the loop over stripes that only read before it."""
     stripe, before = loop.loop_var, beginning.stripes
     body = _at(loop.body, stripe, stripe - before)
     stripes = tirx.For(stripe, loop.min, loop.extent + before, loop.kind, body, annotations=loop.annotations)
@@ -55,7 +52,7 @@ def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
 
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
-    """The statement of a stripe that reads the input."""
+    """Find the statement of a stripe that reads the input."""
     found: list[tirx.For] = []
 
     def visit(loop: tirx.For) -> None:
@@ -67,5 +64,5 @@ def _input_read(body: tirx.Stmt) -> tirx.Stmt:
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:
-    """What a stripe does, at another number."""
+    """Return the statements of the stripe with another number."""
     return tvm_ffi.structural_map(body, (tirx.Var, lambda each: value if each.same_as(stripe) else each))

@@ -25,13 +25,13 @@ class Signature:
     call: Pointer
 
     def function(self, name: str, body: tirx.Stmt, more: Sequence[tirx.Var] = ()) -> tirx.PrimFunc:
-        """A function of these parameters and `more`."""
+        """Build a function of these parameters and `more`."""
         views = [
             tirx.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip(self.buffers, self.arguments, strict=True)
         ]
         whole = _aligned((*self.arguments, *self.caches), tirx.SeqStmt([*views, body]))
         function = tirx.PrimFunc([*self.arguments, *self.caches, self.call, *more], whole)
-        # Without `tirx.noalias`: TVM's code has types by which LLVM knows caches apart. Told twice, LLVM keeps more
+        # No `tirx.noalias`: by the types in TVM's code LLVM already knows caches apart. Told twice, LLVM keeps more
         # addresses in registers, and the loops of HVX kernels take a fifth more packets.
         return function.with_attr({"global_symbol": name, "calling_conv": NO_PACKED_API})
 

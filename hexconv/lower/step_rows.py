@@ -14,11 +14,11 @@ from hexconv.spec import Extents
 
 @dataclass(frozen=True)
 class Made:
-    """How the rows are counted that a conv makes.
+    """How the rows that a conv makes are counted.
 
     Attributes:
-        unit: rows of a slab: 8 where a cache lies in blocks of them, else 1.
-        rows: that are made, those behind the last stored one that fill up such blocks included.
+        unit: the rows of a slab: 8 where a cache lies in blocks of 8 rows, else 1.
+        rows: the rows that are made, those included that fill up the last block.
     """
 
     unit: int
@@ -26,7 +26,7 @@ class Made:
 
     @classmethod
     def of(cls, forms: Forms, tensor: int) -> "Made":
-        """Of a tensor."""
+        """Count the rows of a tensor."""
         layout = forms.activations[tensor]
         rows = prod(output.extent for output in layout.outputs if output.name.lower().endswith("h"))
         return cls(forms.row_units[tensor], rows)

@@ -20,14 +20,14 @@ from hexconv.spec import Plan
 
 SCOPE = "global.vtcm"
 GRANULE_BYTES = 2048  # VTCM is given out in steps and at addresses of 2 KiB
-DEVICE_ID = 1  # as in run/simulator/harness/workspace.h
+DEVICE_ID = 1  # the number that run/simulator/harness/workspace.h uses
 DEFAULT_ARCH = "v68"
 
 _TAG_PREFIX = "qcom/hexagon-"
 
 
 def capacities_bytes() -> dict[str, int]:
-    """VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
+    """Return the VTCM of every Hexagon architecture that TVM has a target tag for: {"v65": 262144, ...}."""
     tags = list_tags() or {}
     capacities = {
         name.removeprefix(_TAG_PREFIX): int(target.attrs["vtcm-capacity"])
@@ -38,7 +38,7 @@ def capacities_bytes() -> dict[str, int]:
 
 
 def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
-    """The VTCM of one architecture in bytes: the stated bytes if there are any, else those of TVM's target tag.
+    """Return the VTCM of an architecture in bytes: the stated bytes if there are any, else those of TVM's target tag.
 
     Raises:
         InputError: TVM has no tag for that architecture, and nothing is stated.
@@ -51,7 +51,7 @@ def capacity_bytes(arch: str, stated_bytes: int | None = None) -> int:
 
 
 def capacity_of(plan: Plan) -> int:
-    """VTCM that a plan may fill, in bytes.
+    """Return how many bytes of VTCM a plan may fill.
 
     Raises:
         InputError: TVM has no tag for its architecture, and the plan doesn't say either.
@@ -60,7 +60,7 @@ def capacity_of(plan: Plan) -> int:
 
 
 def granules_bytes(buffer_bytes: int, copies: int = 1) -> int:
-    """The bytes of VTCM that a buffer takes: each of its copies is rounded up to 2 KiB.
+    """Return the bytes of VTCM that a buffer takes: each of its copies is rounded up to 2 KiB.
 
     >>> granules_bytes(1), granules_bytes(2048), granules_bytes(2049), granules_bytes(2050, copies=2)
     (2048, 2048, 4096, 4096)
@@ -84,7 +84,7 @@ def _place(func: tirx.PrimFunc, _module: tvm.IRModule, _context: tvm.transform.P
 
 
 def _allocate_in_sequence(sequence: tirx.SeqStmt) -> tirx.Stmt:
-    """A buffer lives to the end of the sequence that allocates it; so does its workspace."""
+    """Give buffers of a sequence their workspaces; a workspace lives, as its buffer, to the end of the sequence."""
     buffers = [step.buffer for step in sequence.seq if _in_vtcm(step)]
     if not buffers:
         return sequence
@@ -97,7 +97,7 @@ def _in_vtcm(step: tirx.Stmt) -> bool:
 
 
 def buffer_bytes(buffer: tirx.Buffer) -> int:
-    """Bytes of a buffer of constant shape."""
+    """Count the bytes of a buffer of constant shape."""
     dtype = tvm.DataType(buffer.dtype)
     return math.prod(int(extent) for extent in buffer.shape) * (dtype.bits * dtype.lanes // 8)
 

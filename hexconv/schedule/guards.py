@@ -1,4 +1,4 @@
-"""Guards between the blocks of one conv, set once all blocks stand where they belong."""
+"""Guard the blocks of one conv by each other's conditions, once all blocks stand where they belong."""
 
 from collections.abc import Sequence
 
@@ -8,23 +8,24 @@ from tvm import s_tir, tirx
 from tvm.sym import Analyzer
 
 Guards = dict[str, list[tirx.Expr]]
-"""Further conditions under which a block runs, by its name."""
+"""More conditions under which blocks run, by the name of the block."""
 
 
 def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
-    """Sum only what the epilogue takes.
+    """Compute only the sums that the epilogue takes.
 
-    The epilogue of a conv is guarded where its step reaches past the stripe. TVM knows of that stripe no more when it
-    places the sums inside of it, and guards them by the end of the tensor alone. Here all that the loops around both
-    decide is decided as for the epilogue; what is left to the sums are conditions on loops of their own.
+    The epilogue of a conv is guarded where its step reaches past the stripe. When TVM places the sums inside of that
+    stripe, it no longer knows the stripe's end, and guards the sums by the end of the tensor alone. Here the sums get
+    the epilogue's guard for everything that the loops around both decide. The sums keep only the conditions on loops of
+    their own.
 
     before:  for ho_inner, wo:                              after:  for ho_inner, wo:
                  where(slab < blocks and rc < C): sums                  where(slab < stripe and rc < C): sums
                  where(slab < stripe): result = f(sums)                 where(slab < stripe): result = f(sums)
 
     Args:
-        module: scheduled, with blocks.
-        results: the block of the epilogue by the name of its accumulator's block.
+        module: a scheduled module with blocks.
+        results: for each accumulator's block, the block of its epilogue, both by name.
     """
     epilogues: dict[str, s_tir.SBlockRealize] = {}
 
@@ -47,17 +48,17 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
 
 
 def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
-    """The conditions that a conjunction is made of."""
+    """Split a conjunction into its conditions."""
     return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
-    """Whether some loops decide a condition."""
+    """Whether a condition depends on no loops but these."""
     return all(any(free.same_as(loop) for loop in loops) for free in tirx.analysis.undefined_vars(condition, []))
 
 
 def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
-    """Run blocks only where further conditions hold."""
+    """Add conditions to the blocks that `guards` names."""
 
     def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         more = guards.get(realize.block.name_hint, [])
@@ -70,7 +71,7 @@ def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
 
 
 def _all_of(conditions: list[tirx.Expr]) -> tirx.Expr:
-    """All conditions, each said once (sums of loop variables may come in any order)."""
+    """Join conditions into one, each stated once (sums of loop variables may come in any order)."""
     terms: list[tirx.Expr] = []
     for term in (Analyzer().simplify(term) for condition in conditions for term in conjuncts(condition)):
         if not any(tvm_ffi.structural_equal(term, known) for known in terms):

@@ -1,15 +1,16 @@
-"""Rings for the halo: every slab of the input and of the intermediates is made once and kept while anything needs it.
+"""Make every slab of the input and of the intermediates once, and keep it in a ring while anything needs it (halo).
 
-Stripes of one tensor overlap: the last slabs of one are the first of the next. Where each stripe is made anew, a step
-starts from nothing. Here it starts from what earlier steps left, and makes only the slabs that are missing.
+Stripes of one tensor overlap: the last slabs of one are the first of the next. Without rings each stripe is made anew,
+and a step starts from nothing. With rings a step starts from the slabs that earlier steps left, and makes only those
+that are missing.
 
     before:  for ho_outer:                          after:  for ho_outer:
                  for ho: input_cache[ho] = ...                  for ho:
                  conv2d                                             if slab >= made: input_cache[slab % R] = ...
                                                                 conv2d
 
-Slabs are made in increasing order, so one number says what of a tensor is there: all slabs below `made`. A consumer
-whose slabs below M are made has, of its source,
+Slabs are made in increasing order, so one number says which slabs of a tensor exist: all slabs below `made`. Of the
+source of a consumer whose slabs below M are made, these exist:
 
     made = 0                          if M = 0
     made = M * stride + halo          else         halo = (reach - 1 - stride) // 8 + 1   slabs
@@ -20,15 +21,16 @@ other conv's step it is what earlier stripes left or, in the later steps of a st
 
     M = max(made, start of the step if it is not the first of its stripe)
 
-A step that makes the slabs below E of the consumer, be it whole or the rest of a stripe, takes the source's slabs below
-E * stride + halo; what its stripe has beyond them is left to the steps that need it.
+A step that makes the slabs below E of the consumer takes the source's slabs below E * stride + halo, whether it is a
+whole step or the rest of a stripe. The other slabs of its stripe are left to the steps that need them.
 
-A ring has one slot for each slab of a stripe (R slabs), and slab s lies in slot s % R: when a stripe that starts at
-slab a is there, it is slabs a .. a + R - 1, all others are dead. `hexconv.lower.rings` folds the buffers.
+A ring has one slot for each slab of a stripe (R slabs), and slab s lies in slot s % R. While a stripe that starts at
+slab a is in the ring, the ring holds slabs a .. a + R - 1, and all other slabs are dead. `hexconv.lower.rings` folds
+the buffers.
 
 Read ahead (`buffering = "double"`). The ring of the input gets A slots more, and the read of the input runs A slabs
-ahead of what is needed: its stripes are R + A slabs, and what has been read before a step is A slabs more. So the
-copies of the A slabs that the next steps need are under way while a step computes, and they lie in no slot that it
+ahead of the slabs that are needed: its stripes have R + A slabs, and A slabs more have been read before a step. So the
+copies of the A slabs that the next steps need are under way while a step computes, and they go to no slot that it
 reads.
 
 Halide's sliding window and storage folding do this for stencils whose stride is 1; `Schedule.rolling_buffer` of TVM
@@ -42,34 +44,34 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from hexconv.schedule import steps
 from hexconv.schedule.guards import Guards, add_guards
+from hexconv.schedule.loops import with_extent
 from hexconv.spec import Conv2d
 from hexconv.spec.extents import ROW_BLOCK
 
 RINGS = "hexconv.rings"
-"""Attribute of a scheduled function: how many slabs the ring of a buffer has, by the buffer's name."""
+"""Attribute of a scheduled function: for each ring, by its buffer's name, how many slabs it has."""
 AHEAD = "hexconv.ahead"
-"""Attribute of a scheduled function: by the buffer's name, how many slabs its read runs ahead, and of how many."""
+"""Attribute of a scheduled function: for each buffer that is read ahead, by how many slabs, and of how many in all."""
 SLAB_AXIS = 1
 ZERO = tirx.const(0, "int32")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What makes one tensor that is rolled, or the output.
+    """The blocks and loops that make one tensor: the output, or a tensor that is kept in a ring.
 
     Attributes:
-        blocks: names of the blocks that make it.
-        filter_block: name of the block that stages the conv's filter in each tile, if one does.
-        conv: the conv that makes it, None for the input.
-        ho_outer: the loop over its steps, None for the input, which is read in one.
-        buffer: name of the buffer.
-        stripe_slabs: slabs of one stripe.
-        step_slabs: slabs of one step.
-        all_slabs: slabs of the whole tensor.
-        ho: the loop over the slabs of a stripe, where it is made in one step.
-        ahead_slabs: how far it is made ahead of what is needed.
+        blocks: the names of the blocks that make the tensor.
+        filter_block: the name of the block that stages the conv's filter in each tile, if a block does.
+        conv: the conv that makes the tensor; None for the input.
+        ho_outer: the loop over the tensor's steps; None for the input, which is read in one step.
+        buffer: the name of the tensor's buffer.
+        stripe_slabs: the slabs of one stripe.
+        step_slabs: the slabs of one step.
+        all_slabs: the slabs of the whole tensor.
+        ho: the loop over the slabs of a stripe, if a stripe is made in one step.
+        ahead_slabs: by how many slabs the tensor is made ahead of the slabs that are needed.
     """
 
     blocks: tuple[str, ...]
@@ -85,7 +87,7 @@ class Stage:
 
     @property
     def ring_slabs(self) -> int:
-        """Slots of its ring."""
+        """The slots of the stage's ring."""
         return self.stripe_slabs + self.ahead_slabs
 
 
@@ -93,8 +95,8 @@ def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
     """Make every slab once.
 
     Args:
-        module: scheduled, with blocks.
-        stages: from the output to the input.
+        module: a scheduled module with blocks.
+        stages: the stages, from the output to the input.
     """
     slabs = _slab_expressions(module)
     outer = [stage.ho_outer for stage in stages if stage.ho_outer is not None]
@@ -120,18 +122,18 @@ def roll(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
 
 
 def halo_slabs(conv: Conv2d) -> int:
-    """Slabs of 8 rows that two steps of a conv, one behind the other, both read; negative: that neither reads."""
+    """Count the slabs of 8 rows that two successive steps of a conv both read; negative: slabs that neither reads."""
     return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """One step of a conv, as the slabs of its source depend on it.
+    """One step of a conv as a reader of its source: which slabs it has and which it needs.
 
     Attributes:
-        conv: that reads.
-        there: its slabs below this one are made before.
-        begun: whether there are any.
+        conv: the conv that reads.
+        there: one past the last slab that the conv has made before the step.
+        begun: whether the conv has made any slab before the step.
         end: one past the last slab that the step makes.
         is_cut: whether a step can end before its stripe's next one would start.
     """
@@ -143,13 +145,13 @@ class _Reader:
     is_cut: bool
 
     def made(self, ahead: int) -> tirx.Expr:
-        """How many slabs of its source have been made."""
+        """Count the slabs of the source that have been made before the step."""
         behind = self._halo + ahead
         made = self.there * self._stride + behind
         return tirx.Select(self.begun, made, ZERO) if behind > 0 else made
 
     def needed(self, ahead: int) -> list[tirx.Expr]:
-        """One past the last slab of its source that the step takes; none where that is all of its stripe."""
+        """Return one past the last slab of the source that the step takes; empty if it takes all of its stripe."""
         return [self.end * self._stride + (self._halo + ahead)] if self.is_cut else []
 
     @property
@@ -164,7 +166,7 @@ class _Reader:
 
 
 def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr) -> _Reader:
-    """A step of `stage`, which makes what a step of `consumer` reads."""
+    """Describe a step of `stage`, which makes slabs for a step of `consumer`, as a reader of the tensor before it."""
     assert stage.ho_outer is not None, "a step has a loop"
     made = consumer.made(0)
     stripe_end = [*consumer.needed(0), _at_zero(start, [stage.ho_outer]) + stage.stripe_slabs][0]
@@ -179,12 +181,12 @@ def _reader(stage: Stage, consumer: _Reader, start: tirx.Expr) -> _Reader:
 
 
 def _lengthened(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
-    """Make the stripes longer by what is made ahead."""
+    """Lengthen the stripes by the slabs that are made ahead."""
     longer = {stage.ho: stage.ring_slabs for stage in stages if stage.ho is not None and stage.ahead_slabs}
 
     def lengthen(loop: tirx.For) -> tirx.For:
         extent = next((slabs for ho, slabs in longer.items() if loop.loop_var.same_as(ho)), None)
-        return steps.with_extent(loop, extent, "ho") if extent else loop
+        return with_extent(loop, extent, "ho") if extent else loop
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, lengthen)))})
@@ -199,7 +201,7 @@ def _later(stage: Stage) -> tirx.Expr:
 def _makes_something(
     stage: Stage, start: tirx.Expr, made: tirx.Expr, needed: Sequence[tirx.Expr]
 ) -> Iterator[tirx.Expr]:
-    """Whether a step makes any slab: otherwise its filter needn't be staged."""
+    """Yield the conditions under which a step makes any slab: otherwise its filter needn't be staged."""
     assert stage.ho_outer is not None, "a step has a loop"
     stripe_start = _at_zero(start, [stage.ho_outer])
     yield start < stage.all_slabs
@@ -209,13 +211,13 @@ def _makes_something(
 
 
 def _start(slab: tirx.Expr, outer: Sequence[tirx.Var]) -> tirx.Expr:
-    """The first slab of a step, from any slab of it: all loops inside of the step at 0."""
+    """Return the first slab of a step, given any of its slabs: set all loops inside of the step to 0."""
     inside = [loop for loop in tirx.analysis.undefined_vars(slab, []) if not any(loop.same_as(step) for step in outer)]
     return _at_zero(slab, inside)
 
 
 def _at_zero(expression: tirx.Expr, loops: Sequence[tirx.Var]) -> tirx.Expr:
-    """An expression where some loops begin."""
+    """Return an expression where some loops begin."""
 
     def zero(variable: tirx.Var) -> tirx.Expr:
         return ZERO if any(variable.same_as(loop) for loop in loops) else variable
@@ -224,7 +226,7 @@ def _at_zero(expression: tirx.Expr, loops: Sequence[tirx.Var]) -> tirx.Expr:
 
 
 def _slab_expressions(module: tvm.IRModule) -> dict[str, tirx.Expr]:
-    """The slab that each block writes, in the loops around it."""
+    """Map each block to the slab that it writes, as an expression of the loops around it."""
     found: dict[str, tirx.Expr] = {}
 
     def note(realize: s_tir.SBlockRealize) -> None:

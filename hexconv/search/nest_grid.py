@@ -1,9 +1,9 @@
-"""Every plan of a nest of rows at once, from a few plans of each axis of the space.
+"""Compute the figures of every plan of a nest of rows at once, from a few plans of each axis of the space.
 
-How often rows are made, steps run and filters staged is a matter of words and of stripes; what one of them takes, of
-words and k_split. The one thing between both: where stripes stand inside of channel tiles, what the last conv reads is
-made once for each of its tiles. So every figure is a sum of products of the two, and the closed form of single plans
-(`hexconv.analyze.rows`, `hexconv.analyze.nest_packets`) gives the factors.
+The words of a plan and its stripes decide how often rows are made, steps run and filters staged. Its words and k_split
+decide how much one row, step or filter takes. One thing depends on both: where stripes stand inside of channel tiles,
+the rows that the last conv reads are made once for each of its tiles. So every figure is a sum of products of the two,
+and the closed form of single plans (`hexconv.analyze.rows`, `hexconv.analyze.nest_packets`) gives the factors.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,9 +31,9 @@ from hexconv.spec.places import MIXED
 
 @dataclass(frozen=True)
 class NestGrid:
-    """A chain over a space, all of whose plans have a nest of rows, and stripes of one kind.
+    """A chain over a plan space in which all plans have a nest of rows, and stripes of one kind.
 
-    Arrays are [words, H, K], or broadcast to that; H of stripes.
+    Arrays have the shape [words, H, K], or broadcast to it: H counts heights of stripes, K counts `k_splits`.
     """
 
     chain: Chain
@@ -41,24 +41,27 @@ class NestGrid:
 
     @cached_property
     def _by_rows(self) -> dict[Plan, list[PlannedRows]]:
-        """Of words that stripes differ by, [H]: all channels of a conv in one tile."""
+        """The plans [H] for each combination of words that matters to stripes; all channels of a conv in one tile."""
         most, words = int(self.space.k_splits[-1]), dict.fromkeys(map(_alike, self.space.words))
         return {plan: [self._at(plan, stripe, most) for stripe in self.space.stripes] for plan in words}
 
     @cached_property
     def _by_tiles(self) -> dict[Plan, list[PlannedRows]]:
-        """The same, [K]: stripes of one height. All of a space are of one kind: rows, or blocks of them."""
+        """For the same words, the plans [K], with stripes of one height.
+
+        Stripes are either rows or blocks of 8 rows: all of a space are of one kind.
+        """
         stripe = {"rows": self.space.rows[0]} if self.space.rows else {"h_split": 1}
         return {plan: [self._at(plan, stripe, int(k)) for k in self.space.k_splits] for plan in self._by_rows}
 
     @property
     def _one(self) -> list[PlannedRows]:
-        """[K], for what no words matter to."""
+        """The plans [K] of one combination of words, for figures that don't depend on words."""
         return next(iter(self._by_tiles.values()))
 
     @property
     def _threads(self) -> int:
-        """Bands of every plan."""
+        """The number of threads, which is the same for every plan."""
         return self._one[0].bands.count
 
     def _at(self, words: Plan, stripe: Mapping[str, int], k_split: int) -> PlannedRows:
@@ -66,56 +69,56 @@ class NestGrid:
 
     @cached_property
     def _kind(self) -> type:
-        """That holds the figures of the plan that repeats most."""
+        """The integer type that holds the figures of the plan that repeats most."""
         work = rows_work(self.chain, replace(self.space.words[0], order="k_outer", halo="recompute"))
         return integer_type(4 * max(sum(work.traffic_bytes.values()), sum(work.macs.values())))
 
     def _rows(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """[words, H, 1, ...]: what is a matter of stripes."""
+        """Return figures [words, H, 1, ...] that depend on stripes."""
         known = {words: [of(planned) for planned in row] for words, row in self._by_rows.items()}
         return np.array([known[_alike(plan)] for plan in self.space.words])[:, :, None]
 
     def _tiles(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """[1, 1, K, ...]: what is a matter of tiles of channels alone."""
+        """Return figures [1, 1, K, ...] that depend on channel tiles alone."""
         return np.array([of(planned) for planned in self._by_tiles[_alike(self.space.words[0])]])[None, None]
 
     def _copies(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """[words, 1, K, ...]: what is a matter of who copies, too."""
+        """Return figures [words, 1, K, ...] that depend on channel tiles and on who copies."""
         known = {words: [of(planned) for planned in row] for words, row in self._by_tiles.items()}
         return np.array([known[_alike(plan)] for plan in self.space.words])[:, None]
 
     @cached_property
     def _again(self) -> Integers:
-        """How often what the last conv reads is made."""
+        """How many times each row is made that the last conv reads."""
         last = len(self.chain.conv) - 1
         repeats = (self.space.flags("order", "k_outer")) & (self._rows(lambda planned: planned.stripes) > 1)
         return np.where(repeats, self._tiles(lambda planned: planned.channel_tiles(last)), 1).astype(self._kind)
 
     def _times(self, tensor: int, of: Callable[[PlannedRows], int]) -> Integers:
-        """How often something of a tensor happens."""
+        """Return how often something happens to a tensor, repetitions included."""
         times = self._rows(of).astype(self._kind)
         return times if tensor == len(self.chain.conv) else times * self._again
 
     def _made(self, tensor: int) -> tuple[Integers, Integers, Integers]:
-        """Rows with elements, rows without, and steps."""
+        """Count rows with elements, rows without elements, and steps of a tensor."""
         rows = self._times(tensor, lambda planned: planned.logical_rows(tensor))
         stored = self._times(tensor, lambda planned: sum(t * len(s.rows) for s, t in planned.steps[tensor].items()))
         return rows, stored - rows, self._times(tensor, lambda planned: planned.step_count(tensor))
 
     def _together(self, tensor: int) -> list[Integers]:
-        """How often four, two and one rows are made together."""
+        """Count how often four, two and one rows of a tensor are made together."""
         sizes = range(len(TILE_ROWS))
         return [self._times(tensor, lambda planned, size=size: planned.rows_together(tensor)[size]) for size in sizes]
 
     def _stagings(self, index: int) -> Integers:
-        """Of the whole filter of a conv."""
+        """Count how often the whole filter of a conv is staged."""
         once = self._rows(lambda planned: planned.filter_stagings(index)).astype(self._kind)
         resident = self.space.flags("filters", "resident")
         return once if index == len(self.chain.conv) - 1 else np.where(resident, once, once * self._again)
 
     @property
     def footprint_bytes(self) -> Integers:
-        """Of all caches, each in whole granules."""
+        """The bytes of all caches, each cache rounded up to whole granules."""
         caches = {words: [self._caches(planned) for planned in row] for words, row in self._by_tiles.items()}
         known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
         slots, tensors, total = self._slots(), self._tensors(known), np.zeros(1, self._kind)
@@ -130,30 +133,33 @@ class NestGrid:
         return total
 
     def _counts(self, cache: PredictedCache) -> Integers:
-        """[words, 1, 1]: 1 where a cache counts: one in VTCM, or any where none lies there."""
+        """Return [words, 1, 1]: 1 where a cache counts, else 0.
+
+        Where some cache lies in VTCM, those in VTCM count; elsewhere all do.
+        """
         return np.array([cache.is_in_vtcm(plan) or not plan.uses_vtcm for plan in self.space.words])[:, None, None] * 1
 
     def _caches(self, planned: PlannedRows) -> dict[str, PredictedCache]:
-        """Caches of one slot, by name."""
+        """Return the caches of a plan with one slot each, by name."""
         return {cache.name: cache for cache in rows_footprints(self.chain, self._single(planned).plan)}
 
     def _single(self, planned: PlannedRows) -> PlannedRows:
-        """The same where the kernel copies, so that nothing is there twice."""
+        """Return the same plan with kernels that copy themselves, so that no cache has a second slot."""
         return planned_rows(self.chain, replace(planned.plan, buffering="single"))
 
     def _tensors(self, caches: Mapping[str, PredictedCache]) -> dict[str, int]:
-        """The tensors whose rows caches hold."""
+        """Map the caches that hold rows to the tensor whose rows they hold."""
         held = [name for name, cache in caches.items() if cache.role in ("input", "intermediate", "output")]
         return {name: tensor for tensor, name in enumerate(held)}
 
     def _cache_rows(self, tensor: int) -> tuple[Integers, Integers]:
-        """Rows of a cache, and those that the cache of `_caches` has."""
+        """Return the rows of a tensor's cache, and the rows of the same cache in `_caches`."""
         known = {words: self._single(row[0]).cache_rows[tensor] for words, row in self._by_tiles.items()}
         sampled = np.array([known[_alike(plan)] for plan in self.space.words])[:, None, None]
         return self._rows(lambda planned: planned.cache_rows[tensor]), sampled
 
     def _slots(self) -> dict[str, Integers]:
-        """Of each cache that is copied to or from: two where that happens more than once while something computes."""
+        """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
         double, resident = self.space.flags("buffering", "double"), self.space.flags("filters", "resident")
         times: dict[str, Integers] = {}
         runs: Any = np.array(self._one[0].extents[-1].batch, self._kind)
@@ -170,7 +176,7 @@ class NestGrid:
 
     @property
     def traffic_bytes(self) -> Integers:
-        """Of all tensors."""
+        """The bytes that all tensors move between memory and the caches."""
         sample, convs = self._one, range(len(self.chain.conv))
         work = [rows_work(self.chain, planned.plan).traffic_bytes for planned in sample]
         total = self._made(0)[0] * (work[0]["input"] // max(sample[0].logical_rows(0), 1)) + work[0]["output"]
@@ -183,7 +189,7 @@ class NestGrid:
 
     @property
     def _outside_bytes(self) -> Integers:
-        """What kernels read and write in caches that don't count."""
+        """The bytes that kernels read and write in caches that don't count."""
         caches = {cache.name: cache for one in self._one for cache in rows_footprints(self.chain, one.plan)}
         total: Any = 0
         for index in range(len(self.chain.conv)):
@@ -198,7 +204,7 @@ class NestGrid:
 
     @property
     def macs(self) -> Integers:
-        """Of all convs."""
+        """The multiply-accumulates of all convs."""
         total: Any = 0
         for index in range(len(self.chain.conv)):
             once = [planned.macs_once(index) for planned in self._one]
@@ -210,7 +216,7 @@ class NestGrid:
         return total
 
     def packets(self, priced: Callable[[Parts], float]) -> Integers:
-        """Of the model, with the price of parts."""
+        """Return the packets that the model gives: the counts of parts, times their prices."""
         steps = self._made(len(self.chain.conv))[2]
         output = [self._copies(lambda planned, of=of: priced(of(on_output(planned)))) for of in (_step, _once)]
         total = steps * output[0] + output[1]
@@ -226,22 +232,22 @@ class NestGrid:
 
 
 def _bytes_of(caches: Mapping[str, PredictedCache], name: str) -> int:
-    """Of a cache; 0 where there is none."""
+    """Return the bytes of a cache; 0 if a plan doesn't have it."""
     return caches[name].bytes if name in caches else 0
 
 
 def _copies_of(caches: Mapping[str, PredictedCache], name: str) -> int:
-    """Of a cache, one a thread; 1 where there is none."""
+    """Return the number of equal copies of a cache, one a thread; 1 if a plan doesn't have it."""
     return caches[name].copies if name in caches else 1
 
 
 def _alike(words: Plan) -> Plan:
-    """Words without what rows and tiles, apart from each other, are the same for."""
+    """Reset the words on which neither rows by themselves nor tiles by themselves depend."""
     return replace(words, order="h_outer", storage="global")
 
 
 def _prices(spent: Spent, priced: Callable[[Parts], float]) -> list[float]:
-    """Of a row with elements, of one without, of a step, once, and of rows that are made together."""
+    """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
     return [priced(parts) for parts in spent.parts]
 
 
@@ -254,7 +260,7 @@ def _once(spent: Spent) -> Parts:
 
 
 def nest_grid(chain: Chain, space: Space, priced: Callable[[Parts], float]) -> tuple[Integers, ...]:
-    """Footprint, traffic, MACs and packets of every plan, [N] each."""
+    """Compute footprint, traffic, MACs and packets of every plan, [N] each."""
     grid = NestGrid(chain, space)
     figures = (grid.footprint_bytes, grid.traffic_bytes, grid.macs, grid.packets(priced))
     return tuple(np.broadcast_to(each, space.shape).ravel() for each in figures)

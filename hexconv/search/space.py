@@ -27,14 +27,14 @@ from hexconv.spec.places import Storage
 WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
 """Knobs of the search that are words, and what each may be.
 
-Where caches lie is one more, of the words that a search is given.
+Where caches lie is one more such knob; the search is given its values.
 """
 
 FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows"))
 """Knobs of a plan that a search leaves as they are."""
 
 ROWS = (1, 2, 4)
-"""Rows of a stripe that is less than a block of 8."""
+"""The heights, in rows, of stripes that are less than a block of 8 rows high."""
 
 PART = 1 << 18
 """The most plans, and the most steps of their last conv, that are held in memory at a time."""
@@ -45,10 +45,10 @@ class Space:
     """Plans of one chain; a plan's number counts through words, then stripes, then k_split.
 
     Attributes:
-        words: one plan for every combination of words, its splits 1.
-        h_splits: [H], increasing.
-        k_splits: [K], increasing.
-        rows: of the stripes that stand behind those of `h_splits`.
+        words: one plan for every combination of words, with splits of 1.
+        h_splits: the values of `h_split`, [H], increasing.
+        k_splits: the values of `k_split`, [K], increasing.
+        rows: the heights in rows of the stripes that follow those of `h_splits`.
     """
 
     words: tuple[Plan, ...]
@@ -58,12 +58,12 @@ class Space:
 
     @classmethod
     def of(cls, chain: Chain, plan: Plan, storages: Sequence[Storage] = ()) -> "Space":
-        """Every plan of a chain; what is no knob of the search stays as in `plan`.
+        """Build the space of all plans of a chain; knobs that the search doesn't vary stay as in `plan`.
 
         Args:
-            chain: what is planned.
-            plan: of the search.
-            storages: where caches may lie; as in `plan` where nothing is said.
+            chain: the chain to plan.
+            plan: the plan that the search is given.
+            storages: where caches may lie; if empty, as in `plan`.
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -78,10 +78,10 @@ class Space:
         return cls(combinations(plan, storages), np.arange(1, blocks + 1), np.arange(1, channels + 1), rows)
 
     def check(self, chain: Chain) -> None:
-        """Refuse what is too much to look at whole.
+        """Refuse a space that is too large to search.
 
         Raises:
-            Unsupported: there are more plans than its kernel has time for.
+            Unsupported: there are more plans than a search for this kernel looks at.
         """
         most = KERNELS[kernel_of(chain, self.words[0])].most_plans
         if self.size > most:
@@ -92,10 +92,10 @@ class Space:
             )
 
     def parts(self, rows: int) -> "Iterator[Space]":
-        """The space by kinds of stripes and ranges of `h_split`, each small enough to be held in memory.
+        """Split the space by kinds of stripes and ranges of `h_split`, so that each part can be held in memory.
 
         Args:
-            rows: of the output, in blocks.
+            rows: the rows of the output, in blocks of 8.
         """
         if self.rows and len(self.h_splits):
             yield from replace(self, rows=()).parts(rows)
@@ -110,12 +110,12 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Combinations of words, stripes, values of k_split."""
+        """The numbers of combinations of words, of stripes, and of values of k_split."""
         return len(self.words), len(self.rows) + len(self.h_splits), len(self.k_splits)
 
     @property
     def stripes(self) -> list[dict[str, int]]:
-        """What a plan says of each height of a stripe."""
+        """The knobs that state each height of a stripe."""
         return [*({"h_split": int(h)} for h in self.h_splits), *({"rows": rows} for rows in self.rows)]
 
     @property
@@ -124,17 +124,17 @@ class Space:
         return prod(self.shape)
 
     def plan(self, number: int) -> Plan:
-        """One plan of the space."""
+        """Return one plan of the space."""
         word, h, k = np.unravel_index(number, self.shape)
         return replace(self.words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
-        """[words, 1, 1]: where a knob has a value."""
+        """Return where a knob has a value: [words, 1, 1]."""
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
 
     @cached_property
     def rolls(self) -> np.ndarray:
-        """[words, 1, 1]: whether stripes roll."""
+        """Whether stripes roll: [words, 1, 1]."""
         return self.flags("halo", "roll")
 
 

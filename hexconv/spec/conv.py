@@ -25,12 +25,13 @@ class Padding:
 
 
 def _padding(value: object, info: ValidationInfo) -> object:
-    """One number for all sides, or [top, left, bottom, right]."""
+    """Read padding: one number for all sides, or [top, left, bottom, right]."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value] * 4
     if isinstance(value, (list, tuple)) and len(value) == 4:
         sides = dict(zip(("top", "left", "bottom", "right"), value, strict=True))
-        # From a file the sides are still to be checked, each under its own path; from Python, Padding does that.
+        # Sides from a file are still unchecked: each is checked here under its own path. Padding has checked those from
+        # Python.
         return sides if info.mode == "json" else Padding(**sides)
     if isinstance(value, Padding):
         return value
@@ -47,19 +48,20 @@ class Conv2d:
         kernel: (rows, columns) of the filter.
         stride: (rows, columns) between two outputs.
         dilation: (rows, columns) between two taps of the filter.
-        padding: around this conv's input, per side.
+        padding: the rows and columns around this conv's input, per side.
         groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
             As many groups as input channels are a depthwise conv.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
         activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains; `"table"` for integer
-            chains of 8 bits: what requantisation gives is looked up among 256 codes, which lie beside the filters.
-        table_zero_point: zero point of the codes of that table; that of `requantize` is of what is looked up.
-        filter_zero_point: what is subtracted from each filter element, for integer chains.
-        filter_l1: for integer chains, the most that one output channel's filter sums to, the zero point subtracted from
-            its elements, their signs dropped; left out, what the dtype allows. Sums are int32: long ones of int16 are
-            only known to fit where this says so.
-        bias_limit: for integer chains, the largest value that the bias has, its sign dropped; left out, what int32
-            leaves beside the sums and what requantisation adds to them (`hexconv.spec.sums`).
+            chains of 8 bits: each requantised code is looked up among 256 codes, which lie beside the filters.
+        table_zero_point: the zero point of the codes in that table; the zero point in `requantize` belongs to the codes
+            that are looked up.
+        filter_zero_point: the number that is subtracted from each filter element, for integer chains.
+        filter_l1: for integer chains, the largest sum of absolute values (zero point subtracted) that the filter of one
+            output channel has; if left out, the largest that the dtype allows. Sums are int32: long sums of int16 are
+            only known to fit if this says so.
+        bias_limit: for integer chains, the largest absolute value that the bias has; if left out, the largest that
+            int32 leaves beside the sums and the numbers that requantisation adds to them (`hexconv.spec.sums`).
         requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
     """
 
@@ -79,7 +81,7 @@ class Conv2d:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns that one output reads: the dilated kernel.
+        """The rows and columns that one output reads: the dilated kernel.
 
         >>> Conv2d(out_channels=1, kernel=(3, 1), dilation=(2, 2)).reach
         (5, 1)

@@ -1,13 +1,14 @@
-"""Random cases over the whole scope: any mix of sizes, kernels, strides, dilations, paddings, dtypes and plans.
+"""Draw random cases over the whole scope: sizes, kernels, strides, dilations, paddings, dtypes and plans in any mix.
 
-The geometry of all convs is drawn first, then the size of the output, from which the input's follows. (Drawn from the
-input on, most chains of large kernels would not fit it, and what is left would be a test of small kernels.) Sizes are
-drawn from ever smaller ranges until a case is within the scope's multiply-adds and elements; kernels, strides and
+The geometry of all convs is drawn first, then the size of the output, from which the input's size follows. (If the
+input were drawn first, most chains of large kernels would not fit it, and mostly small kernels would be tested.) Sizes
+are drawn from ever smaller ranges until a case is within the scope's multiply-adds and elements; kernels, strides and
 dtypes stay as drawn.
 
-One case in six of integers has long sums instead: as many products, or nearly, as are accepted, for a few outputs.
+One integer case in six has long sums instead: it adds up as many products as are accepted, or nearly, for a few
+outputs.
 
-Case i of seed S is the same in every sweep that has it: each case has a generator of its own.
+Case i of seed S is the same in every sweep, since each case has a generator of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,27 +28,27 @@ from hexconv.sweep.scope import EVERYTHING, Kind, Scope
 from hexconv.sweep.work import executed_macs
 
 LARGEST_MULTIPLIER = 2
-"""Outputs of a depthwise conv, per input."""
+"""The most output channels that a depthwise conv gets for each input channel."""
 SERVES: dict[Dtype, tuple[Kernel, ...]] = {"float32": ("plain", "host"), "float16": ("plain",)}
 OF_INTEGERS: tuple[Kernel, ...] = ("plain", "plain", "hvx")
 UNSERVED: dict[Kernel, int] = {"plain": 12, "host": 12, "hvx": 4}
-"""One in how many chains has what the kernel that is asked for can't serve; of hvx, in some convs."""
+"""For each kernel, in one of how many chains something is drawn that it can't serve; for hvx, in some convs only."""
 SIZE_SCALES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
-"""Parts of the largest sizes to draw from, one after the other; the last leaves nothing but sizes of one."""
+"""The shares of the largest sizes to draw from, one after the other; the last allows nothing but sizes of one."""
 
 
 def random_case(seed: int, index: int) -> Case:
-    """Case `index` of `seed`, named `random-SEED-INDEX`."""
+    """Draw case `index` of `seed`, named `random-SEED-INDEX`."""
     return drawn_case(Seeded(seed, index), EVERYTHING, f"random-{seed}-{index}")
 
 
 def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
-    """A case of a scope.
+    """Draw a case within a scope.
 
     Args:
-        draw: where to draw from.
-        scope: the largest numbers.
-        name: of the case.
+        draw: the source of random draws.
+        scope: the largest numbers to draw.
+        name: the name of the case.
     """
     kind = _kind(draw, scope)
     is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
@@ -60,12 +61,12 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
 
 
 def _is_within(case: Case, scope: Scope) -> bool:
-    """Whether a case takes no more than the scope allows."""
+    """Whether a case takes no more work and memory than the scope allows."""
     return executed_macs(case) <= scope.macs and prod(case.chain.input) <= scope.elements
 
 
 def _kind(draw: Draw, scope: Scope) -> Kind:
-    """A dtype, and a kernel that serves chains of it: for one of three integer chains hvx."""
+    """Draw a dtype, and a kernel that serves chains of it: hvx for one integer chain in three."""
     dtype: Dtype = draw.one_of(*scope.dtypes)
     kernels: list[Kernel] = [kernel for kernel in SERVES.get(dtype, OF_INTEGERS) if kernel in scope.kernels]
     kernel = kernels[draw.number(0, len(kernels) - 1)] if kernels else OF_INTEGERS[0]
@@ -73,7 +74,7 @@ def _kind(draw: Draw, scope: Scope) -> Kind:
 
 
 def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
-    """Chains of one geometry, with sizes from ever smaller ranges; then of ever fewer convs, all sizes one."""
+    """Yield chains of one geometry with sizes from ever smaller ranges, then with ever fewer convs, all sizes one."""
     convs = geometries(draw, draw.number(1, scope.convs))
     for scale in SIZE_SCALES:
         yield _chain(draw, kind, scope, convs, scale)
@@ -82,14 +83,14 @@ def _ever_smaller(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
 
 
 def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], scale: float) -> Chain:
-    """A chain of given geometry with sizes of its own."""
+    """Draw the sizes of a chain of given geometry."""
     most = max(1, round(scope.channels * scale))
     channels = [_size(draw, most, CHANNEL_BLOCK) for _ in range(len(geometry) + 1)]
     convs = []
     for index, conv in enumerate(geometry):
         groups, channels[index + 1] = _groups(draw, kind, *channels[index : index + 2])
         convs.append(replace(conv, out_channels=channels[index + 1], groups=groups))
-    # One output of one row and column in eight cases: with padding that leaves inputs down to 1x1.
+    # In one case of eight the output is 1x1; with padding, inputs then get as small as 1x1.
     most = 1 if draw.is_one_in(8) else max(1, round(scope.output * scale))
     height, width = (input_axis(draw, convs, axis, _size(draw, most, ROW_BLOCK)) for axis in (0, 1))
     convs = [with_filters(draw, kind, conv) for conv in convs]
@@ -104,20 +105,20 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
 
 
 def _output_layout(draw: Draw, kind: Kind) -> OutputLayout:
-    """How the output lies: in one case of three otherwise than the document has it."""
+    """Draw how the output lies: in one case of three otherwise than in the document."""
     if (kind.kernel == "host" and kind.is_served) or not draw.is_one_in(3):
         return IN_BLOCKS
     return draw.one_of("NHWC", "NHCW32c")
 
 
 def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int]:
-    """Groups of a conv, and its output channels made to go with them: one; one per input channel; any other number."""
+    """Draw the groups of a conv (one, one per input channel, or any other number), and make its outputs fit them."""
     style = draw.number(0, 5)
     if style < 4 or (kind.kernel == "host" and kind.is_served):
         return 1, outputs
     if style == 4:
         return inputs, inputs * draw.number(1, LARGEST_MULTIPLIER)
-    # Groups of whole blocks have filters of their own: they are drawn wherever that many channels come to be.
+    # Groups of whole channel blocks have filters of their own, so they are drawn wherever there are enough channels.
     whole = inputs // CHANNEL_BLOCK if inputs % CHANNEL_BLOCK == 0 else 1
     parts = whole if whole > 1 else inputs
     groups = draw.one_of(*([count for count in range(2, parts + 1) if parts % count == 0] or [1]))
@@ -125,6 +126,6 @@ def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int
 
 
 def _size(draw: Draw, most: int, block: int) -> int:
-    """1 to `most`, every order of magnitude as likely as the others; one in four is a whole number of blocks."""
+    """Draw a size from 1 to `most`, each order of magnitude equally likely; one in four is a whole number of blocks."""
     size = draw.size(most)
     return -(-size // block) * block if draw.is_one_in(4) and size <= most // block * block else size

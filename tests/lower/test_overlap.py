@@ -26,7 +26,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
 from hexconv.schedule.copies import WRITE_BACK
-from hexconv.schedule.steps import PART
+from hexconv.schedule.loops import PART
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.lower import mutants
 

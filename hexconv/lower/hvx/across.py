@@ -1,4 +1,4 @@
-"""HVX instructions that move bytes and words from lane to lane: dealt, packed, spread, rotated."""
+"""HVX instructions that move bytes and words between lanes: they deal, pack, spread, rotate and exchange."""
 
 from tvm import tirx
 
@@ -7,57 +7,59 @@ from hexconv.schedule.block import Block, int32
 
 
 def low_bytes(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
-    """The low bytes of the halfwords of `low`, then those of `high`."""
+    """Pack the low bytes of the halfwords of `low`, then those of the halfwords of `high`."""
     return instruction("vpackeb", high, low)
 
 
 def high_bytes(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
-    """The high bytes of the halfwords of `low`, then those of `high`."""
+    """Pack the high bytes of the halfwords of `low`, then those of the halfwords of `high`."""
     return instruction("vpackob", high, low)
 
 
 def interleaved_low_bytes(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
-    """Byte 2i is the low byte of halfword i of `even`, 2i + 1 of `odd`."""
+    """Interleave low bytes: byte 2i is that of halfword i of `even`, byte 2i + 1 that of `odd`."""
     return instruction("vshuffeb", odd, even)
 
 
 def interleaved_high_bytes(odd: tirx.Expr, even: tirx.Expr) -> tirx.Expr:
-    """Byte 2i is the high byte of halfword i of `even`, 2i + 1 of `odd`."""
+    """Interleave high bytes: byte 2i is that of halfword i of `even`, byte 2i + 1 that of `odd`."""
     return instruction("vshuffob", odd, even)
 
 
 def deal_halfwords(value: tirx.Expr) -> tirx.Expr:
-    """Even halfwords to the lower half, odd halfwords to the upper half."""
+    """Move the even halfwords to the lower half of the vector, the odd ones to the upper half."""
     return instruction("vdealh", value)
 
 
 def flipped(value: tirx.Expr) -> tirx.Expr:
-    """128 added to every byte, which makes signed bytes unsigned, and back."""
+    """Add 128 to every byte, which turns signed bytes into unsigned ones, and unsigned bytes into signed ones."""
     return tirx.bitwise_xor(value, splat(signed(0x80808080)))
 
 
 def deal_bytes(value: tirx.Expr) -> tirx.Expr:
-    """Even bytes to the lower half, odd bytes to the upper half."""
+    """Move the even bytes to the lower half of the vector, the odd ones to the upper half."""
     return instruction("vdealb", value)
 
 
 def shuffle_bytes(value: tirx.Expr) -> tirx.Expr:
-    """Bytes of the lower half to even places, of the upper half to odd ones: `deal_bytes` back."""
+    """Undo `deal_bytes`: move the bytes of the lower half to even places, those of the upper half to odd ones."""
     return instruction("vshuffb", value)
 
 
 def deal_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
-    """A pair of vectors: the even words of `low` then `high`, and their odd words."""
+    """Return a pair of vectors: the even words of `low`, then those of `high`; and the odd words likewise."""
     return instruction("vdealvdd", high, low, int32(-4), result="int32x64")
 
 
 def shuffle_words(high: tirx.Expr, low: tirx.Expr) -> tirx.Expr:
-    """A pair of vectors: words of `low` in even places, of `high` in odd ones: `deal_words` back."""
+    """Undo `deal_words`: return a pair whose even words come from `low` and whose odd words come from `high`."""
     return instruction("vshuffvdd", high, low, int32(-4), result="int32x64")
 
 
 def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
-    """A pair of vectors: of each two runs of so many bytes, a power of two, the first ones, then the second ones.
+    """Return a pair of vectors: the first one of each two runs of `run` bytes, and the second one of each two.
+
+    `run` is a power of two.
 
     low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
     """
@@ -65,39 +67,42 @@ def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
 
 
 def twice(block: Block, value: tirx.Expr) -> tirx.Expr:
-    """The lower half of a vector in both halves."""
+    """Put the lower half of a vector into both of its halves."""
     return block.bind("twice", lower(exchange(value, value, BYTES // 2)), VECTOR)
 
 
 def way_to_word(word: int) -> tirx.Expr:
-    """What `spread` wants to know of a word: for each byte, the halves, quarters, .. in which its place differs."""
+    """Return the operand by which `spread` finds word `word`.
+
+    Its bytes say in which halves, quarters, ... the place of the word and the place of the byte differ.
+    """
     return moved(repeated([(byte ^ word * 4) & 0x7C for byte in range(BYTES)]))
 
 
 def spread(value: tirx.Expr, way: tirx.Expr) -> tirx.Expr:
-    """One word of a vector in every lane."""
+    """Copy one word of a vector to every lane; `way` says which (`way_to_word`)."""
     return instruction("vdelta", value, way)
 
 
 def rotated(value: tirx.Expr, count: int) -> tirx.Expr:
-    """The bytes of a vector from byte `count` on, then those before it."""
+    """Rotate a vector: its bytes from byte `count` on come first, those before it last."""
     return instruction("vror", value, int32(count))
 
 
 def aligned(high: tirx.Expr, low: tirx.Expr, byte: tirx.Expr) -> tirx.Expr:
-    """128 bytes of two vectors, from byte `byte` modulo 128 of `low` on.
+    """Take 128 bytes out of two vectors, from byte `byte` modulo 128 of `low` on.
 
-    The remainder is taken here, though the instruction would: where LLVM finds `byte` to be 128, it writes
+    The code takes the remainder, though the instruction would too: where LLVM finds `byte` to be 128, it writes
     `vlalign(high,low,#0)`, which is `high`.
     """
     return instruction("valignb", high, low, byte & int32(BYTES - 1))
 
 
 def lower(pair: tirx.Expr) -> tirx.Expr:
-    """The first vector of a pair."""
+    """Return the first vector of a pair."""
     return instruction("lo", pair)
 
 
 def upper(pair: tirx.Expr) -> tirx.Expr:
-    """The second vector of a pair."""
+    """Return the second vector of a pair."""
     return instruction("hi", pair)

@@ -37,13 +37,13 @@ class Channels:
 
 
 def source_of(channels: Channels) -> tirx.Buffer:
-    """The buffer that tiles read: the source, or its high and low bytes after they have been taken apart."""
+    """Return the buffer that tiles read: the source, or its high and low bytes after a split has taken them apart."""
     split = channels.scratch.split
     return channels.operands.source.buffer if split is None else split
 
 
 def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr], tirx.Expr]:
-    """The byte of what tiles read where a row of taps begins."""
+    """Return a function from a row of taps to the byte where the source row begins that output row `y` reads for it."""
     conv = channels.conv
 
     def row(at: Block, tap: tirx.Expr) -> tirx.Expr:
@@ -55,21 +55,21 @@ def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr],
 
 
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
-    """The byte where a row of the source begins, of those that an output's row reads or its neighbour's below."""
+    """Return the byte where row `place` of the source begins, counted from the first row that output row `y` reads."""
     conv, source = channels.conv, channels.operands.source
     index = source.first + y * conv.stride[0] + place
     return block.bind("row", in_ring(source, index) * conv.plane.row_bytes + source.origin)
 
 
 def filter_byte(channels: Channels) -> tirx.Expr:
-    """Where the filter of a tile's first block begins."""
+    """Return the byte of the filter cache where the tile's first block of channels begins."""
     conv = channels.conv
     group = tirx.floordiv(channels.first, int32(conv.side_by_side))
     return channels.operands.filter_origin + group * conv.group_bytes
 
 
 def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Callable[[int, int], tirx.Expr]:
-    """From a pixel and a block of channels to the vector that their sums start from."""
+    """Return a function from a pixel and a channel block to the vector with which its sums start."""
     offsets, windows = channels.scratch.offsets, channels.scratch.windows
     by_block = [offset_of(channels.conv.offset)] * channels.blocks
     if offsets is not None:
@@ -83,7 +83,7 @@ def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) ->
 
 
 def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
-    """Where the results of a row go."""
+    """Say where the results of row `y` of the step are stored."""
     conv, place = channels.conv, channels.step.target
     if conv.makes_blocks:
         columns, row = conv.target_columns, block.bind("target_row", y + place.first * ROW_BLOCK)
@@ -106,7 +106,7 @@ def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
 
 
 def _lanes(channels: Channels) -> Callable[[Block, int], Lanes] | None:
-    """The per-channel values that narrowing uses for each block of a tile."""
+    """Return what loads the values of narrowing for each channel of a block of the tile; None without such values."""
     scales = channels.scratch.scales
     if scales is None:
         return None

@@ -15,7 +15,7 @@ from hexconv.spec import Chain, Plan
 
 @dataclass(frozen=True)
 class HvxConv:
-    """A conv that HVX computes: what is known of it before its steps, and its scratch."""
+    """A conv that HVX instructions compute: what is known of it before its steps, and its scratch."""
 
     conv: InnerConv
     scratch: Scratch
@@ -26,7 +26,7 @@ class HvxConv:
         return self.scratch.memory
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
-        """The statements of one step."""
+        """Emit the statements of one step."""
         return emit_step(self.conv, self.scratch, step)
 
 

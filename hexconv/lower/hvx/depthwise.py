@@ -6,8 +6,8 @@
         sums of each output += dot4(words, taps)
         outputs that have all of their sums are narrowed and stored (`Rows.ends`)
 
-Of a block of 16 channels or less, two tiles of a row share their vectors (`row_tiles`): lanes 0 to 15 are the channels
-of one, lanes 16 to 31 those of the other.
+If a block has 16 channels or fewer, two tiles of a row share their vectors (`row_tiles`): lanes 0 to 15 are the
+channels of one tile, lanes 16 to 31 those of the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ class Rows:
 
 
 def emit_rows(block: Block, rows: Rows) -> None:
-    """All tiles of some rows of outputs, a tile of all rows at a time."""
+    """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
     spec = rows.conv.depthwise
     assert spec
     are_held = spec.kernel[0] * len(variants(spec)) <= MOST_HELD
@@ -99,7 +99,7 @@ def emit_rows(block: Block, rows: Rows) -> None:
 
 
 def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, x: Number) -> None:
-    """One tile, or two that share their vectors; each row of outputs is stored when it ends."""
+    """Emit one tile, or two that share their vectors; store each row of outputs once its sums are complete."""
     conv = rows.conv
     spec = conv.depthwise
     assert spec
@@ -120,7 +120,10 @@ def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tir
 
 
 def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int, apart: int) -> Callable[[int], tirx.Expr]:
-    """Words of 4 pixels of each channel, from any even pixel on; of two tiles so many bytes apart, if they are."""
+    """Return what loads the word of 4 pixels of each channel from an even pixel on.
+
+    `apart` is the distance in bytes to a second tile that shares the vectors; 0 if there is only one tile.
+    """
     found: dict[int, tirx.Expr] = {}
 
     def whole(quad: int) -> tirx.Expr:
@@ -134,7 +137,7 @@ def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int, apart
         quad, rest = divmod(pixel, WORD_PIXELS)
         if rest and pixel not in found:
             low = block.bind("low", vector.shift_right_logical(whole(quad), 16), vector.VECTOR)
-            # beyond the last pixel that counts there is nothing to read
+            # no word needs pixels beyond the last one that counts
             found[pixel] = (
                 block.bind("words", vector.shift_left_add(low, whole(quad + 1), 16), vector.VECTOR)
                 if quad + 1 < quads
@@ -146,7 +149,7 @@ def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int, apart
 
 
 def _pixels(block: Block, source: tirx.Buffer, byte: tirx.Expr, apart: int) -> tirx.Expr:
-    """4 pixels of 32 channels; or of 16 and those of 4 other pixels behind them, pixel by pixel."""
+    """Load 4 pixels of 32 channels; or, for two tiles, 4 pixels of 16 channels of each, interleaved pixel by pixel."""
     here = block.bind("pixels", vector.load(source, byte), vector.VECTOR)
     if not apart:
         return here

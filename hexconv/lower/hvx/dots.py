@@ -6,34 +6,34 @@ from hexconv.lower.hvx.vector import instruction
 
 
 def dot4(weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """Lane i: the sum of 4 products, bytes of lane i of `weights` by bytes of `word`, all unsigned."""
+    """Add 4 products in each lane: those of the unsigned bytes of lane i of `weights` and of `word`."""
     return instruction("vrmpyub", weights, word)
 
 
 def dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """`total` plus `dot4`."""
+    """Add `dot4` to `total`."""
     return instruction("vrmpyub.acc", total, weights, word)
 
 
 def signed_dot4(weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """`dot4` of unsigned bytes of `weights` and signed bytes of `word`."""
+    """Compute `dot4` of unsigned bytes of `weights` and signed bytes of `word`."""
     return instruction("vrmpybus", weights, word)
 
 
 def signed_dot4_add(total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """`total` plus 4 products in each lane, unsigned bytes of `weights` by signed bytes of `word`."""
+    """Add to `total` 4 products in each lane, of unsigned bytes of `weights` and signed bytes of `word`."""
     return instruction("vrmpybus.acc", total, weights, word)
 
 
 def signed_bytes_dot4_add(total: tirx.Expr, one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
-    """`total` plus 4 products in each lane, signed bytes of two vectors."""
+    """Add to `total` 4 products in each lane, of the signed bytes of two vectors."""
     return instruction("vrmpybv.acc", total, one, other)
 
 
 def dot4_of_vectors(
     total: tirx.Expr, one: tirx.Expr, other: tirx.Expr, one_is_signed: bool, other_is_signed: bool
 ) -> tirx.Expr:
-    """`total` plus 4 products in each lane, bytes of two vectors; one instruction a packet."""
+    """Add to `total` 4 products in each lane, of the bytes of two vectors; HVX issues one such instruction a packet."""
     if one_is_signed and other_is_signed:
         return instruction("vrmpybv.acc", total, one, other)
     if one_is_signed:

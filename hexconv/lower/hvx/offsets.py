@@ -70,7 +70,7 @@ def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) 
 
 
 def _summed(block: Block, conv: InnerConv, offsets: Offsets, part: tirx.Expr) -> tirx.Expr:
-    """The sum of each channel's filter, as it is multiplied."""
+    """Sum each channel's weights in the form in which the kernel multiplies them."""
     if offsets.planes:
         return words_sum(block, offsets.planes, offsets.block + part)
     if offsets.taps is not None:
@@ -79,7 +79,7 @@ def _summed(block: Block, conv: InnerConv, offsets: Offsets, part: tirx.Expr) ->
 
 
 def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer, first: tirx.Expr) -> tirx.Expr:
-    """The bias of 32 channels; by way of the offsets where the argument ends inside of a block."""
+    """Load the bias of 32 channels; where the bias ends inside of the block, copy it to the offsets' memory first."""
     lanes = tirx.Ramp(first, 1, CHANNEL_BLOCK)
     if conv.last_channels == CHANNEL_BLOCK:
         return block.bind("bias", tirx.BufferLoad(bias, [lanes]), vector.VECTOR)
@@ -98,7 +98,7 @@ def _bias(block: Block, conv: InnerConv, bias: tirx.Buffer, memory: tirx.Buffer,
 
 
 def _filter_sum(block: Block, conv: InnerConv, operands: StepOperands, part: tirx.Expr) -> tirx.Expr:
-    """The sum of each channel's filter, as far as tiles multiply it."""
+    """Sum each channel's weights in the filter cache, as far as tiles multiply them."""
     register = vector_register(block, "filter_sum")
     block.store(register, WHOLE, vector.splat(0))
     side = int32(conv.side_by_side)

@@ -1,12 +1,12 @@
 """The passes over a window that products of int16 take, since the multiply instructions take bytes.
 
-A pass for each pair of bytes, the highest first; between them the sums grow by 8 bits:
+There is a pass for each pair of bytes, the highest first; between passes the sums grow by 8 bits:
 
     (256 a + b) (256 v + w) = 256 (256 a v + a w + b v) + b w
 
-where a is signed and b is not, and v and w are the filter's, if that has both too. vrmpy doesn't saturate, so it
-doesn't matter if sums leave 32 bits on the way. Windows are sums of activations alone: those passes count whose half
-of the filter is the low one, or the whole.
+a and b are the high and low byte of an activation: a is signed, b is not. v and w are those of a weight, if weights are
+int16 too. vrmpy doesn't saturate, so it doesn't matter if sums leave 32 bits on the way. The sum of a window has
+activations alone: only those passes add to it that multiply the low bytes of the filter, or all of the filter.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Pass:
 
 
 def passes_of(conv: InnerConv) -> tuple[tuple[Pass, ...], ...]:
-    """All passes of a conv, in groups. The passes of a group add to the same sums, which then grow by 8 bits."""
+    """Return the passes of a conv in groups; sums grow by 8 bits between groups, not between the passes of one."""
     low, filter_low = conv.plane.low_bytes, conv.filter_low_bytes
     if not low:
         return ((Pass(0, 0, conv.is_signed),),)

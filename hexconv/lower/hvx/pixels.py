@@ -27,7 +27,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint
 
 Sums = Sequence[Sequence[tirx.Buffer]]
-"""[output channel][vector of pixels]."""
+"""The registers of sums: `[output channel][vector of pixels]`."""
 
 
 def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
@@ -46,14 +46,14 @@ def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: ti
 
 @dataclass(frozen=True)
 class _Row:
-    """The tiles of a row that are alike.
+    """Tiles of one row that all have the same number of pixels.
 
     Attributes:
-        channels: blocks of channels that are made.
-        planes: what they multiply.
-        target: where their results go.
-        y: the row of the step.
-        tile: their pixels.
+        channels: the blocks of channels that the tiles compute.
+        planes: the planes and words that the tiles multiply.
+        target: where the results of the row go.
+        y: the row, counted from the step's first one.
+        tile: the pixels of each tile.
     """
 
     channels: Channels
@@ -68,20 +68,20 @@ class _Some:
     """Output channels of a block whose sums are made together.
 
     Attributes:
-        block: of the conv.
-        channels: of that.
+        block: the number of the block in the conv.
+        channels: the numbers of the channels in the block.
     """
 
     block: tirx.Expr
     channels: range
 
     def place(self, channel: int) -> tirx.Expr:
-        """The number of a channel in the conv."""
+        """Return the number in the conv of a channel of the block."""
         return self.block * CHANNEL_BLOCK + channel
 
 
 def _tile(block: Block, row: _Row, x: Number) -> None:
-    """All channels of some pixels, from logical column `x` on."""
+    """Emit all channels of one tile, from logical column `x` on."""
     column, together = block.bind("column", x + row.channels.conv.target.left), row.channels.conv.narrowed_blocks
     for first in range(0, row.channels.blocks, together):
         words = [_block_words(block, row, column, part) for part in range(first, first + together)]
@@ -92,7 +92,7 @@ def _tile(block: Block, row: _Row, x: Number) -> None:
 
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
-    """32 channels: for each 4 of them a vector of words for each 32 pixels, none where there is no channel."""
+    """Compute 32 channels: for each 4 of them, a vector of words for each 32 pixels; None where all 4 are fringe."""
     number = block.bind("block", row.channels.step.block + row.channels.first + part)
     there, at_once = row.target.channels(part), row.tile.channels
     words: list[list[tirx.Expr] | None] = []
@@ -102,7 +102,7 @@ def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[
 
 
 def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list[tirx.Expr]]:
-    """Some channels, narrowed."""
+    """Compute some channels and narrow them: for each 4 of them, a vector of words for each 32 pixels."""
     vectors = range(row.tile.vectors)
     sums = [[vector_register(block, f"{channel}_{number}") for number in vectors] for channel in some.channels]
     for channel, registers in zip(some.channels, sums, strict=True):
@@ -115,13 +115,13 @@ def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list
 
 
 def _first(channels: Channels, channel: tirx.Expr) -> tirx.Expr:
-    """What the sums of a channel start from."""
+    """Return the vector with which the sums of a channel start."""
     offsets = channels.scratch.offsets
     return offset_of(channels.conv.offset) if offsets is None else vector.splat(tirx.BufferLoad(offsets, [channel]))
 
 
 def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums) -> None:
-    """Add every tap and channel of the source."""
+    """Add the products of every tap and input channel to the sums."""
     conv, planes, layout = row.channels.conv, row.planes, row.planes.layout
     left, words = block.bind("left", column * LANE_BYTES), block.bind("words", some.block * block_bytes(planes))
     add = dots.signed_dot4_add if conv.filter_zero else dots.dot4_add
@@ -149,9 +149,10 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
-    """All of narrowing that is a channel's own, one channel after the other.
+    """Do the part of narrowing that has values of its own for each channel, one channel after the other.
 
-    LLVM would begin all at once, and run out of registers: so each is a loop of one trip, which it doesn't know.
+    LLVM would begin all channels at once, and run out of registers. So each channel stands in a loop of one trip, and
+    LLVM doesn't know that it is one.
     """
     how = row.channels.conv.narrowing
     assert how
@@ -170,7 +171,7 @@ def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:
 
 
 def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
-    """Up to 4 channels as words of their bytes; the last of them stands for those that are missing."""
+    """Narrow the sums of up to 4 channels to words of 4 bytes; the last channel stands for those that are missing."""
     conv = row.channels.conv
     assert conv.narrowing
     found = []
@@ -183,7 +184,7 @@ def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
 
 
 def _lanes(block: Block, channels: Channels, channel: tirx.Expr) -> Lanes:
-    """What a channel has for narrowing, in every lane."""
+    """Load the values that narrowing has for a channel, each into every lane."""
     scales = channels.scratch.scales
     if scales is None:
         return {}
@@ -192,7 +193,7 @@ def _lanes(block: Block, channels: Channels, channel: tirx.Expr) -> Lanes:
 
 
 def _with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
-    """Words of which so many bytes are channels; the others hold the fringe."""
+    """Keep the first `channels` bytes of each word, and put the fringe into the others."""
     if channels == WORD_CHANNELS:
         return words
     there = (1 << 8 * channels) - 1
@@ -204,7 +205,7 @@ def _with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
 def _store(
     block: Block, target: Target, part: int, column: Number, words: Sequence[tirx.Expr | None], pixels: int
 ) -> None:
-    """The results of up to 32 pixels: words of all channels that lie together, side by side."""
+    """Store the results of up to 32 pixels, given as words of all channels that lie together."""
     fringe = vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
     shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
     for number in range(ceil(pixels / most)):
@@ -215,7 +216,10 @@ def _store(
 
 
 def _shuffled(block: Block, words: Sequence[tirx.Expr | None], fringe: tirx.Expr) -> list[tirx.Expr | None]:
-    """Vectors of words, one a pixel, to as many of pixels with all of their words; None is nothing but fringe."""
+    """Turn vectors of words, one word a pixel, into vectors of pixels with all of their words.
+
+    None stands for a vector that holds nothing but the fringe.
+    """
     if len(words) == 1:
         return list(words)
     found: list[tirx.Expr | None] = []

@@ -3,8 +3,8 @@
     planes:  for row of a window: for plane: words of 4 bytes, lane by lane (`hexconv.kernel.hvx.planes`)
     words:   for block of 32 output channels: for rows of taps: for words of a row: 4 weights of each channel
 
-Activations are the unsigned bytes of a product then, weights the signed ones if their zero point is 128: neither int8
-activations, which become uint8 on the way, nor int8 filters ask for sums of windows.
+Activations are then the unsigned bytes of a product, and weights are the signed ones if their zero point is 128. So no
+sums of windows are needed, neither for int8 activations, which become uint8 on the way, nor for int8 filters.
 """
 
 from collections.abc import Sequence
@@ -43,16 +43,19 @@ class Planes:
 
     @property
     def layout(self) -> PixelPlanes:
-        """How planes lie."""
+        """How the planes lie in `memory`."""
         return self.lanes.planes
 
     def row(self, row: Number) -> Number:
-        """The byte at which the planes of a row begin; rows are counted from the first that the step reads."""
+        """Return the byte at which the planes of a row begin; rows are counted from the first that the step reads."""
         return tirx.floormod(row, int32(self.layout.rows)) * self.layout.row_bytes
 
 
 def planes_of(conv: InnerConv, scope: str) -> Planes | None:
-    """The scratch of a conv, if its lanes are pixels; words, which scalar loads read, lie outside of VTCM."""
+    """Allocate the scratch of a conv whose lanes are pixels; None for other convs.
+
+    The words lie outside of VTCM, since scalar loads read them.
+    """
     if not conv.pixels:
         return None
 
@@ -99,7 +102,7 @@ def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_firs
 
 
 def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to: Number) -> None:
-    """One plane of a row of the source, 32 lanes at a time."""
+    """Lay out one plane of a row of the source, 32 lanes at a time."""
     layout = planes.layout
     of_lanes = layout.stride * layout.source.words * VECTOR_BYTES
     whole, rest = divmod(layout.source.columns * layout.source.pixel_bytes, of_lanes)
@@ -119,10 +122,10 @@ def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to:
 
 
 def _loaded(block: Block, source: tirx.Var, byte: Number, layout: PixelPlanes, size: int) -> list[tirx.Expr]:
-    """The vectors of 32 lanes of a row of which so many bytes are left, without what lies behind it.
+    """Load the vectors of 32 lanes of a row that still has `size` bytes, without what lies behind the row.
 
-    Behind the row is another one, or the end of the cache: the last vector is loaded from where it still ends in the
-    row, and rotated. Vectors that are not there are any.
+    Behind the row is another one, or the end of the cache. So the last vector is loaded from an earlier byte, so that
+    it ends with the row, and then rotated. Vectors beyond the row may hold anything.
     """
     whole, rest = divmod(size, VECTOR_BYTES)
     found = [vector.load(source, byte + number * VECTOR_BYTES) for number in range(whole)]
@@ -133,7 +136,7 @@ def _loaded(block: Block, source: tirx.Var, byte: Number, layout: PixelPlanes, s
 
 
 def _by_phase(block: Block, loaded: Sequence[tirx.Expr], layout: PixelPlanes) -> list[tirx.Expr]:
-    """For each word of pixels that counts, for each phase: 32 lanes."""
+    """Return 32 lanes for each word of a pixel that counts, and in each word for each phase."""
     words = layout.source.words
     dealt = [_dealt(block, loaded[at : at + words], layout.words) for at in range(0, len(loaded), words)]
     if layout.stride == 1:
@@ -143,9 +146,9 @@ def _by_phase(block: Block, loaded: Sequence[tirx.Expr], layout: PixelPlanes) ->
 
 
 def _dealt(block: Block, vectors: Sequence[tirx.Expr], wanted: int) -> list[tirx.Expr]:
-    """The first words of pixels, each in a vector of its own: from as many vectors as pixels have words.
+    """Deal the first `wanted` words of pixels to vectors of their own, from as many vectors as a pixel has words.
 
-    Words of even number lie in the even lanes of two neighbours, those of odd number in the odd ones.
+    Words with even numbers lie in the even lanes of two neighbouring vectors, those with odd numbers in the odd lanes.
     """
     if len(vectors) == 1 or not wanted:
         return list(vectors[:wanted])
@@ -159,7 +162,7 @@ def _dealt(block: Block, vectors: Sequence[tirx.Expr], wanted: int) -> list[tirx
 
 
 def _merge(block: Block, planes: Planes, number: tirx.Expr, to: Number) -> None:
-    """32 lanes of all planes of a row whose words go on from pixel to pixel."""
+    """Lay out 32 lanes of all planes of a row whose words take bytes of several pixels."""
     layout = planes.layout
     for place, plane in enumerate(layout.merged):
         value = block.bind("words", _merged(planes, plane, number), vector.VECTOR)
@@ -169,7 +172,7 @@ def _merge(block: Block, planes: Planes, number: tirx.Expr, to: Number) -> None:
 
 
 def _merged(planes: Planes, plane: Merged, number: tirx.Expr) -> tirx.Expr:
-    """Pixels side by side, those that a word has a byte of."""
+    """Put together words that take bytes of neighbouring pixels."""
     layout, value = planes.layout, vector.splat(0)
     first = layout.rows * layout.row_bytes + number * VECTOR_BYTES
     for phase, lanes, moved in layout.parts(plane):

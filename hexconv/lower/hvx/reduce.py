@@ -2,8 +2,8 @@
 
     for rows of taps: for planes of channels: for doublewords: for block: for pixel: sums += dot4(filter vector, word)
 
-Weights are the vectors, activations the scalar words: the one form of vrmpy that a v67 issues twice a packet and that
-takes activations as they lie in memory. A filter is read from its first vector to its last.
+Weights are the vectors, activations the scalar words. This is the one form of vrmpy that a v67 issues twice a packet
+and that takes activations as they lie in memory. A filter is read from its first vector to its last.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ ONES = 0x01010101
 def start_with_words(
     block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, first: Initial | None
 ) -> list[Callable[[], None]]:
-    """Set the sums to `first`, or nothing, plus the products of the first words; one call a block of channels."""
+    """Load the first words, and return a call per channel block that sets its sums to `first` plus their products."""
     [one, *_], *_ = passes_of(tile.conv)
     words = words_of(block, tile, operands, operands.row(block, int32(0)) + left_byte)
 
@@ -51,15 +51,15 @@ def reduce(
     initial: Callable[[], Initial],
     skip_pairs: int = 0,
 ) -> None:
-    """Add every tap and channel to the sums, which have been set.
+    """Add the products of every tap and channel to the sums, which have been set.
 
     Args:
         block: the block to emit into.
-        tile: the sums; they start from nothing where there are several groups of passes, else from `initial`.
+        tile: the sums; they start from zero where there are several groups of passes, else from `initial`.
         operands: the operands to multiply.
         left_byte: the byte of the first pixel's window, counted from the start of its row.
-        initial: returns what sums start from; it is called where that is needed.
-        skip_pairs: pairs of words, of a reduction in one run, that are in the sums already.
+        initial: returns the values that sums start from; it is called where they are added.
+        skip_pairs: how many pairs of words the sums have already, where a row of taps is one run.
     """
     first, *others = passes_of(tile.conv)
     for each in first:
@@ -71,7 +71,7 @@ def reduce(
 
 
 def _raise_sums(block: Block, tile: Tile, first: Initial) -> None:
-    """256 times the sums, and what they start from."""
+    """Multiply the sums by 256, and add the values that they start from."""
     for pixel, row in enumerate(tile.sums):
         for part, register in enumerate(row):
             put(block, register, vector.shift_left_add(first(pixel, part), value_in(register), 8))
@@ -82,7 +82,7 @@ def _raise_sums(block: Block, tile: Tile, first: Initial) -> None:
 def _reduce_pass(
     block: Block, tile: Tile, operands: Operands, left_byte: tirx.Expr, over: Pass, skip_pairs: int = 0
 ) -> None:
-    """One pass over all taps and channels."""
+    """Emit one pass over all taps and channels."""
     conv, plane = tile.conv, tile.conv.plane
     taps_of_run = conv.kernel[1] if conv.is_one_run else 1
     runs, words = conv.kernel[1] // taps_of_run, taps_of_run * conv.multiplied_words
@@ -121,7 +121,7 @@ def _reduce_pass(
 
 
 def _add_pair(block: Block, tile: Tile, operands: Operands, over: Pass, byte: tirx.Expr, step: tirx.Expr) -> None:
-    """Eight channels of every pixel, by every block."""
+    """Multiply eight channels of every pixel with every block of output channels."""
     words = words_of(block, tile, operands, byte)
     for half in range(2):
         for part in range(tile.blocks):
@@ -133,10 +133,10 @@ def _add_pair(block: Block, tile: Tile, operands: Operands, over: Pass, byte: ti
 
 
 def dot_add(is_signed: bool, total: tirx.Expr, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """`total` plus 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
+    """Add to `total` 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
     return (dots.signed_dot4_add if is_signed else dots.dot4_add)(total, weights, word)
 
 
 def dot(is_signed: bool, weights: tirx.Expr, word: tirx.Expr) -> tirx.Expr:
-    """The sum of 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
+    """Add up 4 products in each lane, of unsigned weights and of signed or unsigned activations."""
     return (dots.signed_dot4 if is_signed else dots.dot4)(weights, word)

@@ -31,7 +31,7 @@ def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, la
 
 
 def narrow_ready(block: Block, ready: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:
-    """Narrow four vectors as `narrow` does, where only shifts are left to do."""
+    """Narrow four vectors as `narrow` does, after `ready_sums`: only shifts are left to do."""
     odd, even = _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
     if isinstance(how, Shifts):
         return block.bind("bytes", scaling.narrow_halfwords(odd, even, how.second), vector.VECTOR)
@@ -48,7 +48,7 @@ def split(
     lanes: Sequence[Lanes] = (),
     codes: tuple[int, int] = INTEGER_RANGE["int16"],
 ) -> tuple[tirx.Expr, tirx.Expr]:
-    """Four vectors of sums to one of high bytes and one of low bytes, both in the order of `narrow`, within `codes`."""
+    """Narrow four vectors of sums to one of high bytes and one of low bytes, in `narrow`'s order, within `codes`."""
     odd, even = (scaling.clamped_halfwords(half, *codes) for half in _halfwords(block, sums, how, lanes))
     high = across.interleaved_high_bytes(odd, even)
     low = across.interleaved_low_bytes(odd, even)
@@ -67,7 +67,7 @@ def two_pixels(
 def _halfwords(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> tuple[tirx.Expr, tirx.Expr]:
-    """Four vectors of sums to two of halfwords: of the odd ones and of the even ones."""
+    """Narrow four vectors of sums to two vectors of halfwords: those of the odd sums and those of the even ones."""
     ready = ready_sums(block, sums, how, lanes)
     return _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
 
@@ -75,14 +75,14 @@ def _halfwords(
 def ready_sums(
     block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
 ) -> Sequence[tirx.Expr]:
-    """Do all of narrowing but the shifts."""
+    """Do all of narrowing but the last shifts."""
     if isinstance(how, Shifts):
         return [_to_even(block, total, how.halves) for total in sums] if how.halves else sums
     return [_scaled(block, total, how, of) for total, of in zip(sums, lanes or [{}] * len(sums), strict=True)]
 
 
 def _to_even(block: Block, total: tirx.Expr, halves: Halves) -> tirx.Expr:
-    """Sums, less one where half is left above an even result."""
+    """Subtract one from the sums that lie half way above an even result."""
     mask, half = (vector.splat(vector.signed(word)) for word in (halves.mask, halves.half))
     return _less_one(block, total, mask, half)
 
@@ -93,7 +93,7 @@ def _less_one(block: Block, total: tirx.Expr, mask: tirx.Expr, half: tirx.Expr) 
 
 
 def _narrowed(odd: tirx.Expr, even: tirx.Expr, how: Shifts | FixedPoint) -> tirx.Expr:
-    """Words to halfwords."""
+    """Narrow words to halfwords."""
     if isinstance(how, Shifts):
         return (scaling.narrow_words if how.rounds else scaling.floor_words)(odd, even, how.first)
     last = 1 if how.shift is None else min(how.shift, MOST_NARROWING_SHIFT)
@@ -106,7 +106,7 @@ def _pairs(block: Block, halves: Sequence[tirx.Expr]) -> tuple[tirx.Expr, tirx.E
 
 
 def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
-    """(total * multiplier + 2**30) >> 31, an instruction for each half; where it is rounded once, without the 2**30."""
+    """Compute (total * multiplier + 2**30) >> 31, an instruction a half; if only one step rounds, without 2**30."""
     if how.halves_per_channel:
         total = _less_one(block, total, lanes["mask"], lanes["half"])
     elif how.halves:
@@ -121,7 +121,7 @@ def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> ti
 
 
 def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
-    """All that the last, rounding shift leaves to do; floors of floors may go ahead of it without rounding."""
+    """Do all shifting but the last, rounding shift; where the shift goes by two steps, the first rounds down."""
     if how.shift is None:
         # twice the high half, so that a last shift by 1 serves channels that have none of their own
         doubled = scaled if how.rounds_once else scaled + scaled
@@ -134,7 +134,7 @@ def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> 
 
 
 def _nudged(value: tirx.Expr, scaled: tirx.Expr) -> tirx.Expr:
-    """A value, one less where `scaled` is negative: halves that are rounded up then go away from zero."""
+    """Subtract one where `scaled` is negative: halves that are rounded up then go away from zero."""
     return vector.shift_right_add(value, scaled, 31)
 
 

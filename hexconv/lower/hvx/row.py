@@ -68,7 +68,7 @@ def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: i
 
 @dataclass(frozen=True)
 class _Tiles:
-    """The tiles of a row that are alike."""
+    """Tiles of one row that all have the same number of pixels."""
 
     channels: Channels
     target: Target
@@ -78,22 +78,22 @@ class _Tiles:
 
     @property
     def operands(self) -> Operands:
-        """What they multiply."""
+        """The operands that the tiles multiply."""
         row = source_row(self.channels, self.y)
         return Operands(source_of(self.channels), row, self.channels.operands.filter, filter_byte(self.channels))
 
     def column(self, x: tirx.Expr) -> tirx.Expr:
-        """The stored column of a logical one."""
+        """Return the stored column of a logical column."""
         return x + self.channels.conv.target.left
 
     def left(self, block: Block, x: tirx.Expr) -> tirx.Expr:
-        """The byte of the window of a logical column, from the start of its row."""
+        """Return the byte where the window of a logical column begins, counted from the start of its row."""
         conv = self.channels.conv
         return block.bind("left", self.column(x) * (conv.stride[1] * conv.plane.pixel_bytes))
 
 
 def _one_by_one(block: Block, tiles: _Tiles) -> None:
-    """Tiles that end before the next one starts."""
+    """Emit tiles each of which ends before the next one starts."""
 
     def one(at: Block, index: tirx.Expr) -> None:
         _one_tile(at, tiles, at.bind("x", counted(tiles.channels, index)) * tiles.tile.pixels)
@@ -102,7 +102,7 @@ def _one_by_one(block: Block, tiles: _Tiles) -> None:
 
 
 def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
-    """Start, reduce, store."""
+    """Emit one tile: start its sums, reduce, store."""
     tile = tiles.tile
 
     def initial() -> Initial:
@@ -126,14 +126,14 @@ def _overlaps(tiles: _Tiles) -> bool:
 
 
 def _overlapped(block: Block, tiles: _Tiles) -> None:
-    """Software pipelining over tiles, by hand: LLVM does it within a tile only.
+    """Pipeline tiles by hand, as LLVM does within a tile only: start a tile while the one before it is narrowed.
 
     before:  for tile: start; reduce; store
     after:   first words of tile 0
              for tile: reduce the rest; store, and first words of the next tile (of the last one again, at the end)
 
-    With shifts, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes of HVX
-    for two packets per sum: then what narrows and what starts alternate, narrowing one ahead.
+    With shifts alone, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes
+    of HVX for two packets per sum: then narrowing and starting alternate, and narrowing is one step ahead.
     """
     tile, operands = tiles.tile, tiles.operands
 
@@ -171,10 +171,10 @@ def _overlapped(block: Block, tiles: _Tiles) -> None:
 
 
 def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:
-    """The index of a loop around tiles.
+    """Return the index of a loop around tiles, in a form that keeps LLVM from running out of registers.
 
     LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
-    more of them than there are registers: there it isn't told that the index counts.
+    more such addresses than there are registers. For these tiles LLVM isn't told that the index counts up.
     """
     taps = channels.conv.kernel[0] * channels.conv.kernel[1]
     return vector.concealed(index) if channels.blocks == 1 and taps > 1 else index

@@ -30,13 +30,13 @@ NEVER = -(2**31)
 
 @dataclass(frozen=True)
 class Scales:
-    """Scratch of one conv.
+    """The scratch that holds the per-channel values of one conv's requantisation.
 
     Attributes:
-        how: the sequence.
+        how: the sequence of instructions that narrows.
         channels: the output channels, in whole blocks.
-        arguments: `multiplier` and `shift`, those that there are.
-        memory: int32.
+        arguments: the arguments `multiplier` and `shift`, as far as the function has them.
+        memory: the int32 buffer of all values.
     """
 
     how: FixedPoint
@@ -45,18 +45,18 @@ class Scales:
     memory: tirx.Buffer
 
     def place(self, name: str, first: Number) -> tirx.Ramp:
-        """Where the vector of 32 channels from `first` on lies."""
+        """Return the indices where the values `name` of the 32 channels from `first` on lie."""
         return tirx.Ramp(first + self.how.vectors.index(name) * self.channels, 1, CHANNEL_BLOCK)
 
     def lanes(self, block: Block, first: Number) -> Lanes:
-        """The values of 32 channels from `first` on, by name."""
+        """Load the values of the 32 channels from `first` on, by name."""
         names = self.how.vectors
         loads = {name: tirx.BufferLoad(self.memory, [self.place(name, first)]) for name in names}
         return {name: block.bind(name, load, vector.VECTOR) for name, load in loads.items()}
 
 
 def scales_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], scope: str) -> Scales | None:
-    """The scratch of a conv, if its requantisation has per-channel values."""
+    """Allocate the scratch of a conv whose requantisation has per-channel values; None for other convs."""
     how = conv.narrowing
     if not isinstance(how, FixedPoint) or not how.vectors:
         return None
@@ -84,14 +84,14 @@ def stage_scales(block: Block, scales: Scales, first: Number) -> None:
 
 
 def _halves(block: Block, multiplier: tirx.Expr, right: tirx.Expr) -> Lanes:
-    """Masks and halves of 32 channels."""
+    """Compute the masks and halves of 32 channels."""
     lowest = block.bind("lowest", tirx.bitwise_and(multiplier, vector.splat(0) - multiplier), vector.VECTOR)
     powers = block.bind("powers", vector.splat(31) - vector.leading_zeros(lowest), vector.VECTOR)
     tie = block.bind("tie", right + (vector.splat(LAST_TIE) - powers), vector.VECTOR)
     odd = tirx.bitwise_and(vector.shift_right_by(multiplier, powers), vector.splat(3))
     can_be = tie <= vector.splat(LAST_TIE)
     bound = block.bind("bounded", tirx.min(tie, vector.splat(LAST_TIE)), vector.VECTOR)
-    # shifted in two: a lane of 32 bits takes none of 32
+    # two shifts, since a lane of 32 bits can't be shifted by 32
     above = vector.shift_left_by(vector.shift_left_by(vector.splat(1), bound), vector.splat(1))
     mask = block.bind("mask", above + above - vector.splat(1), vector.VECTOR)
     half = block.bind("half", vector.shift_left_by(odd, bound), vector.VECTOR)

@@ -46,7 +46,7 @@ class Scratch:
 
     @property
     def memory(self) -> list[tirx.Buffer]:
-        """The buffers that are allocated."""
+        """The buffers to allocate."""
         windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         scales = [self.scales.memory] if self.scales else []
         apart = [buffer for buffer in (self.offsets, self.split, self.taps) if buffer is not None]
@@ -55,7 +55,7 @@ class Scratch:
 
 
 def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan) -> Scratch:
-    """What a conv needs beside its caches."""
+    """Say what scratch a conv needs beside its caches."""
     scope = plan.scope("filters")
     channels = conv.out_blocks * CHANNEL_BLOCK
     name = numbered("offset", conv.number)

@@ -1,6 +1,6 @@
 """Multiply vectors only: load 32 words of activations at a time, and spread each word over all lanes of a vector.
 
-So no scalar load reads a cache, which is slow in VTCM. `hexconv.lower.hvx.reduce` multiplies scalar words instead.
+So no scalar load reads a cache: scalar loads from VTCM are slow. `hexconv.lower.hvx.reduce` multiplies scalar words.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from hexconv.schedule.block import Block, int32, vector_register
 
 @dataclass(frozen=True)
 class Splats:
-    """A run of words under the windows of a tile's pixels, and what multiplies them.
+    """A run of words under the windows of a tile's pixels, and the filter vectors that multiply them.
 
     Attributes:
         operands: the operands of the tile.
@@ -35,7 +35,7 @@ class Splats:
 
 
 def reduce_splats(block: Block, tile: Tile, splats: Splats, words: int) -> None:
-    """Add the products of a run of words by splats: of each pixel a vector of 32 words at a time."""
+    """Add the products of a run of words; load 32 words of each pixel at a time, and splat each."""
     whole, rest = divmod(words, vector.WORDS)
 
     def some(at: Block, number: tirx.Expr, count: int) -> None:
@@ -67,7 +67,7 @@ def reduce_splats(block: Block, tile: Tile, splats: Splats, words: int) -> None:
 
 
 def _vector_from(block: Block, source: tirx.Buffer, byte: tirx.Expr) -> tirx.Expr:
-    """128 bytes from a word on, of two vectors; past the end of the source those of its last one."""
+    """Load 128 bytes from a word on, out of two vectors; bytes past the end of the source come from its last vector."""
     last = prod(int(size) for size in source.shape) // VECTOR_BYTES - 1
     first = block.bind("aligned", tirx.floordiv(byte, int32(VECTOR_BYTES)))
     low = vector.load(source, first * VECTOR_BYTES)

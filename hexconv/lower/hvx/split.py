@@ -1,7 +1,7 @@
 """Take an int16 source apart: for each row of a window, its high bytes and then its low bytes.
 
-What arrives in the input cache are elements; tiles want words of four bytes that weigh alike. So before a row of
-outputs is computed, the rows that its windows are the first to meet are taken apart, into as many rows as a window has.
+The input cache holds whole elements, while tiles want words of four bytes that weigh alike. So before a row of outputs
+is computed, the rows that its windows are the first to read are taken apart. Scratch holds as many as a window has.
 """
 
 from tvm import tirx
@@ -17,7 +17,7 @@ HALVES = 64
 
 
 def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
-    """The memory for rows that a conv takes apart, if it does."""
+    """Allocate the memory for rows that a conv takes apart; None for a conv that takes none apart."""
     if not conv.splits:
         return None
     size_bytes = conv.split_rows * conv.plane.row_bytes
@@ -27,14 +27,14 @@ def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
 
 
 def row_of_split(conv: InnerConv, row: Number) -> Number:
-    """The byte at which a row of the source lies taken apart; rows are counted from the first that the step reads."""
+    """Return the byte where a row lies after it was taken apart; the first row that the step reads is row 0."""
     return tirx.floormod(row, int32(conv.split_rows)) * conv.plane.row_bytes
 
 
 def split_rows(
     block: Block, conv: InnerConv, source: Rows, apart: tirx.Buffer, top: tirx.Expr, is_first: tirx.Expr
 ) -> None:
-    """Take apart the rows that the windows of a row of outputs are the first to meet.
+    """Take apart the rows that the windows of a row of outputs are the first to read.
 
     Args:
         block: the block to emit into.
@@ -56,12 +56,12 @@ def split_rows(
 
 
 def _elements(conv: InnerConv) -> int:
-    """Of a row."""
+    """Count the elements of a row."""
     return conv.plane.low_bytes
 
 
 def _split_row(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:
-    """One row: 128 elements at a time, then the rest."""
+    """Take one row apart, 128 elements at a time, then the rest."""
     vectors, rest = divmod(size, VECTOR_BYTES)
 
     def two(at: Block, index: tirx.Expr) -> None:
@@ -81,6 +81,6 @@ def _split_row(block: Block, size: int, source: tirx.Buffer, first: Number, apar
 
 
 def _loaded(block: Block, source: tirx.Buffer, element: Number) -> tirx.Expr:
-    """64 elements."""
+    """Load 64 elements."""
     value = tirx.reinterpret(vector.VECTOR, tirx.BufferLoad(source, [tirx.Ramp(element, 1, HALVES)]))
     return block.bind("halfwords", value, vector.VECTOR)

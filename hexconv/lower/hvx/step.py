@@ -22,7 +22,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 
 
 def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
-    """The statements of one step."""
+    """Emit the statements of one step."""
     block = Block()
     full = step.most_blocks * conv.narrowed_blocks
     rest = conv.out_blocks % full or full
@@ -36,7 +36,7 @@ def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
 
 
 def _channels(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int, is_ragged: bool) -> None:
-    """All blocks of channels of a step, a tile's at a time."""
+    """Emit all blocks of channels of a step, the blocks of one tile at a time."""
     if step.operands and (scratch.offsets is not None or scratch.scales or scratch.taps is not None or scratch.planes):
         block.when(step.is_first, lambda at: _stage(at, conv, scratch, step, blocks))
     full, rest = divmod(blocks, conv.tile_blocks)
@@ -54,7 +54,7 @@ def _channels(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, b
 def _tile_channels(
     block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, first: tirx.Expr, blocks: int, is_ragged: bool
 ) -> None:
-    """All rows of a step, for the channels of one tile."""
+    """Emit all rows of a step, for the channels of one tile."""
     channels = Channels(conv, scratch, step, first, blocks, is_ragged)
 
     def padding(at: Block, row: tirx.Expr) -> None:
@@ -67,7 +67,7 @@ def _tile_channels(
 
 
 def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
-    """Row after row."""
+    """Emit row after row."""
     emit = emit_pixels_row if channels.scratch.planes else emit_row
 
     def row(at: Block, index: tirx.Expr) -> None:
@@ -77,7 +77,7 @@ def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.
 
 
 def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
-    """Four rows together, then two and one of those that are left."""
+    """Emit four rows together as often as that goes, then two together, then one."""
     for rows in TILE_ROWS:
         tiles = block.bind("tiles", tirx.floordiv(count, rows))
 
@@ -89,7 +89,7 @@ def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: t
 
 
 def _stage(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int) -> None:
-    """What the step's channels have one each, where no step of theirs came before."""
+    """Stage what each of the step's channels has of its own: taps, words, offsets and scales."""
     assert step.operands, "padding alone wants nothing"
     if scratch.taps is not None:
         stored = taps.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)

@@ -1,7 +1,7 @@
 """Lay out the taps of a depthwise conv once in scratch, in all variants (`hexconv.kernel.depthwise`).
 
-Where they are signed is up to their zero point: one of 128, which int8 filters have, leaves signed taps and nothing to
-correct, one of 0 unsigned ones; any other is a product more.
+Their zero point decides whether they are signed. With a zero point of 128, which int8 filters have, taps are signed and
+nothing is left to correct. With 0 they are unsigned. Any other zero point takes one more product.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Taps = Mapping[tuple[int, Variant], tirx.Expr]
 
 
 def taps_memory(conv: InnerConv, scope: str) -> tirx.Buffer | None:
-    """The scratch for all variants of a depthwise conv's taps."""
+    """Allocate the scratch for all variants of a depthwise conv's taps; None for other convs."""
     if conv.depthwise is None:
         return None
     elements = conv.out_blocks * _block_bytes(conv)
@@ -34,12 +34,12 @@ def taps_memory(conv: InnerConv, scope: str) -> tirx.Buffer | None:
 
 @dataclass(frozen=True)
 class Stored:
-    """What taps are laid out from, and where.
+    """Where taps come from, and where they are laid out.
 
     Attributes:
         memory: the scratch.
         filter: the filter cache.
-        filter_byte: of that, where the step's channels begin.
+        filter_byte: the byte of the filter cache where the step's channels begin.
         block: the first block of 32 channels of the step.
     """
 
@@ -50,7 +50,7 @@ class Stored:
 
 
 def stage_taps(block: Block, conv: InnerConv, stored: Stored, blocks: int) -> None:
-    """Lay out the taps of so many blocks of channels."""
+    """Lay out the taps of `blocks` blocks of channels."""
 
     def one(at: Block, part: tirx.Expr) -> None:
         _lay_out(at, conv, stored, at.bind("byte", stored.filter_byte + part * conv.group_bytes), stored.block + part)
@@ -59,7 +59,7 @@ def stage_taps(block: Block, conv: InnerConv, stored: Stored, blocks: int) -> No
 
 
 def _lay_out(block: Block, conv: InnerConv, stored: Stored, byte: Number, at: Number) -> None:
-    """The taps of a block of channels, from that byte of the filter on."""
+    """Lay out the taps of block `at` of channels, from byte `byte` of the filter on."""
     spec = conv.depthwise
     assert spec
     words_of_row = -(-spec.kernel[1] // WORD_PIXELS)
@@ -73,7 +73,7 @@ def _lay_out(block: Block, conv: InnerConv, stored: Stored, byte: Number, at: Nu
 
 
 def _assembled(words: Sequence[tirx.Expr], places: Sequence[tuple[int, int]], signed: bool) -> tirx.Expr:
-    """The taps of a variant, each in its byte; zero in the others."""
+    """Put each tap of a variant into its byte, and zero into the other bytes."""
     value, there = vector.splat(0), 0
     for tap, byte in places:
         apart = 8 * (byte - tap % WORD_PIXELS)
@@ -85,13 +85,13 @@ def _assembled(words: Sequence[tirx.Expr], places: Sequence[tuple[int, int]], si
 
 
 def _bytes(there: int, value: int) -> tirx.Expr:
-    """A word in every lane that has a value in some bytes."""
+    """Return a word, in every lane, that has `value` in the bytes that `there` has bits for."""
     word = sum(value << 8 * byte for byte in range(WORD_PIXELS) if there >> byte & 1)
     return vector.splat(vector.signed(word))
 
 
 def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> tirx.Expr:
-    """The sum of each channel's taps, as they are laid out."""
+    """Sum each channel's taps, in the form in which they are laid out."""
     spec, total = conv.depthwise, vector.splat(0)
     assert spec
     for row in range(spec.kernel[0]):
@@ -103,12 +103,12 @@ def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> 
 
 
 def taps_zero(conv: InnerConv) -> int:
-    """What is still to be subtracted from taps as they are laid out."""
+    """Return the zero point that taps still have after they are laid out."""
     return conv.filter_zero - MADE_UNSIGNED if _is_signed(conv) else 0
 
 
 def loaded_taps(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> Taps:
-    """All taps of 32 channels."""
+    """Load all taps of 32 channels."""
     assert conv.depthwise
     named = [(row, variant) for row in range(conv.kernel[0]) for variant in variants(conv.depthwise)]
     base = block.bind("of_block", at * _block_bytes(conv))
@@ -119,14 +119,14 @@ def loaded_taps(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) 
 
 
 def twice(block: Block, taps: Taps) -> Taps:
-    """The taps of the first 16 channels in both halves of each vector."""
+    """Put the taps of the first 16 channels into both halves of each vector."""
     return {name: across.twice(block, value) for name, value in taps.items()}
 
 
 def add_product(
     block: Block, conv: InnerConv, total: tirx.Expr, words: tirx.Expr, taps: tirx.Expr, variant: Variant
 ) -> tirx.Expr:
-    """`total` plus the products of one word in every lane."""
+    """Add to `total` the products of one word in every lane, corrected for the zero point that taps still have."""
     signed = _is_signed(conv)
     value = block.bind("sum", dots.dot4_of_vectors(total, words, taps, conv.is_signed, signed), vector.VECTOR)
     if not (zero := taps_zero(conv)):
@@ -143,6 +143,6 @@ def _is_signed(conv: InnerConv) -> bool:
 
 
 def _block_bytes(conv: InnerConv) -> int:
-    """Of the taps of 32 channels."""
+    """Count the bytes of the taps of 32 channels."""
     assert conv.depthwise
     return conv.kernel[0] * len(variants(conv.depthwise)) * VECTOR_BYTES

@@ -21,7 +21,7 @@ Initial = Callable[[int, int], tirx.Expr]
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile's registers, `sums[pixel][block]`, and the sums of its windows where the filter has a zero point."""
+    """The registers of a tile, `sums[pixel][block]`, and the sums of its windows where the filter has a zero point."""
 
     conv: InnerConv
     sums: tuple[tuple[tirx.Buffer, ...], ...]
@@ -39,7 +39,7 @@ class Tile:
 
 
 def allocate(block: Block, conv: InnerConv, pixels: int, blocks: int) -> Tile:
-    """The registers of a tile."""
+    """Allocate the registers of a tile."""
 
     def register(pixel: int, part: int) -> tirx.Buffer:
         return vector_register(block, f"{pixel}_{part}")
@@ -54,7 +54,7 @@ def allocate(block: Block, conv: InnerConv, pixels: int, blocks: int) -> Tile:
 
 
 def start(block: Block, tile: Tile, first: Initial) -> None:
-    """Set the sums: to what `first` says of a pixel and a block of channels."""
+    """Set each sum to what `first` returns for its pixel and its block of channels."""
     for pixel, row in enumerate(tile.sums):
         for part, register in enumerate(row):
             put(block, register, first(pixel, part))
@@ -63,7 +63,7 @@ def start(block: Block, tile: Tile, first: Initial) -> None:
 
 
 def results(tile: Tile) -> list[list[tirx.Expr]]:
-    """The sums, less the filter's zero point times their window."""
+    """Return the sums, less the filter's zero point times the sum of each window."""
     zero = vector.splat(tile.conv.filter_zero)
     windows = [value_in(register) * zero for register in tile.windows]
     return [
@@ -73,16 +73,16 @@ def results(tile: Tile) -> list[list[tirx.Expr]]:
 
 
 def no_sum(_pixel: int, _part: int) -> tirx.Expr:
-    """Sums that start from nothing."""
+    """Return zero in every lane: such a sum starts from nothing."""
     return vector.splat(0)
 
 
 def trips(pairs: int, blocks: int) -> Number:
-    """How often the inner loop runs.
+    """Say how often the inner loop runs, in a form that keeps LLVM from unrolling a short loop.
 
-    LLVM isn't told of few: it would unroll them, then load all filter vectors of a tile ahead of the loop over tiles,
-    more than there are registers. Nor of an odd number of the short trips of one block: it would make one of two, and
-    leave it in the middle, which no loop of the hardware can.
+    LLVM isn't told of a small number of trips: it would unroll them, then load all filter vectors of a tile ahead of
+    the loop over tiles, more than there are registers. Nor is it told of an odd number of trips with one block of
+    channels: it would make one trip of two, and leave the loop in the middle of a trip, which no hardware loop can.
     """
     is_halved = blocks == 1 and pairs % 2 == 1
     return vector.concealed(int32(pairs)) if pairs > 1 and (pairs <= MOST_UNROLLED or is_halved) else pairs
@@ -94,10 +94,10 @@ def put(block: Block, register: tirx.Buffer, value: tirx.Expr) -> None:
 
 
 def value_in(register: tirx.Buffer) -> tirx.Expr:
-    """All words of a register."""
+    """Load all words of a register."""
     return tirx.BufferLoad(register, [tirx.Ramp(0, 1, vector.WORDS)])
 
 
 def offset_of(value: int) -> tirx.Expr:
-    """A constant of 32 bits in every lane, whatever it is modulo 2**32."""
+    """Return a constant of 32 bits, modulo 2**32, in every lane."""
     return vector.splat(int32(vector.signed(value)))

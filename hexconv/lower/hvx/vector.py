@@ -1,8 +1,8 @@
 """HVX instructions as TIR expressions: one call, one instruction of the hardware.
 
-A vector is 128 bytes, `int32x32` whatever its lanes mean; names and lane orders are those of Qualcomm's HVX
-programmer's reference, as LLVM spells them (`llvm.hexagon.V6.*.128B`). Here are words: what is loaded, stored, constant
-or shifted. `dots` has products, `scaling` the way from sums to bytes, `across` what goes from lane to lane.
+A vector is 128 bytes, `int32x32` whatever its lanes mean. Names and lane orders are those of Qualcomm's HVX
+programmer's reference, as LLVM spells them (`llvm.hexagon.V6.*.128B`). This module loads, stores and shifts, and makes
+constants. `dots` multiplies, `scaling` turns sums into bytes, `across` moves data from lane to lane.
 """
 
 from collections.abc import Sequence
@@ -23,104 +23,104 @@ WORDS = 32
 
 
 def instruction(name: str, *operands: object, result: str = VECTOR) -> tirx.Expr:
-    """One instruction, by its name without prefix and suffix."""
+    """Call one instruction, by its name without prefix and suffix."""
     return tirx.call_llvm_pure_intrin(result, f"llvm.hexagon.V6.{name}.128B", *operands)
 
 
 def load(buffer: tirx.Buffer, byte: object) -> tirx.Expr:
-    """128 bytes of a uint8 or int8 buffer, from byte `byte` on."""
+    """Load 128 bytes of a uint8 or int8 buffer, from byte `byte` on."""
     return tirx.reinterpret(VECTOR, tirx.BufferLoad(buffer, [tirx.Ramp(byte, 1, BYTES)]))
 
 
 def stored(value: tirx.Expr) -> tirx.Expr:
-    """A vector as the 128 bytes that a uint8 buffer takes."""
+    """Return a vector as the 128 bytes that a uint8 buffer takes."""
     return tirx.reinterpret(f"uint8x{BYTES}", value)
 
 
 def at(byte: object) -> tirx.Expr:
-    """The index of the 128 bytes from `byte` on."""
+    """Return the index of the 128 bytes from `byte` on."""
     return tirx.Ramp(byte, 1, BYTES)
 
 
 def splat(word: "int | tirx.Expr") -> tirx.Expr:
-    """One word in every lane."""
+    """Put one word into every lane."""
     return tirx.Broadcast(int32(word) if isinstance(word, int) else word, WORDS)
 
 
 def shift_right(words: tirx.Expr, shift: int) -> tirx.Expr:
-    """Words shifted right, without rounding."""
+    """Shift words right, without rounding."""
     return instruction("vasrw", words, int32(shift))
 
 
 def shift_right_by(words: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
-    """Words shifted right, each lane by its own number of bits, without rounding."""
+    """Shift words right, each lane by its own number of bits, without rounding."""
     return instruction("vasrwv", words, bits)
 
 
 def shift_left_by(words: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
-    """Words shifted left, each lane by its own number of bits."""
+    """Shift words left, each lane by its own number of bits."""
     return instruction("vaslwv", words, bits)
 
 
 def leading_zeros(words: tirx.Expr) -> tirx.Expr:
-    """Zeros above the highest one of each word."""
+    """Count the zeros above the highest one of each word."""
     return instruction("vcl0w", words)
 
 
 def less_one_where(words: tirx.Expr, some: tirx.Expr, equal: tirx.Expr) -> tirx.Expr:
-    """Words, less one in lanes where `some` and `equal` are the same."""
+    """Subtract one from the words in lanes where `some` and `equal` are the same."""
     lanes = instruction("veqw", some, equal, result=f"boolx{BYTES}")
     return instruction("vsubwq", lanes, words, splat(1))
 
 
 def shift_left(words: tirx.Expr, bits: int) -> tirx.Expr:
-    """Words shifted left."""
+    """Shift words left."""
     return instruction("vaslw", words, int32(bits))
 
 
 def shift_left_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
-    """`total` plus words shifted left."""
+    """Shift words left, and add `total`."""
     return instruction("vaslw.acc", total, words, int32(bits))
 
 
 def shift_right_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
-    """`total` plus words shifted right, without rounding."""
+    """Shift words right without rounding, and add `total`."""
     return instruction("vasrw.acc", total, words, int32(bits))
 
 
 def shift_right_logical(words: tirx.Expr, bits: int) -> tirx.Expr:
-    """Words shifted right, zeros behind."""
+    """Shift words right, and fill them with zeros."""
     return instruction("vlsrw", words, int32(bits))
 
 
 def filled(byte: int) -> tirx.Expr:
-    """128 equal bytes that LLVM doesn't take for a constant: a loop that stores them is no call of memset."""
+    """Return 128 equal bytes that LLVM doesn't take for a constant: a loop that stores them is no call of memset."""
     return moved(splat(signed(byte * 0x01010101)))
 
 
 def signed(word: int) -> int:
-    """32 bits as Python's int32."""
+    """Return a word of 32 bits as a signed number."""
     return (word & 0xFFFFFFFF) - ((word & 0x80000000) << 1)
 
 
 def repeated(pattern: Sequence[int]) -> tirx.Expr:
-    """A constant of 128 bytes."""
+    """Return a constant of 128 bytes: the pattern, repeated."""
     words = [signed(int.from_bytes(bytes(pattern[at : at + 4]), "little")) for at in range(0, BYTES, 4)]
     return tirx.Shuffle([int32(word) for word in words], [int32(lane) for lane in range(WORDS)])
 
 
 def moved(value: tirx.Expr) -> tirx.Expr:
-    """A vector, unchanged, that LLVM doesn't know to be so: a loop that copies through it is no call of memcpy."""
+    """Return a vector unchanged, without LLVM knowing so: a loop that copies through it is no call of memcpy."""
     return instruction("vassign", value)
 
 
 def concealed(word: tirx.Expr) -> tirx.Expr:
-    """A word, unchanged, that LLVM doesn't know to be so."""
+    """Return a word unchanged, without LLVM knowing so."""
     return tirx.call_llvm_pure_intrin("int32", CONCEALING["int32"], word, word)
 
 
 def revealed(body: tirx.Stmt) -> tirx.Stmt:
-    """Statements with the words themselves where `concealed` was."""
+    """Put the words themselves into the places where `concealed` hid them."""
     conceals = [codegen.llvm_lookup_intrinsic_id(name) for name in CONCEALING.values()]
 
     def shown(call: Call) -> tirx.Expr:
@@ -131,7 +131,7 @@ def revealed(body: tirx.Stmt) -> tirx.Stmt:
 
 
 def concealed_bytes(value: tirx.Expr, dtype: str) -> tirx.Expr:
-    """1, 2, 4 or 8 bytes, unchanged, that LLVM doesn't know to be so: a loop that copies through it isn't memcpy.
+    """Return 1, 2, 4 or 8 bytes unchanged, without LLVM knowing so: a loop that copies through them isn't memcpy.
 
     Args:
         value: the bytes.

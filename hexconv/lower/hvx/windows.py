@@ -2,9 +2,9 @@
 
 sum(a * (w - zw)) = sum(a * w) - zw * sum(a), over the window of an output pixel
 
-`sum(a)` is the same for all output channels. For each row of outputs it is made once, before the tiles: channels and
-rows of taps first, by instructions that multiply with ones and a tree of deals that turns the lanes of 32 pixels into
-one vector, then the columns of taps.
+`sum(a)` is the same for all output channels. For each row of outputs it is computed once, before the tiles. First come
+channels and rows of taps: instructions multiply with ones, and a tree of deals turns the lanes of 32 pixels into one
+vector. Then come the columns of taps.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ RowOfTaps = Callable[[Block, tirx.Expr], tirx.Expr]
 
 @dataclass(frozen=True)
 class Windows:
-    """Scratch of one conv.
+    """The scratch for the windows of one conv.
 
     Attributes:
-        columns: int32, of each column of the source the sum of its channels and rows of taps.
-        corrections: int32, of each output column minus the filter's zero point times the sum of its window.
+        columns: int32; for each column of the source, the sum over its channels and over rows of taps.
+        corrections: int32; for each output column, the sum of its window times minus the filter's zero point.
     """
 
     columns: tirx.Buffer
@@ -41,7 +41,7 @@ class Windows:
 
 
 def windows_of(conv: InnerConv, scope: str) -> Windows | None:
-    """The scratch of a conv, if its windows are summed before its tiles."""
+    """Allocate the scratch of a conv whose windows are summed before its tiles; None for other convs."""
     if not conv.sums_windows_ahead:
         return None
 
@@ -54,7 +54,7 @@ def windows_of(conv: InnerConv, scope: str) -> Windows | None:
 
 
 def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTaps, windows: Windows) -> None:
-    """Make the corrections of one row of outputs; `row` is the byte where a row of taps begins."""
+    """Compute the corrections of one row of outputs; `row` returns the byte where a row of taps begins."""
     rows = [row(block, int32(tap)) for tap in range(conv.kernel[0])]
     vectors = conv.plane.columns * conv.plane.pixel_bytes // VECTOR_BYTES
     of_group = PIXELS * conv.plane.pixel_bytes // VECTOR_BYTES
@@ -80,14 +80,14 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
 
 @dataclass(frozen=True)
 class _Bytes:
-    """What a tree sums.
+    """The bytes that a tree of deals sums.
 
     Attributes:
         conv: the conv whose windows are summed.
         source: the flat buffer of the source.
         rows: the bytes at which the rows of taps begin.
         is_signed: whether the summed bytes are signed.
-        start: from there to the first of these bytes.
+        start: bytes from the start of a row to the first byte that is summed.
     """
 
     conv: InnerConv
@@ -98,7 +98,7 @@ class _Bytes:
 
 
 def _tree(block: Block, over: _Bytes, first: tirx.Expr, vectors: range, there: int) -> tirx.Expr:
-    """The sums of the pixels in some vectors, of which `there` exist; deals halve the lanes that a pixel has."""
+    """Sum the pixels in some vectors, of which the first `there` exist; each deal halves the lanes that a pixel has."""
     per_pixel = max(over.conv.plane.pixel_bytes // VECTOR_BYTES, 1)
     if vectors.start >= there:
         return vector.splat(0)
@@ -112,7 +112,7 @@ def _tree(block: Block, over: _Bytes, first: tirx.Expr, vectors: range, there: i
 
 
 def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr:
-    """Sums of 4 channels per lane, over rows of taps, planes and the vectors of a pixel."""
+    """Sum 4 channels per lane, over rows of taps, planes and the vectors of a pixel."""
     register, plane = vector_register(block, "columns"), over.conv.plane
     block.store(register, WHOLE, vector.splat(0))
 
@@ -138,14 +138,14 @@ def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr
 
 
 def _sum_of_four(is_signed: bool, total: tirx.Expr, loaded: tirx.Expr) -> tirx.Expr:
-    """`total` plus the sum of the four bytes of each lane."""
+    """Add to `total` the sum of the four bytes of each lane."""
     if is_signed:
         return dots.signed_bytes_dot4_add(total, loaded, vector.splat(ONES))
     return dots.dot4_add(total, loaded, int32(ONES))
 
 
 def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:
-    """32 windows of stride 1."""
+    """Store the corrections of 32 windows of stride 1."""
     starts = [group * PIXELS + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
     total = sum(taps[1:], start=taps[0])
@@ -159,6 +159,6 @@ def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, fir
 
 
 def splats(block: Block, windows: Windows, x: tirx.Expr, pixels: int) -> list[tirx.Expr]:
-    """The corrections of a tile's pixels, each in every lane."""
+    """Load the corrections of a tile's pixels, each into every lane."""
     words = [tirx.BufferLoad(windows.corrections, [x + pixel]) for pixel in range(pixels)]
     return [block.bind("correction", vector.splat(word), vector.VECTOR) for word in words]

@@ -1,4 +1,4 @@
-"""The filter where lanes are pixels: words of 4 weights of an output channel, in the order in which tiles load them."""
+"""Lay out the filter where lanes are pixels: words of 4 weights of an output channel, in the order of their loads."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,12 +18,12 @@ WORD = range(4)
 
 
 def block_bytes(planes: Planes) -> int:
-    """The bytes of the words of 32 output channels."""
+    """Count the bytes of the words of 32 output channels."""
     return planes.layout.steps * VECTOR_BYTES
 
 
 def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tirx.Expr, blocks: int) -> None:
-    """Lay out the filter of so many blocks of channels, from block `first` of the conv on."""
+    """Lay out the filter of `blocks` blocks of channels, from block `first` of the conv on."""
     conv, layout = planes.conv, planes.layout
     side, of_tap = conv.side_by_side, layout.source.words
     reads, taps = layout.reads, conv.kernel[1]
@@ -54,7 +54,7 @@ def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tir
 
 
 def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.Expr:
-    """The weights that a word multiplies, zero where it has none; signed if their zero point is 128."""
+    """Assemble the weights that a word multiplies, zero where it has none; with a zero point of 128 they are signed."""
     there = sum(0xFF << 8 * byte for byte in range(len(read.taps)))
     flip = vector.splat(vector.signed(there & MADE_UNSIGNED * ONES))
     if [byte for _, byte in read.taps] == list(WORD) and len(stored) == 1:
@@ -67,7 +67,7 @@ def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.
 
 
 def _moved(words: tirx.Expr, up: int) -> tirx.Expr:
-    """Words whose bytes are moved up by so many, or down."""
+    """Move the bytes of words up by `up` bytes, or down if it is negative."""
     if up == 0:
         return words
     return vector.shift_left(words, 8 * up) if up > 0 else vector.shift_right_logical(words, -8 * up)
@@ -78,7 +78,7 @@ def _only(byte: int) -> tirx.Expr:
 
 
 def words_sum(block: Block, planes: Planes, at: Number) -> tirx.Expr:
-    """The sum of each channel's weights in block `at`, less their zero point."""
+    """Sum each channel's weights in block `at`, in the form in which they are laid out."""
     register = vector_register(block, "filter_sum")
     block.store(register, WHOLE, vector.splat(0))
     base = block.bind("base", at * block_bytes(planes))
@@ -99,7 +99,7 @@ def _summed(conv: InnerConv, total: tirx.Expr, words: tirx.Expr) -> tirx.Expr:
 
 
 def weights_of(block: Block, words: tirx.Buffer, byte: tirx.Expr, channels: Sequence[int]) -> list[tirx.Expr]:
-    """The words of some output channels, loaded two at a time; the first channel is even."""
+    """Load the words of some output channels, two at a time; the first channel is even."""
     found: list[tirx.Expr] = []
     for channel in channels[::2]:
         read = tirx.BufferLoad(words, [tirx.Ramp(byte + channel * len(WORD), 1, 2 * len(WORD))])

@@ -1,4 +1,4 @@
-"""Store the results of a tile: narrowed, four pixels of 32 channels in a vector, zero where there is no element."""
+"""Store the results of a tile: narrowed, in whole vectors, with the fringe where there is no element."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Target:
     Attributes:
         conv: the conv that makes the row.
         buffer: the cache, flat.
-        pixel: element where the channels of a stored column begin: (block of the tile, column); of blocks that make up
-            a vector, where those of the first begin.
+        pixel: from (block of the tile, stored column) to the element where these channels begin; where several blocks
+            make up a vector, the element where those of the first block begin.
         blocks: the channel blocks of the tile.
         is_ragged: whether its last block is the conv's last one, with fewer than 32 channels.
         lanes: the per-channel values of a block for narrowing; None where there are none.
@@ -41,24 +41,25 @@ class Target:
 
     @property
     def vector_pixels(self) -> int:
-        """Pixels of a vector."""
+        """How many pixels a vector holds."""
         return VECTOR_BLOCKS // self.conv.narrowed_blocks // self.conv.result_bytes
 
     def channels(self, part: int) -> int:
-        """Logical channels of a block."""
+        """Return how many logical channels a block has."""
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
 
 
 def stores(
     target: Target, column: Number, sums: Sequence[Sequence[tirx.Expr]], apart: int = 0
 ) -> list[Callable[[Block], None]]:
-    """The stores of some pixels from a stored column on, 128 bytes each; what they need of the sums comes with them.
+    """Return the stores of some pixels from a stored column on, 128 bytes each; a store also narrows its sums.
 
     Args:
         target: the row that is stored to.
         column: the stored column of the first pixel.
         sums: for each pixel, the sums of its blocks.
-        apart: columns to other pixels, whose channels are the upper half of each vector; 0 where all are these ones'.
+        apart: the columns from these pixels to those whose channels are the upper half of each vector; 0 if all
+            channels of a vector belong to these pixels.
     """
     if apart:
         return [lambda at: _store_two(at, target, column, apart, [total for row in sums for total in row])]
@@ -108,7 +109,7 @@ def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
 
 
 def _store_filled(block: Block, target: Target, element: Number) -> None:
-    """A vector of what the target holds where it has no element."""
+    """Store a vector of the fringe: what the target holds where it has no element."""
     conv, fringe = target.conv, vector.filled(target.conv.fringe & 0xFF)
     if conv.narrowing is None:
         block.store(target.buffer, tirx.Ramp(element, 1, vector.WORDS), fringe)
@@ -118,13 +119,13 @@ def _store_filled(block: Block, target: Target, element: Number) -> None:
 
 
 def store_vector(block: Block, target: Target, element: Number, value: tirx.Expr) -> None:
-    """A vector, as elements that the target holds."""
+    """Store a vector as elements of the target's dtype."""
     lanes = vector.BYTES // tvm.DataType(target.buffer.dtype).itemsize
     block.store(target.buffer, tirx.Ramp(element, 1, lanes), tirx.reinterpret(f"{target.buffer.dtype}x{lanes}", value))
 
 
 def _store_sums(block: Block, target: Target, part: int, column: Number, total: tirx.Expr) -> None:
-    """32 channels of a pixel, as int32."""
+    """Store 32 channels of a pixel as int32."""
     channels = target.channels(part)
     if channels < CHANNEL_BLOCK:
         exists = vector.repeated([255 if byte // 4 < channels else 0 for byte in range(vector.BYTES)])
@@ -133,7 +134,7 @@ def _store_sums(block: Block, target: Target, part: int, column: Number, total: 
 
 
 def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: Sequence[Sequence[tirx.Expr]]) -> None:
-    """Some blocks of 32 channels of some pixels, a vector in all; what is no element holds the fringe."""
+    """Store some blocks of 32 channels of some pixels, a vector in all; the fringe goes where there is no element."""
     conv, together = target.conv, target.conv.narrowed_blocks
     assert conv.narrowing
     there = [total for pixel in sums for total in pixel]
@@ -157,7 +158,7 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
 
 
 def _store_two(block: Block, target: Target, column: Number, apart: int, sums: Sequence[tirx.Expr]) -> None:
-    """16 channels of some pixels, and of as many others, a vector each; what is no element holds the fringe."""
+    """Store 16 channels of some pixels and of as many others, a vector each; the fringe fills what doesn't exist."""
     conv, channels = target.conv, target.channels(0)
     assert conv.narrowing
     given = target.lanes(block, 0) if target.lanes else None
@@ -173,7 +174,7 @@ def _store_two(block: Block, target: Target, column: Number, apart: int, sums: S
 
 
 def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
-    """Results of uint8 as codes of the target's dtype: looked up, or of int8 with their first bit flipped."""
+    """Turn uint8 results into codes of the target's dtype: look them up, or flip their first bit for int8."""
     if target.table is not None:
         loads = [vector.load(target.table, half * vector.BYTES) for half in range(2)]
         table = [block.bind("table", load, vector.VECTOR) for load in loads]
@@ -182,12 +183,12 @@ def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
 
 
 def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:
-    """As many sums as an instruction wants."""
+    """Repeat the last sum until there are as many as an instruction takes."""
     return [*there, *[there[-1]] * (count - len(there))]
 
 
 def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.Expr:
-    """A vector of blocks of 32 channels, of which so many exist each: what doesn't is the fringe."""
+    """Keep the channels that exist, as many of each block of a vector as `channels` says, and fill in the fringe."""
     size = conv.result_bytes
     exists = [
         byte // (CHANNEL_BLOCK * size) < len(channels)
@@ -202,7 +203,7 @@ def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.E
 
 
 def _lanes(block: Block, target: Target, part: int, there: int, count: int = VECTOR_BLOCKS) -> list[Lanes]:
-    """What the channels of `count` vectors of sums have one each; the last of those there are stands for the rest."""
+    """Return the per-channel values for `count` vectors of sums; the last existing vector stands for missing ones."""
     if target.lanes is None:
         return []
     together = target.conv.narrowed_blocks
@@ -212,7 +213,7 @@ def _lanes(block: Block, target: Target, part: int, there: int, count: int = VEC
 
 
 def block_of_output(row: Number, column: Number, blocks: int, block: Number, columns: int) -> Number:
-    """Element of an output cache, NHWC8h8w32c, where the channels of a pixel begin."""
+    """Return the element of an output cache (NHWC8h8w32c) where the channels of a pixel begin."""
     high, low = tirx.shift_right(row, int32(3)), tirx.bitwise_and(row, int32(7))
     column = int32(column) if isinstance(column, int) else column
     right, inside = tirx.shift_right(column, int32(3)), tirx.bitwise_and(column, int32(7))

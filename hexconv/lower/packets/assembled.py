@@ -1,4 +1,4 @@
-"""Assemble text to an object file, by the LLVM inside of TVM: the one that wrote the text."""
+"""Assemble text to an object file by the LLVM inside of TVM, which also wrote the text."""
 
 import atexit
 import os
@@ -22,10 +22,10 @@ class Refused(Exception):
 
 
 def assembled(text: str, target: Target) -> bytes:
-    """An object file of assembly for one target.
+    """Return an object file of assembly for one target.
 
     LLVM takes assembly as part of a module: one `module asm` a line, and nothing else. It ends its process where it
-    doesn't take a line, so that a process of its own does this. (A fork could wait for ever for what threads held.)
+    doesn't take a line, so a process apart does this. (A fork could wait for ever for locks that threads held.)
 
     Raises:
         Refused: LLVM doesn't take the text.
@@ -45,14 +45,14 @@ def assembled(text: str, target: Target) -> bytes:
 
 @lru_cache(maxsize=1)
 def _assembler(_process: int) -> Apart:
-    """The process that assembles for this one."""
+    """Return the process that assembles for this one."""
     apart = Apart("hexconv.lower.packets.assembled:assemble", LIMITS)
     atexit.register(apart.close)
     return apart
 
 
 def assemble(task: Task) -> Task:
-    """The job of the process apart: `module` (LLVM's text) to `kernel` (an object); what LLVM says goes into `said`."""
+    """Assemble `module` (LLVM's text) to `kernel` (an object) in the process apart; LLVM's messages go to `said`."""
     usual = os.dup(_STDERR)
     said = os.open(task["said"], os.O_WRONLY | os.O_CREAT)
     os.dup2(said, _STDERR)
@@ -66,7 +66,7 @@ def assemble(task: Task) -> Task:
 
 
 def _first_error(said: str) -> str:
-    r"""The first complaint, with the line of text that it is about.
+    r"""Return the first complaint, with the line of text that it is about.
 
     >>> _first_error("error: <inline asm>:9:2: invalid instruction packet\n\t}\n\t^\n")
     'invalid instruction packet, at line 9'
@@ -77,7 +77,7 @@ def _first_error(said: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    r"""Text inside of the quotes of LLVM's language.
+    r"""Quote text as LLVM's language does.
 
     >>> _quoted('.string "a\\n"')
     '.string \\22a\\5cn\\22'

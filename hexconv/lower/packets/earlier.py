@@ -5,8 +5,9 @@
               v18 = vmem(r25+#1) }                          { v5.uw += vrmpy(v18.ub,r1.ub) }
             { v6.uw += vrmpy(v18.ub,r2.ub) }                { v6.uw += vrmpy(v20.ub,r2.ub) }
 
-A load moves into a packet that has room. Where its register is still in use there, the value that it loads, or the
-one that the register has before, moves to a register that is free. Loads stay within their block, and behind stores.
+A load moves into a packet that has room. If its register is still in use there, one of two values moves to a free
+register: the value that is loaded, or the value that the register had before. Loads stay within their block, and behind
+stores.
 """
 
 import re
@@ -31,7 +32,7 @@ def is_movable(each: Instruction) -> bool:
 
 
 def earlier(block: Block, place: int, load: Instruction) -> Iterator[list[Line]]:
-    """The block's packets with a load of packet `place` in one before it, in every way; the nearest first."""
+    """Yield the block's packets with a load of packet `place` moved up, in every way; the nearest packet is first."""
     for target in range(place - 1, max(-1, place - 1 - FARTHEST), -1):
         if not has_room(block.lines[target]):
             continue
@@ -42,9 +43,9 @@ def earlier(block: Block, place: int, load: Instruction) -> Iterator[list[Line]]
 
 
 def _moved_address(lines: Sequence[Line], target: int, place: int, load: Instruction) -> Instruction | None:
-    """The load as it has to be in an earlier packet; None where something in between forbids it.
+    """Return the load as it has to be in an earlier packet; None where an instruction in between forbids the move.
 
-    Its register of addresses may be stepped by constants on the way: they go into the offset.
+    Instructions in between may step its address register by constants: these go into the offset.
     """
     found = _PLAIN_LOAD.match(load.text)
     assert found
@@ -69,7 +70,7 @@ def _writes_memory(each: Instruction) -> bool:
 
 
 def _step(each: Instruction, base: str) -> int | None:
-    """Vectors by which an instruction steps a register; None where it does something else to it."""
+    """Return the vectors by which an instruction steps a register; None where it changes it in another way."""
     if each.is_guarded:
         return None
     stepped, added = _STEPPED.search(each.text), _ADDED.match(each.text)
@@ -81,7 +82,7 @@ def _step(each: Instruction, base: str) -> int | None:
 
 
 def _ways(block: Block, target: int, place: int, load: Instruction, moved: Instruction) -> Iterator[list[Line]]:
-    """The block with the load moved: as it is, with its value in a free register, with the value before it in one."""
+    """Yield the block with the load moved: as it is, or with the new or the old value in a free register."""
     register = next(iter(load.writes))
     lines = list(block.lines)
     lines[place] = _without(lines[place], load)
@@ -98,7 +99,7 @@ def _ways(block: Block, target: int, place: int, load: Instruction, moved: Instr
 def _new_value_renamed(
     block: Block, lines: list[Line], target: int, place: int, moved: Instruction, register: str
 ) -> Iterator[list[Line]]:
-    """The value that is loaded, and all that read it, in a free register."""
+    """Put the value that is loaded into a free register, and let all its readers read that."""
     last = _last_reader(lines, place + 1, register, block.needed)
     if last is None:
         return
@@ -113,9 +114,9 @@ def _new_value_renamed(
 def _old_value_renamed(
     block: Block, lines: list[Line], target: int, place: int, moved: Instruction, register: str
 ) -> Iterator[list[Line]]:
-    """The value that the register has before, in a free register: then the load is free to go up."""
+    """Put the value that the register has before the load into a free register, so that the load can go up."""
     makers = [index for index in range(place) if register in killed(lines[index].packet)]
-    if makers and makers[-1] > target:  # what the load would overwrite is older than that value
+    if makers and makers[-1] > target:  # the load would overwrite an older value than that
         return
     if not makers or _last_reader(lines, makers[-1] + 1, register, frozenset(), place) is None:
         return
@@ -137,7 +138,7 @@ def _old_value_renamed(
 def _last_reader(
     lines: Sequence[Line], first: int, register: str, needed: frozenset[str], end: int | None = None
 ) -> int | None:
-    """The last packet that reads a value which is there from packet `first` on; None where the block doesn't end it."""
+    """Return the last packet that reads a value from packet `first`; None if the value may outlive the block."""
     last = first - 1
     stop = len(lines) if end is None else end + 1
     for index in range(first, stop):
@@ -150,7 +151,7 @@ def _last_reader(
 
 
 def _free(block: Block, first: int, last: int) -> list[str]:
-    """Registers that hold nothing from behind packet `first` to packet `last`."""
+    """Return the registers that hold nothing from behind packet `first` to packet `last`."""
     busy = needed_before(block.lines[first + 1 :], block.needed)
     for line in block.lines[first : last + 1]:
         busy |= {register for each in line.packet for register in each.writes}
@@ -158,7 +159,7 @@ def _free(block: Block, first: int, last: int) -> list[str]:
 
 
 def _renamed(line: Line, register: str, free: str) -> Line | None:
-    """A packet that reads another register in the place of one; None where that can't be said."""
+    """Let a packet read register `free` in the place of `register`; None if its text can't say so."""
     packet: list[Instruction] = []
     for each in line.packet:
         if register not in each.reads | each.accumulates:
@@ -191,6 +192,6 @@ def _written_to(load: Instruction, register: str) -> Instruction:
 
 
 def _with_written(line: Line, maker: Instruction, register: str) -> Line:
-    """A packet in which one instruction writes another register."""
+    """Let one instruction of a packet write another register."""
     written = instruction(re.sub(r"^v\d+", register, maker.text))
     return with_packet(line, tuple(written if each is maker else each for each in line.packet))

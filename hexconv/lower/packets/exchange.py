@@ -4,8 +4,8 @@
             { v3.uw += vrmpy(v18.ub,r2.ub) }                       { v6.uw += vrmpy(v20.ub,r3.ub) }
             { v6.uw += vrmpy(v20.ub,r3.ub) }                       { v3.uw += vrmpy(v18.ub,r2.ub) }
 
-Both are the same operation, so that each packet keeps what it takes of slots and units. What either reads isn't written
-on the way, and what either writes is neither read nor written.
+Both instructions are the same operation, so each packet takes as many slots and units as before. Nothing between the
+two writes a register that either reads, and nothing between them reads or writes a register that either writes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ OPERATIONS = ("vrmpy",)
 
 
 def exchanges(lines: Sequence[Line], place: int, waiting: Instruction) -> Iterator[list[Line]]:
-    """The lines with an instruction of packet `place` exchanged with one of a later packet; the nearest first."""
+    """Yield the lines with an instruction of packet `place` exchanged with one of a later packet; the nearest first."""
     if waiting.operation not in OPERATIONS or waiting.is_guarded:
         return
     for other in range(place + 1, min(len(lines), place + 1 + FARTHEST)):
@@ -33,7 +33,7 @@ def exchanges(lines: Sequence[Line], place: int, waiting: Instruction) -> Iterat
 
 
 def _is_like(each: Instruction, other: Instruction) -> bool:
-    """Whether two instructions take the same of a packet: the same operation on registers of the same kinds."""
+    """Whether two instructions take the same slots and units: the same operation on registers of the same kinds."""
     return each.operation == other.operation and not each.is_guarded and _shape(each) == _shape(other)
 
 
@@ -42,7 +42,7 @@ def _shape(each: Instruction) -> list[str]:
 
 
 def _may_change_places(lines: Sequence[Line], first: Instruction, second: Instruction) -> bool:
-    """Whether the first may be done in the last of these packets and the second in the first of them."""
+    """Whether the first instruction may run in the last of these packets, and the second in the first of them."""
     written, read = first.writes | second.writes, first.reads | second.reads
     if first.writes & second.writes or written & read:
         return False
@@ -57,7 +57,7 @@ def _may_change_places(lines: Sequence[Line], first: Instruction, second: Instru
 def _leaves_alone(
     each: Instruction, written: frozenset[str], read: frozenset[str], *, is_first: bool, is_last: bool
 ) -> bool:
-    """Whether an instruction sees and leaves the same registers, wherever the two that change places are done."""
+    """Whether an instruction sees and leaves the same registers after the two others have changed places."""
     if each.writes & written or any(f"{register}.new" in each.text for register in written):
         return False
     if not is_first and each.reads & written:

@@ -1,9 +1,9 @@
 """Change LLVM's packets so that fewer of them stall, where that costs nothing.
 
 LLVM's scheduler knows how long a load takes, but packets are put together after it, and loads go down into the last
-packet that has room. Two kinds of change cure that, and add no packet: a load a few packets earlier
-(`hexconv.lower.packets.earlier`), and a product that doesn't wait in the place of one that does
-(`hexconv.lower.packets.exchange`). A change is kept if it saves a slot. What can't be followed stays as it is.
+packet that has room. Two kinds of change cure that and add no packet: a load moves up by a few packets
+(`hexconv.lower.packets.earlier`), or a product that doesn't wait takes the place of one that does
+(`hexconv.lower.packets.exchange`). A change is kept if it saves a slot. Code that can't be followed stays as it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ def with_fewer_stalls(text: str, arch: str) -> str:
 
 
 def _load_earlier(block: Block, behind: Sequence[Line], arch: str) -> None:
-    """From the block's end to its start: a load that goes up leaves room for the next."""
+    """Move loads up, from the block's end to its start: a load that goes up leaves room for the next."""
     for place in reversed(range(1, len(block.lines))):
         for load in [each for each in block.lines[place].packet if is_movable(each)]:
             if _is_awaited(block, place, load, behind, arch):
@@ -56,7 +56,7 @@ def _multiply_later(block: Block, behind: Sequence[Line], arch: str) -> None:
 
 
 def _keep_first(block: Block, ways: Iterable[list[Line]], behind: Sequence[Line], arch: str) -> None:
-    """Change a block in the first way that saves a slot, if there is one."""
+    """Change a block in the first way that saves a slot, if there is such a way."""
     for lines in ways:
         if _saves(block.lines, lines, behind, arch):
             block.lines[:] = lines
@@ -64,7 +64,7 @@ def _keep_first(block: Block, ways: Iterable[list[Line]], behind: Sequence[Line]
 
 
 def _saves(lines: Sequence[Line], changed: Sequence[Line], behind: Sequence[Line], arch: str) -> bool:
-    """Whether a change leaves fewer issue slots: the packets that it touches, and the ones behind them, decide."""
+    """Whether a change saves issue slots, counted over the packets that it touches and those right behind them."""
     touched = [place for place, (old, new) in enumerate(zip(lines, changed, strict=True)) if old is not new]
     first, last = max(0, touched[0] - 1), touched[-1] + 2
     beyond = behind if last > len(lines) else ()
@@ -72,7 +72,7 @@ def _saves(lines: Sequence[Line], changed: Sequence[Line], behind: Sequence[Line
 
 
 def _slots(lines: Sequence[Line], behind: Sequence[Line], arch: str) -> tuple[int, int]:
-    """Issue slots of packets in a row and of stalls in what comes next, and what waits; an empty packet is none."""
+    """Count the issue slots of packets and their stalls, and the registers that wait; an empty packet takes none."""
     packets = [line.packet for line in lines if line.packet or "endloop" in line.end]
     pairs = [*pairwise(packets), *((packets[-1], line.packet) for line in behind)]
     found = [len(waits(before, after, arch)) for before, after in pairs]

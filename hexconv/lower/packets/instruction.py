@@ -1,4 +1,4 @@
-"""Packets of Hexagon instructions, read from assembly text: what each instruction reads and writes.
+"""Read packets of Hexagon instructions from assembly text: what each instruction reads and writes.
 
 LLVM's assembly and QEMU's disassembly write the same language, LLVM in small letters, QEMU in capitals:
 
@@ -27,10 +27,10 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        text: as it was written.
+        text: the instruction as it was written.
         operation: `vrmpy`, `vmem`, `jump`; `=` where a register is copied.
         writes: registers that have other values behind the packet.
-        accumulates: those of them that are read too.
+        accumulates: those written registers that are read too.
         reads: all other registers that are read.
         stores: whether it writes memory.
         forwards: a load whose value its own packet already gets (`.cur`, `.tmp`).
@@ -61,13 +61,13 @@ Packet = tuple[Instruction, ...]
 
 
 def packet(lines: list[str]) -> Packet:
-    """A packet from its lines of text, braces and ends of loops left out or not."""
+    """Read a packet from its lines of text, with or without braces and ends of loops."""
     parts = (part for line in lines for part in _bare(line).split(";"))
     return tuple(instruction(part) for part in parts if part.strip())
 
 
 def instruction(text: str) -> Instruction:
-    """One instruction from its text.
+    """Read one instruction from its text.
 
     >>> read = instruction("v15.uw += vrmpy(v18.ub,r8.ub)")
     >>> read.operation, sorted(read.writes), sorted(read.accumulates), sorted(read.reads)
@@ -100,13 +100,13 @@ def instruction(text: str) -> Instruction:
 
 
 def _bare(line: str) -> str:
-    """A line of a packet without braces, ends of loops and comments."""
+    """Strip braces, ends of loops and comments from a line of a packet."""
     line = line.split("//")[0].strip().lstrip("{").strip()
     return re.sub(r"}?\s*(:endloop\d*|:mem_noshuf|:mem_no_order)*\s*$", "", line.rstrip()).rstrip("} \t")
 
 
 def assignment(text: str) -> tuple[str, str, str]:
-    """Target, sign and source of `target += source`; without a sign all is target."""
+    """Split `target += source` into target, sign and source; without a sign all of the text is the target."""
     depth = 0
     for place, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -124,7 +124,7 @@ def _operation(text: str) -> str:
 
 
 def _registers(text: str) -> frozenset[str]:
-    """Every register in a text, pairs as two."""
+    """Find every register in a text; a pair counts as two."""
     found: set[str] = set()
     for kind, one, other in _REGISTERS.findall(text):
         ends = (int(one), int(other or one))
@@ -133,5 +133,5 @@ def _registers(text: str) -> frozenset[str]:
 
 
 def _old(text: str) -> frozenset[str]:
-    """The registers that are read from before the packet: not those that the packet itself makes."""
+    """Find the registers whose values come from before the packet, not from the packet itself."""
     return _registers(re.sub(r"\b[vrqp]\d+(:\d+)?\.new", "", text))

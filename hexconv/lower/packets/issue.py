@@ -9,7 +9,7 @@ Two published sources say the same. Qualcomm's manuals list the early sources by
 Reference Manual", chapters "Instruction latency" and "Slot, resource and latency summary" (80-N2040-35 for v60,
 80-N2040-61 for v79). LLVM's itineraries have the stages at which operands are written and read
 (llvm/lib/Target/Hexagon/HexagonDepIICHVX.td): results are written at stage 9, sources are read at stage 7, early ones
-at stage 5, and `slots_between` is LLVM's own formula for the packets from one to the other.
+at stage 5. `slots_between` is LLVM's own formula for the packets from one to the other.
 
 The rules know nothing of caches, banks and scalar registers, nor of how long `vextract` takes: stalls are a lower
 bound.
@@ -98,7 +98,7 @@ UNLISTED = Rule("other", (), EARLY, 60, "no rule: taken for early, which never c
 
 
 def slots_between(written: int, read: int) -> int:
-    """Slots from a packet to the first that can read what it wrote, between two units that forward to each other.
+    """Count the slots from a packet to the first that can read what it wrote, if their units forward to each other.
 
     >>> slots_between(WRITTEN, LATE), slots_between(WRITTEN, EARLY)
     (1, 2)
@@ -114,7 +114,7 @@ class Stall:
         register: the register that the packet waits for.
         writer: the instruction of the packet before that writes it.
         reader: the instruction that needs it early.
-        cause: in words, "load to multiply".
+        cause: the two kinds of operation in words, such as "load to multiply".
     """
 
     register: str
@@ -124,13 +124,13 @@ class Stall:
 
 
 def stall(before: Packet, packet: Packet, arch: str) -> Stall | None:
-    """Why a packet stalls right behind another; None where it doesn't. More than one reason is one stall."""
+    """Say why a packet stalls right behind another; None where it doesn't. Several reasons make one stall."""
     found = waits(before, packet, arch)
     return min(found, key=lambda each: (not each.writer.loads_vector, each.cause), default=None)
 
 
 def waits(before: Packet, packet: Packet, arch: str) -> list[Stall]:
-    """Every register that a packet needs earlier than the packet before it has it, with its reader.
+    """Find every register that a packet needs earlier than the packet before it has it ready, and its reader.
 
     Args:
         before: the packet in the slot before.
@@ -152,7 +152,7 @@ def waits(before: Packet, packet: Packet, arch: str) -> list[Stall]:
 
 
 def _early(instruction: Instruction, arch: str) -> tuple[str, frozenset[str]]:
-    """The unit of an instruction, and the vector registers that it needs early."""
+    """Return the unit of an instruction, and the vector registers that it needs early."""
     sources = instruction.reads
     if instruction.operation in ("vshuff", "vdeal"):  # two registers are exchanged in place: both are sources
         sources = sources | instruction.accumulates
@@ -178,7 +178,7 @@ def _rule(instruction: Instruction, arch: str) -> Rule:
 
 @lru_cache
 def _rules(arch: str) -> dict[tuple[str, str], Rule]:
-    """The rules of one architecture: by operation, of loads and stores also by what they are."""
+    """Return the rules of one architecture by operation; those of loads and stores also by their kind."""
     number = int(arch.removeprefix("v"))
     return {
         (rule.unit if rule.unit in ("load", "store") else "", operation): rule

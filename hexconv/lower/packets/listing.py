@@ -63,8 +63,8 @@ class Listing:
     """A text, cut into packets and what stands between them.
 
     Attributes:
-        blocks: of all functions, in the order of the text.
-        parts: the text; a number is a packet of `packets_of`, in order.
+        blocks: the blocks of all functions, in the order of the text.
+        parts: the pieces of the text in order: text, or the place (block, packet) of a packet.
     """
 
     blocks: list[Block]
@@ -84,7 +84,7 @@ class Listing:
 
 
 def listing(text: str) -> Listing | None:
-    """A text as blocks; None where it has something that this module can't follow."""
+    """Cut a text into blocks; return None where this module can't follow the text."""
     named = {name for line in text.splitlines() if line.startswith("\t\t") for name in _NAMED.findall(line)}
     blocks, parts = _cut(text, named)
     found = Listing(blocks, parts)
@@ -92,7 +92,7 @@ def listing(text: str) -> Listing | None:
 
 
 def _cut(text: str, named: set[str]) -> tuple[list[Block], list[str | tuple[int, int]]]:
-    """Blocks, and the text around their packets."""
+    """Return the blocks, and the text around their packets."""
     blocks, parts = [Block([], [])], list[str | tuple[int, int]]()
     inside: list[str] | None = None
     for line in text.splitlines():
@@ -126,7 +126,7 @@ def _jump(each: Instruction) -> bool:
 
 
 def _follow(blocks: list[Block]) -> bool:
-    """Find what comes after each block, and what is needed there; False where that can't be known."""
+    """Find the blocks that may come after each block, and the registers needed there; False if they are unknown."""
     places = {label: place for place, block in enumerate(blocks) for label in block.labels}
     for place, block in enumerate(blocks):
         if not _add_next(place, block, places):
@@ -135,7 +135,7 @@ def _follow(blocks: list[Block]) -> bool:
 
 
 def _add_next(place: int, block: Block, places: dict[str, int]) -> bool:
-    """What comes next, but for the ends of loops."""
+    """Find the blocks that may come after a block, except by the ends of loops."""
     last = block.lines[-1] if block.lines else None
     jumps = [each for each in last.packet if _jump(each)] if last else []
     if not any(_always(each) for each in jumps):
@@ -156,7 +156,7 @@ def _always(each: Instruction) -> bool:
 
 
 def _add_loops(blocks: list[Block], places: dict[str, int]) -> bool:
-    """The ways back of hardware loops: from each end to the start that was set on some way to it."""
+    """Add the ways back of hardware loops: from each end to the start that was set on some way to it."""
     for loop in "01":
         starts: list[set[str]] = [set() for _ in blocks]
         changed = True
@@ -185,9 +185,10 @@ def _loops(line: Line) -> list[tuple[str, str]]:
 
 
 def _find_needed(blocks: list[Block]) -> bool:
-    """Which registers are needed behind each block: what blocks that may come next read before they write it.
+    """Find the registers needed behind each block: those that the next blocks read before they write them.
 
-    A function's vector registers are the caller's to keep: behind a return none is needed. A call may read all.
+    A function need not keep vector registers for its caller: behind a return none is needed. A call may read all of
+    them.
     """
     first: list[frozenset[str]] = [frozenset() for _ in blocks]
     changed = True
@@ -203,14 +204,14 @@ def _find_needed(blocks: list[Block]) -> bool:
 
 
 def needed_before(lines: Sequence[Line], needed: frozenset[str]) -> frozenset[str]:
-    """The vector registers that packets read before they write them, or that are needed behind and not written."""
+    """Return the vector registers whose values count before some packets: read first, or kept and needed behind."""
     for line in reversed(lines):
         needed = (needed - killed(line.packet)) | used(line.packet)
     return needed
 
 
 def used(packet: Packet) -> frozenset[str]:
-    """The vector registers whose values from before a packet it reads."""
+    """Return the vector registers whose values from before a packet it reads."""
     if any(each.operation in ("call", "callr", "callrh") for each in packet):
         return ALL
     forwarded = {register for each in packet if each.forwards for register in each.writes}
@@ -220,10 +221,10 @@ def used(packet: Packet) -> frozenset[str]:
 
 
 def killed(packet: Packet) -> frozenset[str]:
-    """The vector registers that a packet writes whatever happens."""
+    """Return the vector registers that a packet writes whatever happens."""
     return ALL & {register for each in packet if not each.is_guarded for register in each.writes}
 
 
 def with_packet(line: Line, packet: Packet) -> Line:
-    """The same line with other instructions."""
+    """Return the same line with other instructions."""
     return replace(line, packet=packet)

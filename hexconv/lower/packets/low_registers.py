@@ -1,8 +1,8 @@
-"""Amounts of bytes in registers that an instruction can name.
+"""Move amounts of bytes into registers that their instructions can name.
 
 An instruction such as `valign(v1,v0,r2)` has three bits for its scalar register: r0 to r7. LLVM 22 sometimes leaves the
 amount in a higher one. Its assembler refuses the text, but its own object file keeps the three lower bits, and so names
-another register. Here the amount changes places with a low register around the packet:
+another register. This module exchanges the amount with a low register, before and after the packet:
 
     before:  { v0 = valign(v22,v13,r10) }       after:  { r0 = r10; r10 = r0 }
                                                         { v0 = valign(v22,v13,r0) }
@@ -24,7 +24,7 @@ class NoLowRegister(Exception):
 
 
 def with_low_registers(text: str) -> str:
-    """Assembly that does the same, and that an assembler takes.
+    """Return assembly that does the same, and that an assembler takes.
 
     Raises:
         NoLowRegister: a packet with such an amount jumps, or has no low register to spare.
@@ -45,7 +45,7 @@ def with_low_registers(text: str) -> str:
 
 
 def _lowered(packet: Sequence[str], end: str) -> Iterator[str]:
-    """The lines of a packet whose amount is in a low register, and of what goes around it."""
+    """Yield the lines of a packet whose amount is in a low register, and the exchanges around it."""
     high = sorted({number for line in packet for number in _amounts(line) if number not in _LOW})
     if not high:
         yield from ("\t{", *packet, end)
@@ -62,12 +62,12 @@ def _lowered(packet: Sequence[str], end: str) -> Iterator[str]:
 
 
 def _amounts(line: str) -> Iterator[int]:
-    """The registers of the amounts in a line."""
+    """Yield the registers of the amounts in a line."""
     return (int(found.group(1)) for found in _AMOUNT.finditer(line))
 
 
 def _mentioned(packet: Sequence[str]) -> tuple[set[int], set[int]]:
-    """The scalar registers that a packet mentions: alone, and as part of a pair."""
+    """Return the scalar registers that a packet mentions: alone, and as part of a pair."""
     single: set[int] = set()
     paired: set[int] = set()
     for first, second in (found for line in packet for found in _SCALAR.findall(line)):

@@ -6,19 +6,20 @@ after:   { jump .Lnote0 }
          .Lnoted0:
          { r5:4 = memd(r7+#8); v1 = vmem(r9++#1) }
 
-behind all else, since some jumps reach no further than a few packets:
+and behind all other code, since some jumps reach no further than a few packets:
 
          .Lnote0:
          { r29 = add(r29,#-24) }
          { memd(r29+#0) = r1:0; memw(r29+#8) = r31 }
          { r0 = add(r7,#8) }                                the address
-         { call hexconv_note_load }                         of the harness: counts it if it lies in VTCM
+         { call hexconv_note_load }                         the harness counts the address if it lies in VTCM
          { r1:0 = memd(r29+#0); r31 = memw(r29+#8) }
          { r29 = add(r29,#24) }
          { jump .Lnoted0 }
 
-It does what the text does, in more packets. A guarded load is noted under its guard; what a packet's own compare
-decides is compared before it, too. Loads from the stack and from fixed addresses aren't VTCM's, and aren't noted.
+The result does what the text does, in more packets. A guarded load is noted under its guard. Where a compare in the
+same packet decides the guard, the compare runs before the note, too. Loads from the stack and from fixed addresses
+don't read VTCM, and aren't noted.
 """
 
 import re
@@ -37,7 +38,7 @@ _AFTER = ("{ r1:0 = memd(r29+#0); r31 = memw(r29+#8) }", "{ r29 = add(r29,#24) }
 
 
 class NotFollowed(Exception):
-    """Some load can't be noted: its address can't be told, or a library does it."""
+    """A load can't be noted: its address can't be told, or a library executes it."""
 
 
 def with_notes(text: str) -> str:
@@ -68,7 +69,7 @@ def with_notes(text: str) -> str:
 
 
 def _notes(packet: list[Instruction]) -> Iterator[str]:
-    """Packets that note the loads of a packet."""
+    """Yield packets that note the loads of a packet."""
     for load in (each for each in packet if each.loads_scalar):
         if address := _address(load):
             guard = _GUARD.match(load.text)
@@ -79,7 +80,7 @@ def _notes(packet: list[Instruction]) -> Iterator[str]:
 
 
 def _guarded(packet: list[Instruction], address: str, no: str, predicate: str, new: str | None) -> Iterator[str]:
-    """The address, or 0 where the load does nothing."""
+    """Yield packets that compute the address, or 0 where the load does nothing."""
     chosen = (f"{{ r31 = {address} }}", "{ r0 = #0 }", f"{{ if ({no}{predicate}) r0 = r31 }}")
     if new is None:
         yield from chosen
@@ -93,7 +94,7 @@ def _guarded(packet: list[Instruction], address: str, no: str, predicate: str, n
 
 
 def _address(load: Instruction) -> str | None:
-    """What adds up to the address that a load reads; None where that can't be in VTCM."""
+    """Return the sum that gives the address of a load; None where the address can't lie in VTCM."""
     if _FIXED.search(load.text):
         return None
     found = _ADDRESS.search(load.text)

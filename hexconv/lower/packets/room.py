@@ -1,7 +1,7 @@
 """Tell whether a packet has room for one more vector load, wherever the assembler puts its instructions.
 
-A packet has four words, of which a long constant takes one more, and two accesses to memory, of which one may be a
-vector load. Vector instructions share four units; a load takes any one that is left.
+A packet has four words (a long constant takes one more) and two accesses to memory, of which one may be a vector load.
+Vector instructions share four units; a load takes any one that is left.
 """
 
 import re
@@ -19,7 +19,7 @@ _ON_MEMORY = ("dc", "l2", "alloc", "dealloc")
 
 
 def has_room(line: Line) -> bool:
-    """Whether a packet takes one more load of a vector; what is alone in its packet leaves none."""
+    """Whether a packet takes one more vector load; an instruction that must be alone in its packet leaves no room."""
     texts = [each.text for each in line.packet]
     if "mem_noshuf" in line.end or any(each.loads_vector or _is_alone(each) for each in line.packet):
         return False
@@ -33,10 +33,10 @@ def _is_alone(each: Instruction) -> bool:
 
 
 def _units(each: Instruction) -> int:
-    """Vector units that an instruction takes at most: two for pairs of registers, and for products of wide elements.
+    """Count the vector units that an instruction takes at most: two for pairs of registers and wide products.
 
-    A product of two vectors takes two as well, where one of a vector and a scalar takes one; a lookup that adds to what
-    others found takes the unit of shifts beside that of permutations.
+    A product of two vectors takes two as well, while one of a vector and a scalar takes one. A lookup that adds to
+    earlier results takes the unit of shifts beside that of permutations.
     """
     if not any(register in ALL for register in each.reads | each.writes):
         return 0

@@ -25,7 +25,7 @@ class FlatCache:
 
     @classmethod
     def of(cls, layout: Layout, buffer: tirx.Var, origin: tirx.Expr, **extents: int) -> "FlatCache":
-        """A cache of some images, or of some blocks of filters, that holds all else of a packed tensor in order.
+        """Describe a cache that holds some images, or some blocks of filters, and all else of a packed tensor in order.
 
         Args:
             layout: the layout of the tensor.
@@ -37,11 +37,11 @@ class FlatCache:
         return cls(buffer, origin, tuple(prod(shape[axis + 1 :]) for axis in range(len(shape))))
 
     def behind(self, elements: int) -> "FlatCache":
-        """The same cache, with its origin `elements` further on."""
+        """Return the same cache, with its origin `elements` further on."""
         return replace(self, origin=self.origin + elements) if elements else self
 
     def place(self, indices: tuple[Any, ...]) -> tirx.Expr:
-        """The element of the buffer at some indices of the tensor."""
+        """Return the element of the buffer at some indices of the tensor."""
         return sum((index * stride for index, stride in zip(indices, self.strides, strict=True)), self.origin)
 
     def __getitem__(self, indices: tuple[Any, ...]) -> tirx.Expr:

@@ -35,17 +35,17 @@ class ScalarInner:
         is_signed: whether activations are int8.
         is_last: whether it makes the output.
         made_as: how the rows of its target are counted.
-        source: stored part and layout of the tensor that it reads.
-        target: stored part and layout of the tensor that it makes.
-        filter: layout of its filter.
+        source: the stored part and the layout of the tensor that it reads.
+        target: the stored part and the layout of the tensor that it makes.
+        filter: the layout of its filter.
         in_channels: the logical channels of the source.
-        in_zero: zero point of the source.
-        filter_zero: zero point of the filter as it is laid out.
+        in_zero: the zero point of the source.
+        filter_zero: the zero point of the filter as it is laid out.
         fringe: what the target holds where it has no logical element.
-        dtype: of the target's elements.
+        dtype: the type of the target's elements.
         channel_unit: blocks of 32 channels that one step along the target's axis of channels counts.
         beside: the bias, the per-channel values of requantisation, and the table.
-        offsets: scratch, the offset of each channel's sums of words; None where there is none.
+        offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
     """
 
     number: int
@@ -69,33 +69,36 @@ class ScalarInner:
 
     @property
     def channels(self) -> int:
-        """Output channels in whole blocks of 32."""
+        """The output channels, rounded up to whole blocks of 32."""
         return whole_channels(self.conv.out_channels)
 
     @property
     def columns(self) -> int:
-        """Stored columns of its target."""
+        """The stored columns of its target."""
         return self.target.padded[2]
 
     def source_cache(self, operands: StepOperands) -> FlatCache:
-        """What a step reads."""
+        """Return the cache that a step reads."""
         return FlatCache.of(self.source.layout, operands.source.buffer, operands.source.origin)
 
     def source_row(self, operands: StepOperands, y: tirx.Expr, rh: tirx.Expr) -> tirx.Expr:
-        """The row of that cache which a row of taps reads for row `y` of a step."""
+        """Return the row of the source cache that a row of taps reads for row `y` of a step."""
         source = operands.source
         return in_ring(source, source.first + y * self.conv.stride[0] + rh * self.conv.dilation[0])
 
     def source_column(self, x: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
-        """Likewise the column which a tap reads for a stored column of the target."""
+        """Return the column of the source cache that a tap reads for a stored column of the target."""
         return x * self.conv.stride[1] + rw * self.conv.dilation[1]
 
     def filter_cache(self, operands: StepOperands) -> FlatCache:
-        """What a step multiplies that with."""
+        """Return the filter cache of a step."""
         return FlatCache.of(self.filter, operands.filter, operands.filter_origin)
 
     def target_places(self, step: ConvStep, y: tirx.Expr, x: tirx.Expr, channel: Any) -> list[tuple[Position, Any]]:
-        """Where an element of a step goes, byte by byte where these lie apart: position, element of the buffer."""
+        """Return where an element of a step is stored: its position and its element of the buffer.
+
+        Elements whose bytes lie apart have two places, one for each byte.
+        """
         place, layout = step.target, self.target.layout
         unit = self.made_as.unit
         row = y + place.first * unit if unit > 1 else in_ring(place, place.first + y)
@@ -108,7 +111,7 @@ class ScalarInner:
 
 
 def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: Arguments) -> ScalarInner:
-    """Conv `index` of a chain in a nest of rows."""
+    """Collect what scalar code knows of conv `index` (from 0) of a chain in a nest of rows."""
     chain = without_groups(chain)
     conv, is_last = chain.conv[index], index == len(chain.conv) - 1
     stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
@@ -138,7 +141,7 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
 
 
 def _beside(number: int, arguments: Arguments) -> Beside:
-    """What the function has beside the filter of conv `number`."""
+    """Return the arguments of the function beside the filter of conv `number`: bias, requantisation, table."""
     named = {what: arguments.get(numbered(what, number)) for what in UNCACHED}
     vectors = {what: buffer for what, buffer in named.items() if buffer is not None}
     return Beside(vectors.pop("bias", None), vectors, lookup_place)

@@ -4,7 +4,7 @@
     for y, x: sum of the window, if the filter has a zero point
               for some channels: sums, then elements of the target
 
-The layouts of the nest say where an element lies; `hexconv.compute` says in TE what becomes of a sum.
+The layouts of the nest say where an element lies; `hexconv.compute` says in TE how a sum becomes an element.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ScalarConv:
         return [] if self.inner.offsets is None else [self.inner.offsets]
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
-        """The statements of one step."""
+        """Emit the statements of one step."""
         block, inner = Block(), self.inner
         channels = _channels(block, inner, step)
         operands = step.operands
@@ -65,9 +65,9 @@ class _Channels:
 
     Attributes:
         inner: the conv.
-        step: rows and places.
-        there: channels of its blocks, those past the last logical one included.
-        groups: of lanes that have a logical one.
+        step: the step, with its rows and the places of its operands and results.
+        there: the number of channels in its blocks, those past the last logical one included.
+        groups: the number of groups of lanes that have a logical channel.
     """
 
     inner: ScalarInner
@@ -77,7 +77,7 @@ class _Channels:
 
 
 def _channels(block: Block, inner: ScalarInner, step: ConvStep) -> _Channels:
-    """All blocks of a step; the last step of a conv may have fewer than the others."""
+    """Count the channels of a step; the last step of a conv may have fewer than the others."""
     most, lanes = step.most_blocks * inner.channel_unit * CHANNEL_BLOCK, scalar_channels(inner.conv.out_channels)
     if most >= inner.channels:
         return _Channels(inner, step, inner.channels, lanes // SCALAR_LANES)
@@ -88,12 +88,12 @@ def _channels(block: Block, inner: ScalarInner, step: ConvStep) -> _Channels:
 
 
 def _rows(block: Block, channels: _Channels, first: tirx.Expr, count: tirx.Expr) -> None:
-    """Some rows with elements."""
+    """Emit some rows with elements."""
     block.loop("y", count, lambda at, index: _row(at, channels, at.bind("y", index + first)))
 
 
 def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
-    """One row with elements."""
+    """Emit one row with elements."""
     inner, operands = channels.inner, channels.step.operands
     assert operands, "a step that makes nothing but padding has no such row"
     first, end = inner.target.extents.valid_columns
@@ -114,7 +114,7 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
 def _lanes(
     block: Block, channels: _Channels, pixel: Pixel, sums: Sums, window: tirx.Expr | None, group: tirx.Expr
 ) -> None:
-    """Some channels of a pixel."""
+    """Emit some channels of a pixel, one a lane."""
     inner, channel = pixel.inner, group * SCALAR_LANES
 
     def offset(lane: int) -> tirx.Expr:
@@ -134,7 +134,7 @@ def _lanes(
 
 
 def _result(channels: _Channels, total: Total, channel: tirx.Expr, lane: int) -> tirx.Expr:
-    """What a sum becomes; what fills lanes up past the last channel is the fringe."""
+    """Turn a sum into an element; lanes past the last channel hold the fringe."""
     inner = channels.inner
     at, last = channels.step.block * CHANNEL_BLOCK + channel + lane, inner.conv.out_channels - 1
     is_ragged = last + 1 < scalar_channels(last + 1)
@@ -144,7 +144,7 @@ def _result(channels: _Channels, total: Total, channel: tirx.Expr, lane: int) ->
 
 
 def _fill(block: Block, channels: _Channels, y: tirx.Expr, columns: tuple[int, int], first: Any) -> None:
-    """Fill some columns of a row, from a channel on, with what the target holds where it has no element."""
+    """Fill some columns of a row, in the channels from `first` on, with the fringe."""
     fringe = tirx.const(channels.inner.fringe, channels.inner.dtype)
 
     def column(at: Block, index: tirx.Expr) -> None:
@@ -159,7 +159,7 @@ def _fill(block: Block, channels: _Channels, y: tirx.Expr, columns: tuple[int, i
 def _store(
     block: Block, channels: _Channels, y: tirx.Expr, x: tirx.Expr, channel: Any, value: tirx.Expr, lane: int = 0
 ) -> None:
-    """Store an element, so many channels behind one that lanes begin at: these lie side by side."""
+    """Store an element of channel `channel` + `lane`: the channels of the lanes lie side by side."""
     inner, step = channels.inner, channels.step
     for position, place in inner.target_places(step, y, x, channel):
         block.store(step.target.buffer, place + lane, inner.target.as_stored(value, position))

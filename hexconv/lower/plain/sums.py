@@ -1,4 +1,4 @@
-"""The sums of some output channels of a pixel: product by product, or a word of 4 input channels at a time."""
+"""Sum some output channels of a pixel: product by product, or a word of 4 input channels at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,13 +52,13 @@ class Pixel:
 
 
 def registers(block: Block, inner: ScalarInner) -> Sums:
-    """What the sums of some channels are in, apart: LLVM would put what lies side by side into a vector."""
+    """Allocate the sums of some channels apart from each other: LLVM would make a vector of sums side by side."""
     count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, "int32")
     return [block.allocate(tirx.decl_buffer((1,), dtype, f"{REGISTER}sum{number}")) for number in range(count)]
 
 
 def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> Total:
-    """The sums of channels from one on, that is counted from where the step's begin."""
+    """Sum the products of the channels from `channel` on, counted from the step's first channel."""
     inner, source = pixel.inner, pixel.inner.source_cache(pixel.operands)
     filter = pixel.inner.filter_cache(pixel.operands)
 
@@ -91,7 +91,7 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
 
 
 def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset: Callable[[int], tirx.Expr]) -> Total:
-    """Sum word by word, as `sum_products` does element by element; `offset` is added to the sum of a lane, int64."""
+    """Sum word by word, as `sum_products` does element by element; add `offset` (int64) to the sum of each lane."""
     inner, filter = pixel.inner, pixel.inner.filter_cache(pixel.operands)
 
     def tap(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
@@ -114,7 +114,7 @@ def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset
 
 
 def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
-    """The sum of all source elements under a pixel's window, int64."""
+    """Sum all source elements under a pixel's window, as int64."""
     inner = pixel.inner
     window = block.allocate(tirx.decl_buffer((1,), "int64", f"{REGISTER}window"))
     _put(block, window, tirx.const(0, "int64"))
@@ -130,7 +130,7 @@ def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
 
 
 def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, first: tirx.Expr, groups: Any) -> None:
-    """What the source's zero point takes from the sums of a step's channels, from the logical channel `first` on."""
+    """Store the offsets that the source's zero point makes for a step's channels; `first` is the first logical one."""
     offsets, filter = inner.offsets, inner.filter_cache(operands)
     assert offsets is not None, "only a zero point makes offsets"
     rows, columns = inner.conv.kernel
@@ -163,20 +163,20 @@ def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, firs
 
 
 def words_of(inner: ScalarInner) -> int:
-    """Words of a pixel, those of its last plane that hold no logical channel included."""
+    """Count the words of a pixel, those of its last plane that hold no logical channel included."""
     planes, channels = _planes(inner)
     return planes * channels // WORD_CHANNELS
 
 
 def _planes(inner: ScalarInner) -> tuple[int, int]:
-    """Planes of channels that don't lie side by side in the source, and channels of each."""
+    """Count the planes of channels that don't lie side by side in the source, and the channels of each."""
     extents = {output.name: output.extent for output in inner.source.layout.outputs}
     inside = next((extent for name, extent in extents.items() if name.endswith("c")), None)
     return (1, extents["C"]) if inside is None else (extents["C"], inside)
 
 
 def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Expr], None]) -> None:
-    """Loop over the words of a pixel: the first channel of each."""
+    """Loop over the words of a pixel; `word` gets the first channel of each."""
     planes, channels = _planes(inner)
 
     def plane(at: Block, index: tirx.Expr) -> None:
@@ -187,7 +187,7 @@ def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Exp
 
 
 def _source_word(block: Block, pixel: Pixel, row: tirx.Expr, rw: tirx.Expr, channel: tirx.Expr) -> tirx.Expr:
-    """4 channels of a pixel, twice, for two output channels."""
+    """Load 4 channels of a pixel, twice in one doubleword, for two output channels."""
     inner, cache = pixel.inner, pixel.inner.source_cache(pixel.operands)
     at = Position(0, row, inner.source_column(pixel.x, rw), channel)
     loaded = _loaded(cache.buffer, cache.place(at.packed(inner.source.layout)), WORD_CHANNELS, "int32")
@@ -198,7 +198,7 @@ def _source_word(block: Block, pixel: Pixel, row: tirx.Expr, rw: tirx.Expr, chan
 def _filter_word(
     inner: ScalarInner, cache: FlatCache, output: Any, pair: int, channel: Any, rh: Any, rw: Any
 ) -> tirx.Expr:
-    """What two output channels, a pair of those from one on, multiply 4 input channels with."""
+    """Load the weights of 4 input channels for pair `pair` of output channels, counted from `output` on."""
     place = cache.place(inner.filter.physical_index(o=output, i=channel, h=rh, w=rw))
     return _loaded(cache.buffer, place + pair * PAIR_BYTES, PAIR_BYTES, "int64")
 
@@ -208,7 +208,7 @@ def _loaded(buffer: tirx.Var, place: tirx.Expr, elements: int, dtype: str) -> ti
 
 
 def _multiplied(is_signed: bool) -> str:
-    """The instruction that multiplies 8 bytes, signed or not, with unsigned ones, and adds to two words."""
+    """Name the instruction that multiplies 8 bytes, signed or not, by unsigned bytes, and adds to two words."""
     return "llvm.hexagon.M5.vrmacbsu" if is_signed else "llvm.hexagon.M5.vrmacbuu"
 
 
@@ -222,7 +222,7 @@ def _ones() -> tirx.Expr:
 
 
 def _lane(pair: tirx.Expr, lane: int) -> tirx.Expr:
-    """One of two words, int64."""
+    """Return one of two words, as int64."""
     high = pair >> tirx.const(32, "int64")
     return high if lane % WORD_LANES else pair.astype("int32").astype("int64")
 

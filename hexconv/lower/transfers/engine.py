@@ -1,4 +1,4 @@
-"""Copies that the engine does: what stands in a group becomes `dma_copy`, of one row or of many at equal distances."""
+"""Let the engine copy: the copies in a group become `dma_copy`, of one row or of many at equal distances."""
 
 import tvm
 import tvm_ffi
@@ -20,10 +20,10 @@ def _by_element(fill: Fill) -> tirx.Stmt:
 
 
 def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRModule:
-    """Let the engine do what stands in groups (flat buffers); a module without groups stays as it is.
+    """Let the engine do the copies in groups (flat buffers); a module without groups stays as it is.
 
     Args:
-        module: with starts and ends of groups.
+        module: a module with starts and ends of groups.
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
         It writes other bytes than the copies do, in a slot that nothing reads yet.
     """
@@ -46,7 +46,7 @@ def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRMo
 
 
 def _started(run: Run, queue: int, ranges: Analyzer) -> tirx.Stmt:
-    """Start one copy, of one row or of many, if it has any."""
+    """Start one copy, of one row or of many, if there is any row."""
     target, source = (_address(*place) for place in (run.target, run.source))
     size = itemsize(run.target[0])
     size_bytes = Analyzer().simplify(run.elements * size)

@@ -1,4 +1,4 @@
-"""The channels of an input that nothing depends on: lanes of a depthwise conv that have no channel.
+"""Leave channels of the input unfilled that nothing depends on: lanes of a depthwise conv without a channel.
 
 before:  if 1 <= w and c < 144: cache[..] = input[..]      after:   if 1 <= w: if c < 144: cache[..] = input[..]
          else: cache[..] = zero point                               else: cache[..] = zero point
@@ -13,7 +13,7 @@ from hexconv.lower.copies import part_of
 from hexconv.lower.ranges import conjuncts
 from hexconv.lower.transfers.run import uses
 from hexconv.schedule import copies as parts
-from hexconv.schedule.steps import LOOP_NAME
+from hexconv.schedule.loops import LOOP_NAME
 
 CHANNELS = "ci"
 
@@ -25,7 +25,7 @@ def without_fringe(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) -> tirx.Stmt:
-    """A statement, in the part that reads the input or not, inside of loops over channels."""
+    """Rewrite a statement inside of loops over `channels`; only the part that reads the input changes."""
     if isinstance(statement, tirx.For):
         is_read = is_read or part_of(statement) == parts.INPUT_READ
         if is_read and statement.annotations.get(LOOP_NAME) == CHANNELS:
@@ -44,7 +44,7 @@ def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) 
 
 
 def _unfilled(guard: tirx.IfThenElse, channels: Sequence[tirx.Var]) -> tirx.IfThenElse:
-    """A guard whose conditions on channels decide only whether there is anything to copy."""
+    """Return a guard whose conditions on channels decide only whether there is anything to copy."""
     own: list[tirx.Expr] = []
     others: list[tirx.Expr] = []
     for condition in conjuncts(guard.condition):

@@ -19,8 +19,8 @@ class Run:
     """Elements that lie side by side in both buffers, `count` times at equal distances.
 
     Attributes:
-        target: the first of them where they go.
-        source: the first of them where they come from.
+        target: the buffer and the first element to copy to.
+        source: the buffer and the first element to copy from.
         elements: how many elements lie side by side.
         count: how many rows of them there are.
         steps: elements from one row to the next, at the target and at the source.
@@ -33,7 +33,7 @@ class Run:
     steps: tuple[int, int] = (0, 0)
 
     def in_loop(self, loop: tirx.For) -> "Run | None":
-        """This run and the loop around it as one run, if they are one: trips that are all alike."""
+        """Join this run and the loop around it into one run; None unless all trips are alike."""
         if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):
             return None
         target, source = (_step(place[1], loop.loop_var) for place in (self.target, self.source))
@@ -57,7 +57,7 @@ class Fill:
     """Elements that lie side by side and hold one value.
 
     Attributes:
-        target: the first of them.
+        target: the buffer and the first element to fill.
         value: the value of each element.
         elements: the number of elements.
     """
@@ -67,18 +67,18 @@ class Fill:
     elements: int
 
     def in_loop(self, loop: tirx.For) -> "Fill | None":
-        """This fill and the loop around it as one, if each trip fills on where the trip before ended."""
+        """Join this fill and the loop around it into one; None unless each trip goes on where the one before ended."""
         if not isinstance(loop.extent, tirx.IntImm) or _step(self.target[1], loop.loop_var) != self.elements:
             return None
         return replace(self, target=_begin(self.target, loop.loop_var), elements=self.elements * int(loop.extent))
 
     def at(self, variable: tirx.Var, trip: int) -> "Fill":
-        """This fill in one trip of a loop."""
+        """Return this fill in one trip of a loop."""
         buffer, first = self.target
         return replace(self, target=(buffer, Analyzer().simplify(at_value(first, variable, tirx.const(trip, "int32")))))
 
     def goes_on_with(self, other: "Fill", variable: tirx.Var) -> bool:
-        """Whether another fill begins, in the next trip of a loop, where this one ends, with the same value."""
+        """Whether the fill `other` of the next trip begins where this one ends, with the same value."""
         if not self.target[0].same_as(other.target[0]) or int(self.value) != int(other.value):
             return False
         begin = at_value(other.target[1], variable, variable + 1)
@@ -87,7 +87,7 @@ class Fill:
 
 
 def _joined(run: Run) -> Run:
-    """Rows that lie side by side as one."""
+    """Join rows that lie side by side into one."""
     elements = int(Analyzer().simplify(run.elements))
     if run.steps != (elements, elements):
         return replace(run, elements=tirx.const(elements, "int32"))
@@ -99,13 +99,13 @@ def _begin(place: Place, variable: tirx.Var) -> Place:
 
 
 def _step(index: tirx.Expr, variable: tirx.Var) -> int | None:
-    """By how much an index grows from trip to trip of a loop, if always by as much."""
+    """Return by how much an index grows from trip to trip of a loop; None if that changes."""
     simple = Analyzer().simplify(at_value(index, variable, variable + 1) - index)
     return int(simple) if isinstance(simple, tirx.IntImm) else None
 
 
 def at_value(node: Any, variable: tirx.Var, value: tirx.Expr) -> Any:
-    """A statement or an expression at a value of a variable."""
+    """Return a statement or an expression at a value of a variable."""
     return tvm_ffi.structural_map(node, (tirx.Var, lambda found: value if found.same_as(variable) else found))
 
 
@@ -120,5 +120,5 @@ def is_one(value: Any) -> bool:
 
 
 def itemsize(buffer: tirx.Var) -> int:
-    """Bytes of an element."""
+    """Count the bytes of an element."""
     return tvm.DataType(buffer.dtype).itemsize

@@ -1,7 +1,7 @@
-"""A part of a nest that copies, taken apart into what is copied and what is filled.
+"""Take a part of a nest that copies apart into copies and fills.
 
-Loops are split where their guards change, so that each of them copies or fills, and taken apart, since what is copied
-and what is filled are different bytes:
+Loops are split where their guards change, so that each of them either copies or fills. Then copies and fills are taken
+apart, since they write different bytes:
 
     before:  for h: for w: if 1 <= w and w < 15: for c: cache[..] = input[..]
                            else: for c: cache[..] = zero point
@@ -42,14 +42,14 @@ class Mover:
     ranges: Analyzer
 
     def statement(self, piece: Piece) -> tirx.Stmt:
-        """What a piece becomes where it gets no longer."""
+        """Return the statement for a piece that gets no longer."""
         if isinstance(piece, Run):
             return self.copy(piece)
         return self.fill(piece) if isinstance(piece, Fill) else piece
 
 
 def ranges_of(body: tirx.Stmt) -> Analyzer:
-    """An analyzer that knows the ranges of all loop variables of a statement."""
+    """Return an analyzer that knows the ranges of all loop variables of a statement."""
     analyzer = Analyzer()
 
     def bind(loop: tirx.For) -> None:
@@ -65,7 +65,7 @@ def taken_apart(statement: tirx.Stmt, mover: Mover) -> list[tirx.Stmt]:
 
 
 def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
-    """Every condition at the loop that decides it, be it one of several.
+    """Move every condition to the loop that decides it; a condition may be one of several.
 
     before:  for w: if 2 <= h and 1 <= w: copy          after:   if 2 <= h: for w: if 1 <= w: copy
                     else: fill                                              else: fill
@@ -92,7 +92,7 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
 
 
 def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
-    """Runs, fills, and what is neither."""
+    """Return the runs and fills of a statement, and the statements that are neither."""
     if isinstance(statement, tirx.For):
         return list(_of_loop(statement, mover))
     if isinstance(statement, tirx.SeqStmt):
@@ -110,12 +110,12 @@ def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:
 
 
 def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
-    """The pieces of a loop: those of its body, each in a loop of its own or as part of a longer one."""
+    """Yield the pieces of a loop: those of its body, each in a loop of its own or joined into a longer one."""
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) <= 0:
         return
     if isinstance(loop.body, tirx.IfThenElse) and uses(loop.body.condition, loop.loop_var):
         for part in _split(loop, loop.body, mover.ranges):
-            yield from _pieces(_hoisted(part), mover)  # a condition inside of this one may be another loop's
+            yield from _pieces(_hoisted(part), mover)  # a condition inside of this loop may belong to another loop
         return
     pieces = _pieces(loop.body, mover)
     if ends := _ends_that_meet(pieces, loop):
@@ -129,13 +129,13 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 
 
 def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
-    """A piece of a loop's body, all trips of it: as part of a longer one, or in a loop of its own."""
+    """Yield a piece of a loop's body over all trips: joined into a longer piece, or in a loop of its own."""
     longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
     yield longer or _bound(_around(loop, mover.statement(piece)))
 
 
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:
-    """The first and the last fill of a loop's body, where each trip's last one ends at the next trip's first one.
+    """Return the first and last fill of a loop's body if each trip's last one ends where the next trip begins.
 
     So the padding right of a row and that left of the next one are one fill.
     """
@@ -147,7 +147,7 @@ def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill
 
 
 def _bound(loop: tirx.For) -> tirx.Stmt:
-    """A loop whose extent is a constant or has a name: TVM's parser rewrites the extents of loops that it reads."""
+    """Name the extent of a loop unless it is a constant: TVM's parser rewrites the extents of loops that it reads."""
     if isinstance(loop.extent, (tirx.IntImm, tirx.Var)):
         return loop
     trips = tirx.Var("trips", "int32")
@@ -156,7 +156,7 @@ def _bound(loop: tirx.For) -> tirx.Stmt:
 
 
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
-    """The trips of a loop for which a guard holds, those before and those after."""
+    """Yield the trips of a loop for which a guard holds, the trips before them and those after."""
     begin, end = range_of([guard.condition], loop.loop_var, loop.extent)
     end = Analyzer().simplify(tirx.max(begin, end))
     yield _shifted(loop, guard.then_case, begin, end)
@@ -166,7 +166,7 @@ def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator
 
 
 def _shifted(loop: tirx.For, body: tirx.Stmt, begin: tirx.Expr, end: tirx.Expr) -> tirx.For:
-    """Some trips of a loop as a loop from 0 on, around another body."""
+    """Return some trips of a loop as a loop from 0 on, around another body."""
     variable = tirx.Var(loop.loop_var.name, "int32")
     moved = at_value(body, loop.loop_var, variable + begin)
     return tirx.For(variable, 0, Analyzer().simplify(end - begin), loop.kind, moved)
@@ -177,5 +177,5 @@ def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
 
 
 def as_one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
-    """Statements as one."""
+    """Join statements into one."""
     return tirx.SeqStmt(list(statements)) if len(statements) > 1 else statements[0]

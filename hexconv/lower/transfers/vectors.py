@@ -1,4 +1,4 @@
-"""Copies that an HVX kernel does itself, vector by vector."""
+"""Let an HVX kernel copy by itself, vector by vector."""
 
 from math import gcd
 
@@ -12,7 +12,7 @@ from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
 from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
 from hexconv.schedule import copies as parts
 from hexconv.schedule.block import Block, Number
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART
 from hexconv.spec.names import convs_of
 
 PAIR_BYTES = 8
@@ -45,9 +45,9 @@ def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
 
 
 def fill_by_vectors(fill: Fill) -> tirx.Stmt:
-    """Store whole vectors, doublewords behind them, then what is left, element by element.
+    """Fill with whole vectors, then doublewords, then the elements that are left, one by one.
 
-    LLVM is not told that all bytes are alike: it would call memset, which costs more than short rows.
+    LLVM is not told that all bytes are alike: it would call memset, which costs more than storing a short row does.
     """
     block, (target, first) = Block(), fill.target
     size = itemsize(target)
@@ -71,7 +71,7 @@ def fill_by_vectors(fill: Fill) -> tirx.Stmt:
 
 
 def _repeated(value: int, times: int) -> int:
-    """A word of so many equal elements.
+    """Return a word that repeats an element `times` times.
 
     >>> hex(_repeated(-1, 2)), hex(_repeated(3, 4))
     ('0xffffffff', '0x3030303')
@@ -81,7 +81,7 @@ def _repeated(value: int, times: int) -> int:
 
 
 def _moved(run: Run) -> tirx.Stmt:
-    """Copy whole vectors, then what is left, as many bytes at a time as its address allows."""
+    """Copy whole vectors, then the rest, as many bytes at a time as its address allows."""
     (target, to), (source, where), lanes = run.target, run.source, vector.BYTES // itemsize(run.target[0])
     block, unit = Block(), _unit(run)
     dtype = f"{target.dtype}x{unit}" if unit > 1 else str(target.dtype)
@@ -111,19 +111,22 @@ def _moved(run: Run) -> tirx.Stmt:
 
 
 def _in_one_register(place: tirx.Expr, unit: int) -> tirx.Expr:
-    """Where a row begins, a multiple of a unit; LLVM would keep an address for each of its units, and spill most."""
+    """Return where a row begins, a multiple of a unit, in a form for which LLVM keeps one address.
+
+    Otherwise LLVM would keep an address for each of the row's units, and spill most of them.
+    """
     return vector.concealed(Analyzer().simplify(tirx.floordiv(place, unit))) * unit
 
 
 def _unit(run: Run) -> int:
-    """Elements that can be copied at a time behind whole vectors: those of 8, 4, 2 or 1 bytes."""
+    """Count the elements that can be copied at a time behind whole vectors: they have 8, 4, 2 or 1 bytes together."""
     sets = [Analyzer().modular_set(place) for place in (run.elements, run.target[1], run.source[1])]
     places = [int(part) for each in sets for part in (each.coeff, each.base)]
     return gcd(PAIR_BYTES // itemsize(run.target[0]), *run.steps, *places)
 
 
 def _parts(elements: tirx.Expr, lanes: int) -> tuple[Number, Number]:
-    """Whole vectors, and elements that are left."""
+    """Return the number of whole vectors, and the number of elements that are left."""
     if isinstance(elements, tirx.IntImm):
         return divmod(int(elements), lanes)
     vectors = Analyzer().simplify(tirx.floordiv(elements, lanes))
