@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
-from hexconv.analyze.row_step import RowStep, Share
+from hexconv.analyze.row_step import Numbers, RowStep, Share, Spans
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.kernel.forms import Forms
@@ -216,42 +216,43 @@ class RowSteps:
             steps.insert(0, made)
         return tuple(steps)
 
+    @cached_property
+    def spans(self) -> tuple[Spans, ...]:
+        """The rows of all steps that make each tensor, as arrays."""
+        return tuple(map(Spans.of, self.steps))
+
+    def _rows_with_elements(self, tensor: int) -> Numbers:
+        """Return how many logical rows of a tensor each of its steps makes."""
+        return self.spans[tensor].rows_within(*self.extents[tensor].valid_rows)
+
     def logical_rows(self, tensor: int) -> int:
         """Count the logical rows that all steps make of a tensor, repetitions included."""
-        first, end = self.extents[tensor].valid_rows
-        return sum(
-            times * max(0, min(step.rows.stop, end) - max(step.rows.start, first))
-            for step, times in self.steps[tensor].items()
-        )
+        return int(self._rows_with_elements(tensor) @ self.spans[tensor].times)
 
     def stored_rows(self, tensor: int) -> int:
         """Count the rows that all steps make of a tensor, rows without elements and repetitions included."""
-        return sum(times * len(step.rows) for step, times in self.steps[tensor].items())
+        return int(self.spans[tensor].rows @ self.spans[tensor].times)
 
     def step_count(self, tensor: int) -> int:
         """Count the steps that make a tensor, without those that run in and make nothing."""
-        return sum(times for step, times in self.steps[tensor].items() if len(step.rows) or not self.streams)
+        spans = self.spans[tensor]
+        return int(spans.times[(spans.rows > 0) | (not self.streams)].sum())
 
     def making_steps(self, tensor: int) -> int:
         """Count the steps that make any logical row of a tensor."""
-        first, end = self.extents[tensor].valid_rows
-        steps = self.steps[tensor].items()
-        return sum(times for step, times in steps if min(step.rows.stop, end) > max(step.rows.start, first))
+        return int(self.spans[tensor].times[self._rows_with_elements(tensor) > 0].sum())
 
     def rows_together(self, tensor: int) -> list[int]:
         """Count how often the steps of a tensor make four, two and one rows together (`TILE_ROWS`)."""
-        first, end = self.extents[tensor].valid_rows
-        made = [0] * len(TILE_ROWS)
-        for step, times in self.steps[tensor].items():
-            rows = max(0, min(step.rows.stop, end) - max(step.rows.start, first))
-            for size, together in enumerate(TILE_ROWS):
-                made[size] += times * (rows // together)
-                rows %= together
+        rows, made = self._rows_with_elements(tensor), []
+        for together in TILE_ROWS:
+            made.append(int((rows // together) @ self.spans[tensor].times))
+            rows = rows % together
         return made
 
     def filter_stagings(self, index: int) -> int:
         """Count how often all of the filter of conv `index` is staged."""
         if self.plan.filters == "resident":
             return 1
-        steps = self.steps[index + 1].items()
-        return sum(times for step, times in steps if len(step.rows) or self.plan.halo == "recompute")
+        spans = self.spans[index + 1]
+        return int(spans.times[(spans.rows > 0) | (self.plan.halo == "recompute")].sum())

@@ -102,13 +102,14 @@ class NestGrid:
     def _made(self, tensor: int) -> tuple[Integers, Integers, Integers]:
         """Count rows with elements, rows without elements, and steps of a tensor."""
         rows = self._times(tensor, lambda planned: planned.logical_rows(tensor))
-        stored = self._times(tensor, lambda planned: sum(t * len(s.rows) for s, t in planned.steps[tensor].items()))
+        stored = self._times(tensor, lambda planned: planned.stored_rows(tensor))
         return rows, stored - rows, self._times(tensor, lambda planned: planned.step_count(tensor))
 
     def _together(self, tensor: int) -> list[Integers]:
         """Count how often four, two and one rows of a tensor are made together."""
-        sizes = range(len(TILE_ROWS))
-        return [self._times(tensor, lambda planned, size=size: planned.rows_together(tensor)[size]) for size in sizes]
+        times = self._rows(lambda planned: planned.rows_together(tensor)).astype(self._kind)
+        made = times if tensor == len(self.chain.conv) else times * self._again[..., None]
+        return [made[..., size] for size in range(len(TILE_ROWS))]
 
     def _stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""
