@@ -1,7 +1,7 @@
 """The rows of a tensor that one step makes, and the share of a tensor that each stripe makes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,37 +32,44 @@ class RowStep:
 
 
 @dataclass(frozen=True)
-class Spans:
-    """The rows of many steps, as arrays of one element a step: it takes one sum to count rows over all of them.
+class Steps:
+    """All steps of one thread that make a tensor, as arrays of one element a step: counting is one sum over them.
 
     Attributes:
-        begin: the first row that each step makes.
-        end: one past the last row that each step makes.
+        start: the first row of each step (`RowStep.start`).
+        end: one past the last row of each step.
+        band: the rows that the thread makes: the first, and one past the last.
         times: how often each step is run.
     """
 
-    begin: Numbers
+    start: Numbers
     end: Numbers
-    times: Numbers
-
-    @classmethod
-    def of(cls, steps: Mapping[RowStep, int]) -> "Spans":
-        """Return the spans of steps, each of which is run so many times."""
-        rows = np.array([(step.rows.start, step.rows.stop) for step in steps], np.int64).reshape(-1, 2)
-        return cls(rows[:, 0], rows[:, 1], np.array(list(steps.values()), np.int64))
+    band: tuple[int, int]
+    times: int
 
     @property
+    def each(self) -> list[RowStep]:
+        """The steps one by one, in their order."""
+        return [RowStep(int(start), int(end), self.band) for start, end in zip(self.start, self.end, strict=True)]
+
+    @property
+    def begin(self) -> Numbers:
+        """The first row that each step makes."""
+        return np.maximum(self.start, self.band[0])
+
+    @cached_property
     def rows(self) -> Numbers:
         """The number of rows that each step makes."""
-        return self.end - self.begin
+        return np.maximum(np.minimum(self.end, self.band[1]) - self.begin, 0)
 
     def rows_within(self, first: int, end: int) -> Numbers:
         """Return how many of the rows from `first` up to `end` each step makes.
 
-        >>> Spans.of({RowStep(0, 4, (0, 8)): 1, RowStep(4, 8, (0, 8)): 3}).rows_within(3, 6).tolist()
+        >>> Steps(np.array([0, 4]), np.array([4, 8]), (0, 8), times=1).rows_within(3, 6).tolist()
         [1, 2]
         """
-        return np.maximum(np.minimum(self.end, end) - np.maximum(self.begin, first), 0)
+        stop = np.minimum(self.end, min(end, self.band[1]))
+        return np.maximum(stop - np.maximum(self.begin, first), 0)
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _ring_in_flight(planned: PlannedRows, band: int) -> int:
     """Count the most rows of the input that a thread has under way: a step adds its rows to those read ahead of it."""
     ahead, end = planned.ahead_rows, planned.bands.end(0, band)
     most = left = 0
-    for number, step in enumerate(planned.steps_of(band)[0], planned.run_in - planned.warm_up):
+    for number, step in enumerate(planned.steps_of(band)[0].each, planned.run_in - planned.warm_up):
         left += len(step.rows)
         most = max(most, left)
         if number >= 0:  # a stripe that only reads waits for nothing

@@ -19,12 +19,13 @@ Bands (`hexconv.kernel.bands`). A thread runs the stripes that its band meets, a
 first stripe finds no rows made. Caches have the same size as without bands.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
-from hexconv.analyze.row_step import Numbers, RowStep, Share, Spans
+import numpy as np
+
+from hexconv.analyze.row_step import Numbers, Share, Steps
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import TILE_ROWS
 from hexconv.kernel.forms import Forms
@@ -179,80 +180,76 @@ class RowSteps:
         return frozenset(names if self.plan.buffering == "double" else ())
 
     @cached_property
-    def steps(self) -> tuple[Counter[RowStep], ...]:
-        """The steps that make every tensor, and how often each is run."""
+    def steps(self) -> tuple[tuple[Steps, ...], ...]:
+        """The steps that make every tensor, thread by thread."""
         bands = [self.steps_of(band) for band in range(self.bands.count)]
-        return tuple(sum(each, Counter[RowStep]()) for each in zip(*bands, strict=True))
+        return tuple(zip(*bands, strict=True))
 
-    def steps_of(self, band: int) -> tuple[Counter[RowStep], ...]:
-        """Return the steps of one thread that make each tensor, in their order, and how often each step is run."""
+    def steps_of(self, band: int) -> tuple[Steps, ...]:
+        """Return the steps of one thread that make each tensor, in their order."""
         numbers = self.bands.stripes(band)
         rows = [(self.bands.first(t, band), self.bands.end(t, band)) for t in range(len(self.extents))]
         if not self.streams:
-            return self._whole_stripes(numbers, rows)
-        batch, starts = self.extents[-1].batch, range(numbers.start - self.warm_up, numbers.stop)
+            return self._whole_stripes(np.arange(numbers.start, numbers.stop), rows)
+        batch, stripes = self.extents[-1].batch, np.arange(numbers.start - self.warm_up, numbers.stop)
         steps = []
         for tensor, share in enumerate(self.shares):
-            lead = share.lead + self._ahead(tensor)
-            firsts = (number * share.apart + lead for number in starts)
-            steps.append(Counter({RowStep(first, first + share.made, rows[tensor]): batch for first in firsts}))
+            first = stripes * share.apart + share.lead + self._ahead(tensor)
+            steps.append(Steps(first, first + share.made, rows[tensor], batch))
         size = self.stripe_rows[-1]
-        steps.append(Counter({RowStep(t * size, (t + 1) * size if t >= 0 else 0, rows[-1]): batch for t in starts}))
-        return tuple(steps)
+        made = np.where(stripes >= 0, (stripes + 1) * size, 0)
+        return (*steps, Steps(stripes * size, made, rows[-1], batch))
 
-    def _whole_stripes(self, numbers: range, rows: list[tuple[int, int]]) -> tuple[Counter[RowStep], ...]:
+    def _whole_stripes(self, numbers: Numbers, rows: list[tuple[int, int]]) -> tuple[Steps, ...]:
         """Return the steps of stripes that make all rows that they read; `rows` are the band's rows of each tensor."""
-        size, output = self.stripe_rows[-1], Counter[RowStep]()
-        for start in (number * size for number in numbers):
-            output[RowStep(start, min(start + size, self.output_rows), rows[-1])] = self.extents[-1].batch
-        steps = [output]
+        start, times = numbers * self.stripe_rows[-1], self.extents[-1].batch
+        steps = [Steps(start, np.minimum(start + self.stripe_rows[-1], self.output_rows), rows[-1], times)]
         for index in reversed(range(len(self.chain.conv))):
-            made: Counter[RowStep] = Counter()
-            again = self.channel_tiles(index) if self._makes_source_again(index) else 1
-            for step, times in steps[0].items():
-                start = step.start * self.chain.conv[index].stride[0]
-                end = min(start + self.stripe_rows[index], self.extents[index].rows)
-                made[RowStep(start, end, rows[index])] += times * again
-            steps.insert(0, made)
+            times *= self.channel_tiles(index) if self._makes_source_again(index) else 1
+            start = start * self.chain.conv[index].stride[0]
+            end = np.minimum(start + self.stripe_rows[index], self.extents[index].rows)
+            steps.insert(0, Steps(start, end, rows[index], times))
         return tuple(steps)
-
-    @cached_property
-    def spans(self) -> tuple[Spans, ...]:
-        """The rows of all steps that make each tensor, as arrays."""
-        return tuple(map(Spans.of, self.steps))
-
-    def _rows_with_elements(self, tensor: int) -> Numbers:
-        """Return how many logical rows of a tensor each of its steps makes."""
-        return self.spans[tensor].rows_within(*self.extents[tensor].valid_rows)
 
     def logical_rows(self, tensor: int) -> int:
         """Count the logical rows that all steps make of a tensor, repetitions included."""
-        return int(self._rows_with_elements(tensor) @ self.spans[tensor].times)
+        return sum(int(rows.sum()) * times for rows, times in self._rows_with_elements[tensor])
+
+    @cached_property
+    def _rows_with_elements(self) -> list[list[tuple[Numbers, int]]]:
+        """Of every tensor, how many logical rows each step makes, and how often, thread by thread."""
+        return [
+            [(each.rows_within(*extents.valid_rows), each.times) for each in steps]
+            for extents, steps in zip(self.extents, self.steps, strict=True)
+        ]
 
     def stored_rows(self, tensor: int) -> int:
         """Count the rows that all steps make of a tensor, rows without elements and repetitions included."""
-        return int(self.spans[tensor].rows @ self.spans[tensor].times)
+        return sum(int(steps.rows.sum()) * steps.times for steps in self.steps[tensor])
 
     def step_count(self, tensor: int) -> int:
         """Count the steps that make a tensor, without those that run in and make nothing."""
-        spans = self.spans[tensor]
-        return int(spans.times[(spans.rows > 0) | (not self.streams)].sum())
+        return self._counted(tensor, with_empty=not self.streams)
 
     def making_steps(self, tensor: int) -> int:
         """Count the steps that make any logical row of a tensor."""
-        return int(self.spans[tensor].times[self._rows_with_elements(tensor) > 0].sum())
+        return sum(int((rows > 0).sum()) * times for rows, times in self._rows_with_elements[tensor])
 
     def rows_together(self, tensor: int) -> list[int]:
         """Count how often the steps of a tensor make four, two and one rows together (`TILE_ROWS`)."""
-        rows, made = self._rows_with_elements(tensor), []
-        for together in TILE_ROWS:
-            made.append(int((rows // together) @ self.spans[tensor].times))
-            rows = rows % together
+        made = [0] * len(TILE_ROWS)
+        for rows, times in self._rows_with_elements[tensor]:
+            for size, together in enumerate(TILE_ROWS):
+                made[size] += int((rows // together).sum()) * times
+                rows = rows % together
         return made
 
     def filter_stagings(self, index: int) -> int:
         """Count how often all of the filter of conv `index` is staged."""
         if self.plan.filters == "resident":
             return 1
-        spans = self.spans[index + 1]
-        return int(spans.times[(spans.rows > 0) | (self.plan.halo == "recompute")].sum())
+        return self._counted(index + 1, with_empty=self.plan.halo == "recompute")
+
+    def _counted(self, tensor: int, with_empty: bool) -> int:
+        """Count the steps of a tensor that make rows, or all of them."""
+        return sum(int((with_empty | (steps.rows > 0)).sum()) * steps.times for steps in self.steps[tensor])

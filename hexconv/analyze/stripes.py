@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from hexconv.analyze.footprint import slabs_read
+from hexconv.analyze.row_step import RowStep
 from hexconv.analyze.rows import planned_rows
-from hexconv.analyze.rows_steps import RowStep
 from hexconv.analyze.steps import Step, made_before
 from hexconv.kernel import is_in_rows
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
@@ -43,7 +43,7 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     rows = [extents.rows for extents in tensor_extents(chain)]
     if is_in_rows(chain, plan):
         planned = planned_rows(chain, plan)
-        made = [sorted(steps, key=lambda step: (step.band, step.start)) for steps in planned.steps]
+        made = [[step for steps in threads for step in steps.each] for threads in planned.steps]
         return tuple(
             tuple(_held_by_band(*each) for each in zip(stripe, planned.cache_rows, rows, strict=True))
             for stripe in zip(*made, strict=True)
