@@ -108,7 +108,9 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
         weights = imported.weights(index)
         planned = plan_chain(limited(found, weights), question)
         if (cut := planned.cuts.best) is None:
-            raise Unsupported(f"{path}: {found.name}: no plan of it fits {LIMIT_BYTES} bytes of VTCM")
+            raise Unsupported(
+                f"{path}: {found.name}: no plan fits {LIMIT_BYTES} bytes of VTCM; hexconv best says what would"
+            )
         for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
             own = weights_of(weights, piece.first - 1, len(piece.chain.conv))
             print(f"{path.stem}: {winner.case.name}, {winner.case.settled.slug}", file=sys.stderr)
