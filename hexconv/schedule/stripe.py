@@ -32,7 +32,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
 from hexconv.kernel.depthwise import without_groups
-from hexconv.schedule import copies, steps
+from hexconv.schedule import parts, steps
 from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.laid_out import write_laid_out
@@ -67,24 +67,24 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         declare_reads(sch, conv)
 
     output, tiles = _write_back(sch, convs[-1], plan, forms)
-    name_part(sch, tiles.step, copies.WRITE_BACK)
+    name_part(sch, tiles.step, parts.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan, forms) if placed else _place_last(sch, conv, tiles, forms))
     axes = source_roles(forms.activations[0])
-    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, copies.INPUT_READ)
+    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        part = copies.filter_read(conv.blocks.number)
+        part = parts.filter_read(conv.blocks.number)
         steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     for conv in placed:
         _zero_apart(sch, conv, forms)
     nest = Nest(output, tuple(placed), input_cache, input_loops)
     module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest) if plan.halo == "roll" else sch.mod
     module = guard_accumulators(module, _accumulators(sch, convs))
-    main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
+    main = module["main"].with_attr(parts.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
@@ -110,7 +110,7 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Form
     loops = steps.in_step(steps.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
     sch.reorder(*loops.values())
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
-    name_part(sch, loops, copies.convolution(conv.number))
+    name_part(sch, loops, parts.convolution(conv.number))
     _name_step(sch, conv, loops["ko_inner"], forms)
     return Placed(conv, tiles, steps.all_slabs(sch, conv.result), loops["ho_inner"], _place_sums(sch, conv, loops))
 
@@ -131,7 +131,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
-    name_part(sch, tiles.step, copies.convolution(conv.number))
+    name_part(sch, tiles.step, parts.convolution(conv.number))
     _name_step(sch, conv, tiles.step["ko_inner"], forms)
     return Placed(conv, tiles, slabs, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
 
@@ -141,7 +141,7 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
     own = {name: loop for name, loop in step.items() if name in (*inner_roles(conv.layout), *REDUCTION)}
     if conv.epilogue:
         name_loops(sch, own)
-        name_part(sch, own, f"conv2d #{conv.number} epilogue")
+        name_part(sch, own, parts.convolution(conv.number, "epilogue"))
         own = inside_blocks(steps.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
     return steps.order_reduction(sch, own, conv.rc_block)
 
@@ -166,8 +166,8 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> None:
         return
     own = own_loops(sch, init, inner_roles(blocks.layout))
     name_loops(sch, own)
-    name_part(sch, own, f"conv2d #{blocks.number} init")
-    name_part(sch, conv.sums, f"conv2d #{blocks.number} compute")
+    name_part(sch, own, parts.convolution(blocks.number, "init"))
+    name_part(sch, conv.sums, parts.convolution(blocks.number, "compute"))
     _read_as_is(sch, blocks, [init, blocks.sums])
 
 
