@@ -24,11 +24,10 @@ from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
 from hexconv.lower.conv_steps import MARK
 from hexconv.lower.copies import MOST, is_over_bands, part_of
-from hexconv.lower.run_in import STRIPES
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
-from hexconv.schedule.copies import FILTER_READ
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
+from hexconv.schedule.parts import Does
 from hexconv.spec.names import INPUT, OUTPUT
 
 
@@ -205,7 +204,7 @@ _NAMED = {LOOP_NAME: "band", PART: "bands"}
 def _reads_filter(step: tirx.Stmt) -> bool:
     """Whether a statement reads a whole filter."""
     part = part_of(step)
-    return part is not None and part.startswith(FILTER_READ)
+    return part is not None and part.does == Does.READ_FILTER
 
 
 def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:

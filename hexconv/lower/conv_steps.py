@@ -22,9 +22,9 @@ from tvm.ir import Call, TensorLoad
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
 from hexconv.lower.rings import FIRST_SLABS
-from hexconv.schedule.copies import convolution
+from hexconv.schedule.loops import LOOP_NAME, PART, STEP
+from hexconv.schedule.parts import convolution
 from hexconv.schedule.roll import RINGS
-from hexconv.schedule.steps import LOOP_NAME, PART, STEP
 from hexconv.schedule.stream import RUN_IN
 from hexconv.spec.names import cache_of, read_name
 
@@ -198,7 +198,7 @@ def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, Ring],
     call = tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
     enabled = [guard for guard in found.guards if not any(uses(guard, variable) for variable in found.loops)]
     part = tirx.For(
-        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number))}
+        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number)).name}
     )
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 

@@ -9,13 +9,13 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.schedule.steps import LOOP_NAME
+from hexconv.schedule.loops import LOOP_NAME
 
 Renamed = dict[tirx.Var, tirx.Var]
 
 
 def rename_loops(module: tvm.IRModule) -> tvm.IRModule:
-    """Name every loop that carries the annotation of `hexconv.schedule.steps.name_loops` by it."""
+    """Name every loop that carries the annotation of `hexconv.schedule.loops.name_loops` by it."""
     renamed: Renamed = {}
 
     def note(loop: tirx.For) -> None:

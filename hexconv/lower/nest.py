@@ -24,7 +24,7 @@ from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.block import is_register
-from hexconv.schedule.steps import loop_roles
+from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case
 from hexconv.spec.names import cache_of, filter_cache

@@ -16,7 +16,7 @@ import tvm
 from hexconv.kernel import forms_of
 from hexconv.lower import queues
 from hexconv.lower.lowered import Allocation, Lowered
-from hexconv.schedule.steps import LOOP_NAME, NOTE, PART
+from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
 from hexconv.spec.conv import TABLE
 from hexconv.spec.kernel import kernel_words

@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm import tirx
 
-from hexconv.schedule.steps import LOOP_NAME, PART
+from hexconv.schedule.loops import LOOP_NAME, PART
 
 Number = Any
 """A Python integer or a TIR expression of int32; arithmetic on both gives the same result."""

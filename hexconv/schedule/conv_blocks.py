@@ -9,6 +9,7 @@ from hexconv.compute.chain import has_epilogue, output_name
 from hexconv.kernel import Forms
 from hexconv.layout import Layout
 from hexconv.schedule import steps
+from hexconv.schedule.loops import REDUCTION, loop_roles
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import OUTPUT, accumulator
@@ -48,6 +49,16 @@ class ConvBlocks:
     def result(self) -> SBlockRV:
         """The block that writes the conv's output."""
         return self.epilogue or self.sums
+
+    @property
+    def sums_axes(self) -> tuple[str, ...]:
+        """The names of the loops over the axes of its sums."""
+        return (*loop_roles(self.layout), *REDUCTION)
+
+    @property
+    def result_axes(self) -> tuple[str, ...]:
+        """The names of the loops over the axes of its result."""
+        return loop_roles(self.layout) if self.epilogue else self.sums_axes
 
 
 def all_conv_blocks(sch: Schedule, chain: Chain, plan: Plan, forms: Forms) -> list[ConvBlocks]:

@@ -10,10 +10,13 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.layout import Layout
-from hexconv.schedule import steps
-from hexconv.schedule.steps import Tiles
+from hexconv.schedule.loops import Loops, extent, loop_roles, name_loops, own_loops
+from hexconv.schedule.steps import Tiles, around_step
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+
+STEP_ORDER = ("ho_inner", "ko_inner", "hi", "wo", "wi", "ki")
+"""The loops of one step from the outside in; a layout has some of them."""
 
 
 def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, channels_together: int) -> Tiles:
@@ -30,43 +33,36 @@ def write_laid_out(sch: Schedule, output: SBlockRV, plan: Plan, layout: Layout, 
         layout: the layout of the output.
         channels_together: how many channels lie together in the cache.
     """
-    loops = dict(zip(steps.loop_roles(layout), sch.get_loops(output), strict=True))
-    n, wo = loops["n"], loops["wo"]
+    loops = own_loops(sch, output, loop_roles(layout))
     ho_outer, rows = _rows(sch, loops, plan)
     ko_outer, channels = _channels(sch, loops, plan, channels_together)
-    inner = [rows[0], channels[0], *rows[1:], wo, *([loops["wi"]] if "wi" in loops else []), *channels[1:]]
-    rows_outside = plan.order == "h_outer" or steps.is_unit(sch, ho_outer)
-    outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
-    sch.reorder(n, *outer, *inner)
-    steps.name_loops(sch, [n, ko_outer, ho_outer, wo], ["n", "ko_outer", "ho_outer", "wo"])
-    steps.name_loops(sch, [rows[0], channels[0]], ["ho_inner", "ko_inner"])
-    within = {"hi": rows[1:], "wi": [loops["wi"]] if "wi" in loops else [], "ki": channels[1:]}
-    for name, some in within.items():
-        steps.name_loops(sch, some, [name] * len(some))
-    return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
+    found = {**{name: loops[name] for name in ("wo", "wi", "ki") if name in loops}, **rows, **channels}
+    step = {name: found[name] for name in STEP_ORDER if name in found}
+    name_loops(sch, step)
+    return around_step(sch, plan.order, loops["n"], ko_outer, ho_outer, step)
 
 
-def _rows(sch: Schedule, loops: dict[str, LoopRV], plan: Plan) -> tuple[LoopRV, list[LoopRV]]:
+def _rows(sch: Schedule, loops: Loops, plan: Plan) -> tuple[LoopRV, Loops]:
     """The loop over stripes, and those inside of one."""
     ho, rows = loops["ho"], plan.stripe_rows
     if "hi" not in loops:
-        outer, inner = sch.split(ho, [None, min(rows, steps.extent(sch, ho))])
-        return outer, [inner]
+        outer, inner = sch.split(ho, [None, min(rows, extent(sch, ho))])
+        return outer, {"ho_inner": inner}
     if rows % ROW_BLOCK == 0:
-        outer, inner = sch.split(ho, [None, min(rows // ROW_BLOCK, steps.extent(sch, ho))])
-        return outer, [inner, loops["hi"]]
+        outer, inner = sch.split(ho, [None, min(rows // ROW_BLOCK, extent(sch, ho))])
+        return outer, {"ho_inner": inner, "hi": loops["hi"]}
     outer, inner = sch.split(loops["hi"], [None, rows])
     sch.reorder(ho, outer, loops["wo"])
-    return sch.fuse(ho, outer), [inner]
+    return sch.fuse(ho, outer), {"ho_inner": inner}
 
 
-def _channels(sch: Schedule, loops: dict[str, LoopRV], plan: Plan, together: int) -> tuple[LoopRV, list[LoopRV]]:
+def _channels(sch: Schedule, loops: Loops, plan: Plan, together: int) -> tuple[LoopRV, Loops]:
     """The loop over tiles of channels, and those inside of one."""
     ko = loops["ko"]
     if "ki" in loops:
-        outer, inner = sch.split(ko, [None, min(plan.k_split, steps.extent(sch, ko))])
-        return outer, [inner, loops["ki"]]
-    channels = steps.extent(sch, ko)
+        outer, inner = sch.split(ko, [None, min(plan.k_split, extent(sch, ko))])
+        return outer, {"ko_inner": inner}
+    channels = extent(sch, ko)
     groups = ceil(min(plan.k_split * CHANNEL_BLOCK, channels) / together)
     outer, some, one = sch.split(ko, [None, groups, min(together, channels)])
-    return outer, [some, one]
+    return outer, {"ko_inner": some, "ki": one}

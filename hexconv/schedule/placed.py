@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.schedule.conv_blocks import ConvBlocks
+from hexconv.schedule.loops import Loops
 from hexconv.schedule.steps import Tiles
 
 
@@ -17,14 +18,14 @@ class Placed:
         tiles: the outer loops of the conv.
         slabs: how many rows, or blocks of rows, the outer loops go over: those of a stripe, or of the whole output.
         ho_inner: the loop over the rows, or blocks of rows, of one step.
-        rc_outer: the loop at which its sums are set to zero.
+        sums: the loops of its sums; they are set to zero at `rc_outer`.
     """
 
     blocks: ConvBlocks
     tiles: Tiles
     slabs: int
     ho_inner: LoopRV
-    rc_outer: LoopRV
+    sums: Loops
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,10 @@ class Nest:
         output: the block that copies to the output.
         convs: the convs, from the last to the first.
         input: the block that reads the input.
+        input_loops: the loops over the axes of the input's cache.
     """
 
     output: SBlockRV
     convs: tuple[Placed, ...]
     input: SBlockRV
+    input_loops: Loops

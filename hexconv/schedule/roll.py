@@ -44,8 +44,8 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from hexconv.schedule import steps
 from hexconv.schedule.guards import Guards, add_guards
+from hexconv.schedule.loops import with_extent
 from hexconv.spec import Conv2d
 from hexconv.spec.extents import ROW_BLOCK
 
@@ -186,7 +186,7 @@ def _lengthened(module: tvm.IRModule, stages: Sequence[Stage]) -> tvm.IRModule:
 
     def lengthen(loop: tirx.For) -> tirx.For:
         extent = next((slabs for ho, slabs in longer.items() if loop.loop_var.same_as(ho)), None)
-        return steps.with_extent(loop, extent, "ho") if extent else loop
+        return with_extent(loop, extent, "ho") if extent else loop
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, lengthen)))})

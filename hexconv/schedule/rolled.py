@@ -6,26 +6,26 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from hexconv.kernel import Forms
 from hexconv.kernel.bands import row_bands
 from hexconv.schedule import steps
 from hexconv.schedule.bands import end_row, first_row, of_band
+from hexconv.schedule.loops import extent
 from hexconv.schedule.placed import Nest, Placed
 from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.schedule.stream import Output, Stream, stream
 from hexconv.spec import Chain, Plan
 
 
-def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, _forms: Forms) -> tvm.IRModule:
+def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest) -> tvm.IRModule:
     """Return the module of a chain in blocks of 8 rows, in which every block is made once."""
     stages = [_stage(sch, chain, plan, conv) for conv in nest.convs]
     return roll(sch.mod, [*stages, _input_stage(sch, nest, stages, plan)])
 
 
-def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) -> tvm.IRModule:
+def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest) -> tvm.IRModule:
     """Return the module of a chain in rows, in which every row is made once; a chain of one stripe stays as it is."""
     last, *others = nest.convs
-    if steps.extent(sch, last.tiles.ho_outer) == 1:
+    if extent(sch, last.tiles.ho_outer) == 1:
         return sch.mod
     bands = row_bands(chain, plan)
     has_bands = bands.count > 1
@@ -38,7 +38,7 @@ def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest, forms: Forms) 
         band=_band(last.blocks.number) if has_bands else None,
     )
     tensors = [_stream(sch, chain, plan, conv, has_bands) for conv in others]
-    tensors.append(_input_stream(sch, nest, forms))
+    tensors.append(_input_stream(sch, nest))
     return stream(sch.mod, output, tensors, plan.buffering == "double")
 
 
@@ -62,10 +62,9 @@ def _band(tensor: int) -> tuple[tirx.Expr, tirx.Expr]:
     return of_band(first_row(tensor)), of_band(end_row(tensor))
 
 
-def _input_stream(sch: Schedule, nest: Nest, forms: Forms) -> Stream:
+def _input_stream(sch: Schedule, nest: Nest) -> Stream:
     """What reads the input."""
-    loops = sch.get_loops(nest.input)[-len(forms.activations[0].outputs) :]
-    ho, buffer = sch.get(loops[1]), steps.written(sch, nest.input).name
+    ho, buffer = sch.get(nest.input_loops["ho"]), steps.written(sch, nest.input).name
     return Stream(_names(sch, [nest.input]), None, None, buffer, ho.loop_var, "ho", steps.all_slabs(sch, nest.input))
 
 
@@ -97,7 +96,7 @@ def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
 
 def _input_stage(sch: Schedule, nest: Nest, convs: Sequence[Stage], plan: Plan) -> Stage:
     """The input cache read, as rings of slabs need to know it."""
-    ho, name = sch.get(sch.get_loops(nest.input)[-6]), steps.written(sch, nest.input).name
+    ho, name = sch.get(nest.input_loops["ho"]), steps.written(sch, nest.input).name
     slabs, last = int(ho.extent), steps.all_slabs(sch, nest.input)
     ahead = min(_ahead_slabs(convs), last - slabs) if plan.buffering == "double" else 0
     return Stage((sch.get(nest.input).name_hint,), None, None, None, name, slabs, slabs, last, ho.loop_var, ahead)

@@ -6,17 +6,31 @@ A step takes and changes a `tvm.s_tir.Schedule`. Blocks keep the names that `hex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV, _ffi_api
 
 from hexconv.layout import Layout
+from hexconv.schedule.loops import (
+    REDUCTION,
+    STRIPES,
+    Loops,
+    extent,
+    inside_blocks,
+    is_unit,
+    loop_roles,
+    name_loops,
+    name_part,
+    own_loops,
+)
+from hexconv.schedule.parts import Part
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.knobs import Order
 
 READ = 0
+EXPLICIT_READS = "explicit_read_region"
+"""TVM's annotation of a block whose reads are declared."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +42,14 @@ class Tiles:
         ho_outer: over block rows.
         innermost: the inner one of both.
         source: where what the conv reads is made: once per row step, or for every channel tile of it again.
+        step: the loops of one step, inside of both.
     """
 
     ko_outer: LoopRV
     ho_outer: LoopRV
     innermost: LoopRV
     source: LoopRV
+    step: Loops
 
 
 def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Sequence[int] = (-3, -2, -1)) -> None:
@@ -59,18 +75,6 @@ def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Se
     _ffi_api.ScheduleAnnotateBufferAccess(sch, block, read_index, READ, index_map)
 
 
-def loop_roles(layout: Layout) -> tuple[str, ...]:
-    """What the loops over a packed activation are called, in the order of its axes.
-
-    >>> from hexconv.layout import packed
-    >>> loop_roles(packed("NHCW4w32c", (1, 8, 8, 64), logical="NHWC"))
-    ('n', 'ho', 'ko', 'wo', 'wi', 'ki')
-    """
-    outer = {"N": "n", "H": "ho", "W": "wo", "C": "ko", "B": "byte"}
-    inner = {"h": "hi", "w": "wi", "c": "ki"}
-    return tuple(outer.get(output.name) or inner[output.name[-1]] for output in layout.outputs)
-
-
 def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> Tiles:
     """Tile the copy of the output cache to the output, in the plan's order of the outer loops.
 
@@ -79,32 +83,25 @@ def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> T
                  for ko_inner, ho_inner, wo, hi, wi, ki: output[...] = output_cache[...]
     or:      for n, ho_outer, ko_outer: ...                                         order = "h_outer"
     """
-    loops = sch.get_loops(cached)
-    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order, layout)
-    name_loops(sch, loops[4:], ["hi", "wi", "ki"])
+    loops = own_loops(sch, cached, loop_roles(layout))
+    tiles = tile(sch, loops, (plan.h_split, plan.k_split), plan.order)
+    name_loops(sch, inside_blocks(loops))
     return tiles
 
 
-def fuse_producer(sch: Schedule, block: SBlockRV, at: LoopRV) -> list[LoopRV]:
+def fuse_producer(sch: Schedule, block: SBlockRV, at: LoopRV, names: Sequence[str]) -> Loops:
     """Compute `block` at loop `at` of its consumer, just before it, as much as one iteration of `at` needs.
 
     before:  for ...: block                      after:  for at:
              for at: consumer                                for ...: block
                                                              consumer
-    Returns the loops of `block` below `at`.
+    Returns the loops of `block` below `at`, which go over its axes, by the `names` of these.
     """
-    outside = len(_loops_down_to(sch, block, at))
-    return sch.get_loops(block)[outside:]
-
-
-def _loops_down_to(sch: Schedule, block: SBlockRV, at: LoopRV) -> Sequence[LoopRV]:
-    """Move `block` to `at` and return the loops around both."""
-    own = len(sch.get_loops(block))
     sch.compute_at(block, at, preserve_unit_loops=True)
-    return sch.get_loops(block)[:-own]
+    return own_loops(sch, block, names)
 
 
-def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order: Order, layout: Layout) -> Tiles:
+def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order) -> Tiles:
     """Give a conv, or the write-back, outer loops over output-channel blocks and block rows, in the plan's order.
 
     before:  for n, ho, wo, ko, hi, wi, ki, ...: conv
@@ -115,109 +112,63 @@ def tile(sch: Schedule, loops: Sequence[LoopRV], splits: tuple[int, int], order:
     A conv with one row step makes its source once for all of its channel tiles, whatever the order: so the 1x1 listings
     of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
-    n, ho, wo, ko, *rest = rows_first(layout, loops)
     rows, channels = splits
-    ko_outer, ko_inner = sch.split(ko, [None, _at_most(sch, ko, channels)])
-    ho_outer, ho_inner = sch.split(ho, [None, _at_most(sch, ho, rows)])
+    ko_outer, ko_inner = sch.split(loops["ko"], [None, _at_most(sch, loops["ko"], channels)])
+    ho_outer, ho_inner = sch.split(loops["ho"], [None, _at_most(sch, loops["ho"], rows)])
+    step = {"ko_inner": ko_inner, "ho_inner": ho_inner, "wo": loops["wo"]}
+    name_loops(sch, step)
+    return around_step(sch, order, loops["n"], ko_outer, ho_outer, {**step, **inside_blocks(loops)})
+
+
+def around_step(sch: Schedule, order: Order, n: LoopRV, ko_outer: LoopRV, ho_outer: LoopRV, step: Loops) -> Tiles:
+    """Put the loops over tiles around those of one step, in the plan's order; with one row step the order is no choice.
+
+    before:  n, ko_outer, ho_outer and the loops of one step in any order
+    after:   for n, ko_outer, ho_outer: for loops of one step: ...                  order = "k_outer"
+    or:      for n, ho_outer, ko_outer: for loops of one step: ...                  order = "h_outer", or one row step
+    """
     rows_outside = order == "h_outer" or is_unit(sch, ho_outer)
-    outer = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
-    sch.reorder(n, *outer, ko_inner, ho_inner, wo, *rest)
-    name_loops(sch, [n, ko_outer, ho_outer], ["n", "ko_outer", "ho_outer"])
-    name_loops(sch, [ko_inner, ho_inner, wo], ["ko_inner", "ho_inner", "wo"])
-    return Tiles(ko_outer, ho_outer, outer[1], ho_outer if rows_outside else outer[1])
+    outside, innermost = (ho_outer, ko_outer) if rows_outside else (ko_outer, ho_outer)
+    sch.reorder(n, outside, innermost, *step.values())
+    name_loops(sch, {"n": n, "ko_outer": ko_outer, STRIPES: ho_outer})
+    return Tiles(ko_outer, ho_outer, innermost, ho_outer if rows_outside else innermost, step)
 
 
-def rows_first(layout: Layout, loops: Sequence[LoopRV]) -> list[LoopRV]:
-    """The loops over a packed activation, and those inside of them: n, ho, wo and ko come first."""
-    by_role = dict(zip(loop_roles(layout), loops, strict=False))
-    return [*(by_role.pop(role) for role in ("n", "ho", "wo", "ko")), *by_role.values(), *loops[len(layout.outputs) :]]
+def in_step(loops: Loops) -> Loops:
+    """The loops of a block that is computed in one step of its consumer, in the order that they get there."""
+    step = {"n": loops["n"], "ko_inner": loops["ko"], "ho_inner": loops["ho"], "wo": loops["wo"]}
+    return {**step, **inside_blocks(loops)}
 
 
-def order_reduction(sch: Schedule, loops: Sequence[LoopRV], roles: Sequence[str], block: int = CHANNEL_BLOCK) -> LoopRV:
+def order_reduction(sch: Schedule, loops: Loops, block: int = CHANNEL_BLOCK) -> Loops:
     """Order the inside of a conv block as seed document 003 does: one block of input channels at a time.
 
-    before:  for hi, wi, ki, rc, rh, rw: conv
+    before:  for hi, wi, ki, rc, rh, rw: conv                      a nest of rows has others than hi and wi
     after:   for rc_outer, hi, wi, rh, rw, ki, rc_inner: conv
 
-    `roles` are the names of hi, wi and ki, or of what a nest of rows has instead. Returns rc_outer, the loop at which
-    the sums are set to zero.
+    Returns the new loops; `rc_outer` is the loop at which the sums are set to zero.
     """
-    *pixels, ki, rc, rh, rw = loops
-    rc_outer, rc_inner = sch.split(rc, [None, block])
-    sch.reorder(rc_outer, *pixels, rh, rw, ki, rc_inner)
-    names = ["rc_outer", *roles[:-1], "rh", "rw", "ki", "rc_inner"]
-    name_loops(sch, [rc_outer, *pixels, rh, rw, ki, rc_inner], names)
-    return rc_outer
+    rc_outer, rc_inner = sch.split(loops["rc"], [None, block])
+    pixels = {name: loop for name, loop in loops.items() if name not in ("ki", *REDUCTION)}
+    taps = {"rh": loops["rh"], "rw": loops["rw"], "ki": loops["ki"]}
+    ordered = {"rc_outer": rc_outer, **pixels, **taps, "rc_inner": rc_inner}
+    sch.reorder(*ordered.values())
+    name_loops(sch, ordered)
+    return ordered
 
 
-def inner_roles(layout: Layout) -> tuple[str, ...]:
-    """The names of the loops over a packed activation inside of those over blocks.
-
-    >>> from hexconv.layout import packed
-    >>> inner_roles(packed("NHWC8h8w32c", (1, 8, 8, 64))), inner_roles(packed("NHCW4w32c", (1, 8, 8, 64)))
-    (('hi', 'wi', 'ki'), ('wi', 'ki'))
-    """
-    return tuple(role for role in loop_roles(layout) if role not in ("n", "ho", "wo", "ko"))
-
-
-def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: str) -> None:
+def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: Part) -> Loops:
     """Fill a cache at loop `at`, just before what reads it; without a loop, before everything and once.
 
     before:  for at: conv                        after:  for at:
                                                              for ...: cache[...] = tensor[...]
                                                              conv
+    Returns the loops over the axes of the cache, by the `names` of these.
     """
-    loops = fuse_producer(sch, cache, at) if at else sch.get_loops(cache)
-    name_loops(sch, loops, names)
+    loops = fuse_producer(sch, cache, at, names) if at else own_loops(sch, cache, names)
+    name_loops(sch, loops)
     name_part(sch, loops, part)
-
-
-def name_loops(sch: Schedule, loops: Sequence[LoopRV], names: Sequence[str]) -> None:
-    """Give loops the names that the lowered TIR shows; loops of one iteration vanish there and stay unnamed."""
-    for loop, name in zip(loops, names, strict=True):
-        if not is_unit(sch, loop):
-            sch.annotate(loop, LOOP_NAME, name)
-
-
-def name_part(sch: Schedule, loops: Sequence[LoopRV], part: str) -> None:
-    """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
-    longer = [loop for loop in loops if not is_unit(sch, loop)]
-    sch.annotate([*longer, loops[-1]][0], PART, part)
-
-
-def note(sch: Schedule, loop: LoopRV, text: str) -> None:
-    """Say what a loop is there for; loops of one iteration vanish, and with them the need to say it."""
-    if not is_unit(sch, loop):
-        sch.annotate(loop, NOTE, text)
-
-
-def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
-    """The same loop, running `extent` times under its name; a part of the chain that began inside begins with it."""
-    begins: dict[str, str] = {}
-
-    def without_part(inner: tirx.For) -> tirx.For:
-        if PART not in inner.annotations:
-            return inner
-        begins[PART] = inner.annotations[PART]
-        rest = {key: value for key, value in inner.annotations.items() if key != PART}
-        return tirx.For(inner.loop_var, inner.min, inner.extent, inner.kind, inner.body, annotations=rest)
-
-    body = tvm_ffi.structural_map(loop.body, (tirx.For, without_part))
-    annotations = {**loop.annotations, LOOP_NAME: name, **begins}
-    return tirx.For(loop.loop_var, loop.min, extent, loop.kind, body, annotations=annotations)
-
-
-LOOP_NAME = "hexconv.loop"
-PART = "hexconv.part"
-NOTE = "hexconv.note"
-EXPLICIT_READS = "explicit_read_region"
-STEP = "hexconv.step"
-"""Annotation of the loop around one step of a conv that a kernel fills: the number of the conv."""
-
-
-def extent(sch: Schedule, loop: LoopRV) -> int:
-    """How often a loop runs."""
-    return int(sch.get(loop).extent)
+    return loops
 
 
 def written(sch: Schedule, block: SBlockRV) -> tirx.Var:
@@ -233,9 +184,3 @@ def all_slabs(sch: Schedule, block: SBlockRV) -> int:
 def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
     """A split's factor, no larger than what there is to split."""
     return min(factor, extent(sch, loop))
-
-
-def is_unit(sch: Schedule, loop: LoopRV) -> bool:
-    """Whether a loop has one iteration."""
-    extent = sch.get(loop).extent
-    return isinstance(extent, tirx.IntImm) and extent.value == 1

@@ -35,8 +35,8 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 from hexconv.schedule.guards import conjuncts
+from hexconv.schedule.loops import LOOP_NAME
 from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
-from hexconv.schedule.steps import LOOP_NAME
 from hexconv.spec import Conv2d
 
 RUN_IN = "hexconv.run_in"

@@ -32,22 +32,28 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
 from hexconv.kernel.depthwise import without_groups
-from hexconv.schedule import copies, steps
+from hexconv.schedule import parts, steps
 from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.laid_out import write_laid_out
+from hexconv.schedule.loops import (
+    REDUCTION,
+    STEP,
+    Loops,
+    extent,
+    inner_roles,
+    inside_blocks,
+    name_loops,
+    name_part,
+    note,
+    own_loops,
+    source_roles,
+)
 from hexconv.schedule.placed import Nest, Placed
 from hexconv.schedule.rolled import rolled, streamed
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT, accumulator
-
-INPUT_LOOPS = {
-    7: ("n", "ho", "wo", "co", "hi", "wi", "ci"),
-    5: ("n", "ho", "co", "wo", "ci"),
-    4: ("n", "ho", "wo", "co"),
-}
-"""By the number of axes that the input cache has."""
 
 
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
@@ -61,24 +67,24 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         declare_reads(sch, conv)
 
     output, tiles = _write_back(sch, convs[-1], plan, forms)
-    steps.name_part(sch, sch.get_loops(output)[3:], copies.WRITE_BACK)
+    name_part(sch, tiles.step, parts.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan, forms) if placed else _place_last(sch, conv, tiles, forms))
-    input_loops = INPUT_LOOPS[len(forms.activations[0].outputs)]
-    steps.stage_read(sch, input_cache, placed[-1].tiles.source, input_loops, copies.INPUT_READ)
+    axes = source_roles(forms.activations[0])
+    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        part = copies.filter_read(conv.blocks.number)
+        part = parts.filter_read(conv.blocks.number)
         steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     for conv in placed:
-        _zero_apart(sch, conv.blocks, conv.rc_outer, forms)
-    nest = Nest(output, tuple(placed), input_cache)
-    module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest, forms) if plan.halo == "roll" else sch.mod
+        _zero_apart(sch, conv, forms)
+    nest = Nest(output, tuple(placed), input_cache, input_loops)
+    module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest) if plan.halo == "roll" else sch.mod
     module = guard_accumulators(module, _accumulators(sch, convs))
-    main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
+    main = module["main"].with_attr(parts.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
@@ -101,47 +107,46 @@ def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
 
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Forms) -> Placed:
     """Compute the last conv in the tiles of the write-back."""
-    n, ho, wo, ko, *inner = steps.rows_first(conv.layout, steps.fuse_producer(sch, conv.result, tiles.innermost))
-    sch.reorder(n, ko, ho, wo, *inner)
-    steps.name_loops(sch, [n, ko, ho, wo], ["n", "ko_inner", "ho_inner", "wo"])
-    steps.name_part(sch, [n, ko, ho, wo, *inner], copies.convolution(conv.number))
-    _name_step(sch, conv, ko, forms)
-    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), ho, _place_sums(sch, conv, wo, inner))
+    loops = steps.in_step(steps.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
+    sch.reorder(*loops.values())
+    name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
+    name_part(sch, loops, parts.convolution(conv.number))
+    _name_step(sch, conv, loops["ko_inner"], forms)
+    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), loops["ho_inner"], _place_sums(sch, conv, loops))
 
 
 def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> None:
     """Say which loop a step of a conv begins with that a kernel is going to fill."""
     if forms.has_rows:
-        sch.annotate(loop, steps.STEP, conv.number)
+        sch.annotate(loop, STEP, conv.number)
 
 
 def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: Forms) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own."""
-    loops = steps.fuse_producer(sch, conv.result, at)
-    slabs = steps.extent(sch, loops[1])
+    loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
+    slabs = extent(sch, loops["ho"])
     rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made whole
     splits = (rows, plan.k_split // forms.channel_units[conv.number])
-    tiles = steps.tile(sch, loops, splits, plan.order, conv.layout)
+    tiles = steps.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
-    steps.note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
-    steps.note(sch, tiles.ho_outer, f"compute enough height of {before}")
-    outer = len(sch.get_loops(conv.result)) - len(loops) - 2
-    body = sch.get_loops(conv.result)[outer + 3 :]
-    steps.name_part(sch, body, copies.convolution(conv.number))
-    _name_step(sch, conv, body[0], forms)
-    return Placed(conv, tiles, slabs, body[1], _place_sums(sch, conv, body[2], body[3:]))
+    note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
+    note(sch, tiles.ho_outer, f"compute enough height of {before}")
+    name_part(sch, tiles.step, parts.convolution(conv.number))
+    _name_step(sch, conv, tiles.step["ko_inner"], forms)
+    return Placed(conv, tiles, slabs, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
 
 
-def _place_sums(sch: Schedule, conv: ConvBlocks, wo: LoopRV, inner: Sequence[LoopRV]) -> LoopRV:
-    """Compute the sums of an epilogue at wo, just before it; return rc_outer of the sums."""
+def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
+    """Compute the sums of an epilogue at wo of its step, just before it; return the loops of the sums."""
+    own = {name: loop for name, loop in step.items() if name in (*inner_roles(conv.layout), *REDUCTION)}
     if conv.epilogue:
-        steps.name_loops(sch, inner, steps.inner_roles(conv.layout))
-        steps.name_part(sch, inner, f"conv2d #{conv.number} epilogue")
-        inner = steps.fuse_producer(sch, conv.sums, wo)[4:]
-    return steps.order_reduction(sch, inner, steps.inner_roles(conv.layout), conv.rc_block)
+        name_loops(sch, own)
+        name_part(sch, own, parts.convolution(conv.number, "epilogue"))
+        own = inside_blocks(steps.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
+    return steps.order_reduction(sch, own, conv.rc_block)
 
 
-def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV, forms: Forms) -> None:
+def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> None:
     """Split a conv's block into init and compute, each with its own loops inside of wo.
 
     before:  for rc_outer, hi, ...: if first: sums = 0; sums += ...
@@ -153,17 +158,17 @@ def _zero_apart(sch: Schedule, conv: ConvBlocks, rc_outer: LoopRV, forms: Forms)
     """
     if forms.has_rows:
         return  # a kernel sets its sums itself, and reads whole rows
+    blocks = conv.blocks
     try:
-        init = sch.decompose_reduction(conv.sums, rc_outer)
+        init = sch.decompose_reduction(blocks.sums, conv.sums["rc_outer"])
     except ScheduleError:
-        _read_as_is(sch, conv, [conv.sums])
+        _read_as_is(sch, blocks, [blocks.sums])
         return
-    own = sch.get_loops(init)[-3:]
-    steps.name_loops(sch, own, ["hi", "wi", "ki"])
-    steps.name_part(sch, own, f"conv2d #{conv.number} init")
-    below = sch.get_loops(conv.sums)
-    steps.name_part(sch, below[-7:], f"conv2d #{conv.number} compute")
-    _read_as_is(sch, conv, [init, conv.sums])
+    own = own_loops(sch, init, inner_roles(blocks.layout))
+    name_loops(sch, own)
+    name_part(sch, own, parts.convolution(blocks.number, "init"))
+    name_part(sch, conv.sums, parts.convolution(blocks.number, "compute"))
+    _read_as_is(sch, blocks, [init, blocks.sums])
 
 
 def _read_as_is(sch: Schedule, conv: ConvBlocks, sums: Sequence[SBlockRV]) -> None:
