@@ -64,7 +64,7 @@ def _fields(kind: type, leaves: Sequence[type], prefix: str) -> Iterator[Row]:
         inner, is_list = _inner(hints[name])
         key = f"{prefix}{name}{'[]' * is_list}"
         yield key, said[name]
-        if is_dataclass(inner) and inner not in leaves:
+        if isinstance(inner, type) and is_dataclass(inner) and inner not in leaves:
             yield from _fields(inner, leaves, f"{key}.")
 
 
