@@ -19,6 +19,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call, TensorLoad
 
+from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
 from hexconv.lower.rings import FIRST_SLABS
@@ -26,7 +27,6 @@ from hexconv.schedule.loops import LOOP_NAME, PART, STEP
 from hexconv.schedule.parts import convolution
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.stream import RUN_IN
-from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
 
@@ -250,7 +250,7 @@ def _operands(sums: tirx.BufferStore) -> tuple[TensorLoad, TensorLoad]:
 
 
 def _is_of_filter(load: TensorLoad) -> bool:
-    return read_name(cache_of(load.source.name)).role == "filter"
+    return held_by(load.source).role == "filter"
 
 
 def _extent(found: _Inside, name: str) -> int:

@@ -8,9 +8,9 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import queues
+from hexconv.lower.buffers import convs_of
 from hexconv.schedule.loops import PART
 from hexconv.schedule.parts import Does, Part, read_part
-from hexconv.spec.names import convs_of
 
 MOST = "hexconv.most"
 """Annotation of a loop whose number of trips differs from thread to thread: the largest number."""
@@ -73,7 +73,7 @@ def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[Part, Copy
         rings: the ring buffers by the name of the cache.
     """
     found: dict[Part, Copy] = {}
-    convs = convs_of(argument.name for argument in func.params)
+    convs = convs_of(func)
 
     def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...], is_in_thread: bool) -> None:
         part = part_of(statement)
