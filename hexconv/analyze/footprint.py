@@ -74,7 +74,9 @@ class PredictedCache:
 
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
-        role: `input`, `filter`, `intermediate`, `accumulator` or `output`.
+        role: `input`, `filter`, `intermediate`, `accumulator` or `output`; of scratch, a kernel's own word (`PLACES`).
+        number: the number of the conv that it is of, from 1: an intermediate or the output is of the conv that makes
+            it; 0 for the input.
         dtype: the type of an element.
         shape: the packed sizes, in elements.
         copies: how many equal parts the first axis has: one for each thread that has a cache of its own.
@@ -82,6 +84,7 @@ class PredictedCache:
 
     name: str
     role: str
+    number: int
     dtype: str
     shape: tuple[int, ...]
     copies: int = 1
@@ -118,12 +121,12 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     """
     extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
     stripe = _stripe(extents[0], slabs[0] + ahead_slabs(chain, plan))
-    caches = [PredictedCache(INPUT_CACHE, "input", chain.dtype, stripe)]
+    caches = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, stripe)]
     for index in range(len(chain.conv)):
         caches.append(_filter_cache(chain, plan, index))
         if has_accumulator(chain, index):
-            name = accumulator(index + 1)
-            caches.append(PredictedCache(name, "accumulator", chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
+            known = (accumulator(index + 1), "accumulator", index + 1)
+            caches.append(PredictedCache(*known, chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
         caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
     doubled = doubled_caches(chain, plan)
     return tuple(replace(cache, shape=(2, *cache.shape)) if cache.name in doubled else cache for cache in caches)
@@ -228,7 +231,7 @@ def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(filter_cache(index + 1), "filter", chain.dtype_of_filters, shape)
+    return PredictedCache(filter_cache(index + 1), "filter", index + 1, chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
@@ -242,11 +245,12 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
 
 def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
     """The cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
-    dtype = chain.output_dtype(index)
+    number, dtype = index + 1, chain.output_dtype(index)
     if index < len(chain.conv) - 1:
-        return PredictedCache(intermediate(index + 1), "intermediate", dtype, _stripe(tensor, slabs))
+        return PredictedCache(intermediate(number), "intermediate", number, dtype, _stripe(tensor, slabs))
     channel_blocks = min(plan.k_split, tensor.channel_blocks)
-    return PredictedCache(OUTPUT_CACHE, "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
+    shape = (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK)
+    return PredictedCache(OUTPUT_CACHE, "output", number, dtype, shape)
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:

@@ -19,14 +19,14 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call, TensorLoad
 
+from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, uses, with_values
 from hexconv.lower.rings import FIRST_SLABS
-from hexconv.schedule.copies import convolution
 from hexconv.schedule.loops import LOOP_NAME, PART, STEP
+from hexconv.schedule.parts import convolution
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.stream import RUN_IN
-from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
 
@@ -198,7 +198,7 @@ def _call(loop: tirx.For, around: Sequence[tirx.For], rings: Mapping[str, Ring],
     call = tirx.Evaluate(tirx.call_extern("int32", CALL, *arguments))
     enabled = [guard for guard in found.guards if not any(uses(guard, variable) for variable in found.loops)]
     part = tirx.For(
-        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number))}
+        tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, call, annotations={PART: convolution(int(number)).name}
     )
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 
@@ -250,7 +250,7 @@ def _operands(sums: tirx.BufferStore) -> tuple[TensorLoad, TensorLoad]:
 
 
 def _is_of_filter(load: TensorLoad) -> bool:
-    return read_name(cache_of(load.source.name)).role == "filter"
+    return held_by(load.source).role == "filter"
 
 
 def _extent(found: _Inside, name: str) -> int:

@@ -39,12 +39,12 @@ class Row:
         image: the rows by columns of the image that was run.
         plan: the plan that the search chose.
         holds: whether all figures agree and the result is right.
-        predicted_bytes: the VTCM that the search predicts.
-        allocated_bytes: the VTCM that TVM allocates.
-        used_bytes: the VTCM that the run uses.
-        traffic_bytes: the bytes that the search predicts to move, and the loops do.
+        predicted_bytes: the bytes of VTCM that the search predicts.
+        allocated_bytes: the bytes of VTCM that TVM allocates.
+        used_bytes: the bytes of VTCM that the run uses; None if it was not run.
+        traffic_bytes: the bytes that the search predicts to move, and that the loops move.
         packets: the packets of the run; None if it was not run.
-        macs_per_packet: the needed MACs for each packet.
+        macs_per_packet: the needed MACs per packet; None if it was not run.
         said: what the run reported.
     """
 

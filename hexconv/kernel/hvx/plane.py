@@ -1,7 +1,6 @@
 """Describe how the source of a conv lies in its cache: planes of channels, pixels, rows."""
 
 from dataclasses import dataclass
-from math import prod
 
 from hexconv.kernel.forms import Forms
 from hexconv.spec.extents import CHANNEL_BLOCK
@@ -40,7 +39,7 @@ class Plane:
 
 def columns_of(forms: Forms, tensor: int) -> int:
     """The pixels of a row in the cache of a tensor."""
-    return prod(output.extent for output in forms.activations[tensor].outputs if output.name.lower().endswith("w"))
+    return forms.activations[tensor].stored_extent("W")
 
 
 def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
