@@ -11,7 +11,7 @@ fits: .venv/installed ## lower, count and run every answer of the board of bytes
 	$(BIN)/python -m hexconv.bench.board.verified $(SOME_NETS)
 
 bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes an hour)
-	$(BIN)/python -m hexconv.bench.board $(SOME_NETS)
+	$(BIN)/python -m hexconv.bench.board.moved $(SOME_NETS)
 	$(BIN)/python -m hexconv.bench.board.picture
 	$(BIN)/python -m hexconv.bench.quoted
 

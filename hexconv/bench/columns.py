@@ -2,7 +2,9 @@
 
 from dataclasses import fields
 
-from hexconv.bench import built, called, fits, hexagon, model, traffic, verified, whole
+from hexconv.bench import built, called, hexagon, model, verified, whole
+from hexconv.bench.board import account, moved
+from hexconv.bench.board import verified as board_verified
 from hexconv.report.cache_table import COLUMNS as CACHE_COLUMNS
 from hexconv.report.described import attributes, markdown
 from hexconv.report.keys import keys_page
@@ -65,8 +67,9 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "hvx.csv": ("make bench", hexagon.COLUMNS),
     "hvx_int16.csv": ("make bench", hexagon.COLUMNS),
     "model.csv": ("make model", _of(model.Pair) | {"error": "the model's error: `model / packets - 1`"}),
-    "fits.csv": ("make fits", _of(fits.Row)),
-    "bytes.csv": ("make bytes", _of(traffic.Row)),
+    "fits.csv": ("make fits", _of(board_verified.Row)),
+    "bytes.csv": ("make bytes", _of(moved.Row)),
+    "qnn.csv": ("make bench-qnn", _of(account.Account)),
     "networks.csv": ("make bench-networks", _of(whole.Row)),
     "verify_networks.csv": ("make verify-networks", _of(verified.Row)),
     "built_networks.csv": ("make build-networks", _of(built.Row)),

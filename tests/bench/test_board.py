@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from onnxruntime import InferenceSession
 
-from hexconv.bench.board.__main__ import DEFINES_BYTES, accounts_of, rows
 from hexconv.bench.board.account import ARCHITECTURES
+from hexconv.bench.board.moved import DEFINES_BYTES, accounts_of, rows
 from hexconv.bench.board.nets import NETS
 from hexconv.bench.board.picture import points
 from hexconv.bench.board.qdq import qdq_model

@@ -1,4 +1,4 @@
-"""`python -m hexconv.bench.board`: the bytes that the best plans of known networks move, beside Qualcomm's planner.
+"""`python -m hexconv.bench.board.moved`: the bytes that the best plans of known networks move, beside QNN's planner.
 
 Every chain is planned in 1, 2, 4 and 8 MiB of VTCM, in its best cut, with every cache in VTCM. The bytes are those of
 the closed form, which `hexconv best` prints; a plan moves the same on every Hexagon whose VTCM holds it. Nothing runs
@@ -99,7 +99,7 @@ def _key(row: dict[str, str]) -> tuple[str, str, str, int]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the table, a row as soon as it is there; rows of other nets than those asked for stay as they are."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench.board", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hexconv.bench.board.moved", description=__doc__)
     parser.add_argument("--nets", nargs="+", choices=tuple(NETS), default=list(NETS))
     parser.add_argument("--csv", type=Path, default=Path("reports/bytes.csv"), help="the table")
     options = parser.parse_args(arguments)
