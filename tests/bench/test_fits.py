@@ -1,5 +1,6 @@
 """The table of the board's answers as they were lowered, counted and run."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -15,9 +16,9 @@ TABLE = pd.read_csv(Path(__file__).parents[2] / "reports" / "fits.csv")
 @pytest.mark.parametrize("limit", LIMITS_MIB)
 def test_every_chain_of_the_net_runs_within_every_limit(net: str, limit: int) -> None:
     """Whole, or as pieces that are named after their convs."""
-    rows = TABLE[(TABLE["net"] == net) & (TABLE["vtcm_mib"] == limit)]
+    cases = [row["case"] for row in TABLE.to_dict("records") if (row["net"], row["vtcm_mib"]) == (net, limit)]
     for chain in NETS[net]:
-        assert rows["case"].str.fullmatch(rf"{chain}(-conv\d+(-\d+)?)?").any(), chain
+        assert any(re.fullmatch(rf"{chain}(-conv\d+(-\d+)?)?", case) for case in cases), chain
 
 
 def test_what_was_predicted_was_allocated_and_used() -> None:
