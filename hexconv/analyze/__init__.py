@@ -1,5 +1,6 @@
 """Figures found without a run: what caches hold, which share memory, what TVM allocated, what is moved and computed."""
 
+from hexconv.analyze.conv_form import ConvForm, conv_forms
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.in_flight import copies_in_flight
@@ -15,6 +16,8 @@ __all__ = [
     "PredictedCache",
     "Usage",
     "Work",
+    "ConvForm",
+    "conv_forms",
     "WorkUsage",
     "cache_footprints",
     "cache_usage",

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hexconv.analyze import Usage, WorkUsage, cache_usage, work_usage
+from hexconv.analyze import Usage, WorkUsage, cache_usage, conv_forms, work_usage
 from hexconv.cli.cases import Batch, print_json, write_text
 from hexconv.cli.show import show
 from hexconv.lower import lower_case
-from hexconv.report import cache_csv, cache_table, work_table
+from hexconv.report import cache_csv, cache_table, form_table, work_table
 from hexconv.run.count import count
 from hexconv.spec import Case, Target
 from hexconv.spec.kernel import kernel_words
@@ -23,7 +23,7 @@ def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide
     if csv and done:
         write_text(csv, cache_csv([judged for _, judged in done]))
     if json and done:
-        print_json([_row(*judged) for _, judged in done])
+        print_json([_row(case, *judged) for case, judged in done])
     elif not json:
         for place, (case, (usage, work)) in enumerate(done):
             print(end="\n" if place else "")
@@ -37,11 +37,12 @@ def _judge(case: Case) -> tuple[Usage, WorkUsage]:
     return cache_usage(case, lowered), work_usage(case, count(lowered))
 
 
-def _row(usage: Usage, work: WorkUsage) -> dict[str, Any]:
+def _row(case: Case, usage: Usage, work: WorkUsage) -> dict[str, Any]:
     """One case as a row of JSON."""
     sizes = asdict(usage)
     del sizes["forms_agree"]
-    return {**sizes, **asdict(work), "agrees": usage.agrees and work.agrees}
+    forms = [asdict(form) for form in conv_forms(case)]
+    return {**sizes, **asdict(work), "forms": forms, "agrees": usage.agrees and work.agrees}
 
 
 def _show(case: Case, usage: Usage, work: WorkUsage, is_wide: bool) -> None:
@@ -50,3 +51,5 @@ def _show(case: Case, usage: Usage, work: WorkUsage, is_wide: bool) -> None:
     print(f"kernel {kernel_words(case.kernels)}")
     print()
     show(work_table(usage.case, work), is_wide)
+    if is_wide:
+        show(form_table(case.name, conv_forms(case)), is_wide)

@@ -13,8 +13,8 @@ from hexconv.report.best_table import (
     verdict_line,
 )
 from hexconv.report.cache_table import cache_csv, cache_table
+from hexconv.report.form_table import form_table
 from hexconv.report.front_plot import write_front_plot
-from hexconv.report.kernel_table import kernel_table
 from hexconv.report.network_table import network_lines, network_table
 from hexconv.report.network_verdict import network_verdict_lines, network_verdict_row, network_verdict_table
 from hexconv.report.perfetto import perfetto_json
@@ -32,7 +32,6 @@ __all__ = [
     "cuts_lines",
     "cuts_table",
     "front_table",
-    "kernel_table",
     "network_lines",
     "network_row",
     "network_table",
@@ -50,5 +49,6 @@ __all__ = [
     "verdict_line",
     "verified_table",
     "work_table",
+    "form_table",
     "write_front_plot",
 ]

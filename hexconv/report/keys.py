@@ -1,5 +1,6 @@
 """The keys of the JSON that each command prints, with what they hold."""
 
+from hexconv.analyze.conv_form import ConvForm
 from hexconv.analyze.layouts import LayoutUsage
 from hexconv.analyze.usage import AllocationUsage, CacheUsage
 from hexconv.analyze.work import WorkUsage
@@ -140,6 +141,7 @@ CACHE: Keys = (
     Key("peak_bytes", "the bytes of all allocations together"),
     KERNELS,
     WorkUsage,
+    Key("forms[]", "how each conv multiplies", (ConvForm,)),
     AGREES,
 )
 LAYOUT: Keys = (

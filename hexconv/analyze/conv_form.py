@@ -1,0 +1,73 @@
+"""In which form each conv of a case multiplies, and how many MACs a packet that form allows at most."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hexconv.analyze.needed import needed_work
+from hexconv.analyze.rows import PlannedRows, planned_rows
+from hexconv.kernel.chosen import is_in_rows
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.spec import Case
+from hexconv.spec.names import conv_name
+
+Form = Literal["output channels", "pixels", "depthwise", "scalar", "host"]
+
+PRODUCTS_OF_PACKET: dict[Form, int] = {"output channels": 2, "pixels": 2, "depthwise": 1}
+"""How many instructions that multiply a v67 issues in a packet: two `vrmpy` of a vector and a scalar, or one of two
+vectors (measured: "How dense the forms of multiply-accumulate are" on the page of data types)."""
+
+
+@dataclass(frozen=True)
+class ConvForm:
+    """What the lanes of a conv's vectors are, and the bound that follows from it.
+
+    Attributes:
+        name: the conv, counted from 1.
+        kernel: the kernel that serves the conv.
+        form: the lanes of its vectors: `output channels` (32 of them, a scalar word has 4 bytes of a pixel), `pixels`
+            (32 of them, a scalar word has weights of one output channel) or `depthwise` (channels, a word has taps of
+            a row); `scalar` and `host` have none of these.
+        made_dense: whether groups are filled up with zeros, so that the conv runs as one of a single group.
+        products: the vector instructions that multiply in a run; None for `scalar` and `host`.
+        most_macs_per_packet: the MACs that are needed, per packet that these instructions take at least, so that no run
+            of the plan has more; None if the form has no such instructions.
+    """
+
+    name: str
+    kernel: str
+    form: Form
+    made_dense: bool
+    products: int | None
+    most_macs_per_packet: float | None
+
+
+def conv_forms(case: Case) -> tuple[ConvForm, ...]:
+    """Return the forms of all convs of a case.
+
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> scale = Requantize(multiplier=1 << 30)
+    >>> convs = Conv2d(out_channels=64, requantize=scale), Conv2d(out_channels=64, groups=64, requantize=scale)
+    >>> chain = Chain(input=(1, 32, 32, 64), dtype="uint8", conv=convs)
+    >>> case = Case("two", chain, Plan(kernel="hvx", order="h_outer"))
+    >>> [(form.form, form.most_macs_per_packet) for form in conv_forms(case)]
+    [('output channels', 256.0), ('depthwise', 32.0)]
+    """
+    needed = needed_work(case.chain).macs
+    planned = planned_rows(case.chain, case.settled) if is_in_rows(case.chain, case.settled) else None
+    return tuple(_form(case, index, planned, needed[conv_name(index + 1)]) for index in range(len(case.chain.conv)))
+
+
+def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> ConvForm:
+    used, name = case.kernels[index].used, conv_name(index + 1)
+    if planned is None or used != "hvx":
+        return ConvForm(name, used, "host" if used == "host" else "scalar", False, None, None)
+    form = _lanes(planned, index)
+    products = planned.instructions(index)
+    most = round(needed * PRODUCTS_OF_PACKET[form] / products, 1) if products else None
+    return ConvForm(name, used, form, planned.chain.conv[index].groups != case.chain.conv[index].groups, products, most)
+
+
+def _lanes(planned: PlannedRows, index: int) -> Form:
+    if is_depthwise(planned.chain, index):
+        return "depthwise"
+    return "pixels" if planned.pixels(index) else "output channels"
