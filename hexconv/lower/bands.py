@@ -12,7 +12,7 @@ one trip of a loop in this one function, not a function of its own. So the loops
 count, that are printed and that are compiled are the same loops, and the code of a band is there once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -22,13 +22,15 @@ from tvm.ir import Call, Range, TensorLoad
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
-from hexconv.lower.buffers import argument
+from hexconv.lower.buffers import argument, cache_name
 from hexconv.lower.conv_steps import MARK
 from hexconv.lower.copies import MOST, is_over_bands, part_of
+from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
+from hexconv.spec.names import INPUT_CACHE
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident:
     steps = list(func.body.seq) if isinstance(func.body, tirx.SeqStmt) else [func.body]
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
     own = as_one([_striped(step, numbers) for step in steps if step not in shared])
-    body = _guarded(own, numbers, output, argument(func, "input"), argument(func, "output"))
+    first_rows = (func.attrs or {}).get(FIRST_SLABS, {})
+    body = _guarded(own, numbers, output, argument(func, "input"), argument(func, "output"), first_rows)
     band = tirx.Var("band", "int32")
     loop = tirx.For(band, 0, numbers.bands.count, tirx.ForKind.PARALLEL, body, annotations=_NAMED)
     return func.with_body(as_one([*shared, loop]))
@@ -166,8 +169,19 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
     return tvm_ffi.structural_map(step, (tirx.For, visit))
 
 
-def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout, read: tirx.Var, written: tirx.Var) -> tirx.Stmt:
-    """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs."""
+def _guarded(
+    body: tirx.Stmt,
+    numbers: Numbers,
+    layout: Layout,
+    read: tirx.Var,
+    written: tirx.Var,
+    first_rows: Mapping[str, int],
+) -> tirx.Stmt:
+    """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs.
+
+    Where stripes stream, all of what they read may be padding, and TVM has left no load of the input to know a row by:
+    `first_rows` has the row at which each ring begins to count.
+    """
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
     def named(call: Call) -> tirx.Expr:
@@ -183,6 +197,9 @@ def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout, read: tirx.Var, 
         for load in _loads(statement.value):
             if load.source.same_as(read):
                 return within(statement, 0, load.indices[1] + numbers.bands.tops[0])
+        name = statement.buffer.name
+        if name in first_rows and cache_name(statement.buffer) == INPUT_CACHE:
+            return within(statement, 0, statement.indices[1] + int(first_rows[name]))
         return statement
 
     def marked(statement: tirx.Evaluate) -> tirx.Stmt:

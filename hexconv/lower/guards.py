@@ -16,6 +16,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op
 
+from hexconv.schedule.loops import PART
+
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
 Guards = list[tuple[tirx.Var, tirx.Expr]]
@@ -90,9 +92,14 @@ def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _decided_outside(loop: tirx.For) -> tirx.Stmt:
-    """Turn a loop around nothing but an `if` that all its iterations decide alike into the `if` around the loop."""
+    """Turn a loop around nothing but an `if` that all its iterations decide alike into the `if` around the loop.
+
+    A part that copies some rows and fills others stays one part: its loop is not taken apart.
+    """
     body = loop.body
     if not isinstance(body, tirx.IfThenElse) or _uses(body.condition, loop.loop_var):
+        return loop
+    if body.else_case is not None and PART in loop.annotations:
         return loop
     otherwise = body.else_case and _decided_outside(_around(loop, body.else_case))
     return tirx.IfThenElse(body.condition, _decided_outside(_around(loop, body.then_case)), otherwise)

@@ -64,6 +64,24 @@ def test_sizes_bytes_and_products_are_as_the_closed_form_says(chain: Chain, plan
     assert not alone.agrees, "seams cost something"
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("height", [1, 2, 6])
+def test_rows_that_are_all_padding_are_read_in_groups_of_their_own(height: int, rows: int, threads: int) -> None:
+    """Where stripes stream and the image is smaller than its padding, many stripes read nothing but padding.
+
+    No column is padded, so that a row is either copied or filled as a whole.
+    """
+    tall = replace(SAME, kernel=(3, 1), dilation=(3, 1), padding=Padding(top=5, bottom=3))
+    chain = Chain(input=(1, height, 5, 8), dtype="uint8", zero_point=1, conv=(tall,))
+    plan = Plan(kernel="hvx", rows=rows, order="h_outer", halo="roll", buffering="double", threads=threads)
+    case = Case("padding", chain, plan)
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert work_usage(case, count(lowered)).agrees
+    assert run_case(case, lowered, Simulator(copies=Copies("late"))).check.passed
+
+
 def test_bands_make_every_row_of_the_output_once_and_all_that_it_reads() -> None:
     for height in range(1, 40):
         for threads in range(1, 9):
