@@ -41,6 +41,14 @@ def test_nothing_moves_less_than_is_needed_and_more_memory_never_moves_more() ->
     assert all(group.traffic_bytes.is_monotonic_decreasing for _, group in moved.groupby(["net", "chain"]))
 
 
+def test_no_net_moves_more_than_qnn_states() -> None:
+    """The README says so."""
+    sums = TABLE.groupby(["net", "vtcm_mib"])[["traffic_bytes", "qnn_v73_bytes", "qnn_v75_bytes"]].sum()
+    assert len(sums) == len(NETS) * len(LIMITS_MIB) == 92
+    assert (sums.traffic_bytes <= sums.qnn_v73_bytes).all()
+    assert (sums.traffic_bytes <= sums.qnn_v75_bytes).all()
+
+
 @pytest.mark.parametrize("net", ["pointwise", "all-1x1", "srcnn"])
 def test_the_table_is_what_the_search_finds(net: str) -> None:
     found = pd.DataFrame([vars(row) for row in rows([net], accounts_of(REPORTS / "qnn.csv"))])
