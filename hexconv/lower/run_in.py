@@ -18,7 +18,7 @@ from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import INPUT_READ
-from hexconv.schedule.stream import THERE, Beginning
+from hexconv.schedule.stream import BEFORE, THERE, Beginning
 
 
 def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -28,8 +28,10 @@ def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
         return func
 
     def asked(call: Call) -> tirx.Expr:
-        is_asked = call.op.name == "tirx.call_pure_extern" and call.args[0].value == THERE
-        return call.args[1] >= 0 if is_asked else call
+        what = call.args[0].value if call.op.name == "tirx.call_pure_extern" else ""
+        if what == BEFORE:
+            return call.args[1] < call.args[2]
+        return call.args[1] >= 0 if what == THERE else call
 
     def begun(loop: tirx.For) -> tirx.Stmt:
         return _begun(loop, beginning) if loop.annotations.get(LOOP_NAME) == STRIPES else loop

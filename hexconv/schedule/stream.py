@@ -44,15 +44,21 @@ RUN_IN = "hexconv.run_in"
 
 
 THERE = "hexconv_is_there"
+BEFORE = "hexconv_is_before"
 
 
 def is_there(row: tirx.Expr) -> tirx.Expr:
-    """Return the question whether a row, or a stripe, has a number of 0 or more.
+    """Return the question whether a row, or a stripe, has a number of 0 or more, as an opaque call.
 
     The stripes that run in come once TVM has found the sizes of caches (`hexconv.lower.run_in`): until then it would
     know that all rows are there.
     """
     return tirx.call_pure_extern("bool", THERE, row)
+
+
+def is_before(row: tirx.Expr, end: int) -> tirx.Expr:
+    """Return the question whether a row comes before the end of its tensor, as an opaque call."""
+    return tirx.call_pure_extern("bool", BEFORE, row, end)
 
 
 @dataclass(frozen=True)
@@ -222,7 +228,9 @@ def _made(realize: s_tir.SBlockRealize, share: Share, stripe: tirx.Var) -> s_tir
     row = share.first(stripe) + share.of.ho
     values = [row if axis == SLAB_AXIS else value for axis, value in enumerate(realize.iter_values)]
     others = [part for part in conjuncts(realize.predicate) if not _uses(part, (stripe, share.of.ho))]
-    predicate = tirx.all(*others, is_there(row), row < share.of.all_rows)
+    # The last rows of the input may be read ahead by stripes that run in alone: TVM must not know before they come.
+    is_left = row < share.of.all_rows if share.of.conv else is_before(row, share.of.all_rows)
+    predicate = tirx.all(*others, is_there(row), is_left)
     return s_tir.SBlockRealize(values, predicate, realize.block)
 
 
