@@ -102,6 +102,8 @@ class _Overlap:
             yield _around(statement, self._rewritten(statement.body))
             self._in_stripes = outside
         elif isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
+            # A stripe that makes nothing has read, too: it waits outside of the guard of what it makes.
+            yield from self._waits_for_rings(statement)
             yield tirx.IfThenElse(statement.condition, as_one(list(self._rewritten(statement.then_case))), None)
         else:
             yield statement
@@ -118,6 +120,14 @@ class _Overlap:
         """Return the number of the conv that a part is, or is a block of, if it uses copies; else 0."""
         is_user = part and part.does == Does.CONV and any(copy.conv == part.conv for copy in self._copies.values())
         return part.conv if part and is_user else 0
+
+    def _waits_for_rings(self, guarded: tirx.IfThenElse) -> Iterator[tirx.Stmt]:
+        """Yield the waits for rings that convs under a guard use and that aren't read ahead."""
+        convs: set[int] = set()
+        tvm_ffi.structural_walk(guarded.then_case, (tirx.For, lambda loop: convs.add(self._conv(part_of(loop)))))
+        for copy in self._copies.values():
+            if copy.conv in convs and copy.is_in and copy.ring and not _runs_ahead(copy):
+                yield queues.wait(copy.queue, 0)
 
     def _before(self, conv: int) -> Iterator[tirx.Stmt]:
         """Yield what a conv waits for: copies in without a slot to spare, and the last but one copy out."""
