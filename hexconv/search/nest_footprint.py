@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import PlannedRows, planned_rows
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.lower.vtcm import GRANULE_BYTES
