@@ -5,14 +5,9 @@ from math import prod
 
 from hexconv.spec import Plan
 from hexconv.spec.places import Role
+from hexconv.spec.roles import BUFFER_ROLES
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
-PLACES: dict[str, Role] = {
-    **{"input": "input", "split": "input", "filter": "filters", "taps": "filters", "offset": "filters"},
-    **{"scale": "filters", "intermediate": "intermediates", "accumulator": "intermediates", "window": "intermediates"},
-    **{"planes": "intermediates", "words": "filters", "output": "output"},
-}
-"""The role by which a plan places a buffer (`hexconv.spec.places`), by the role of a cache or of a kernel's buffer."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +16,7 @@ class PredictedCache:
 
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
-        role: `input`, `filter`, `intermediate`, `accumulator` or `output`; of scratch, a kernel's own word (`PLACES`).
+        role: what it holds, one of `BUFFER_ROLES`.
         number: the number of the conv that it is of, from 1: an intermediate or the output is of the conv that makes
             it; 0 for the input.
         dtype: the type of an element.
@@ -39,7 +34,7 @@ class PredictedCache:
     @property
     def place(self) -> Role:
         """The role by which a plan says whether this buffer lies in VTCM or outside."""
-        return PLACES[self.role]
+        return BUFFER_ROLES[self.role].place
 
     def is_in_vtcm(self, plan: Plan) -> bool:
         """Whether a plan puts it into VTCM; words of weights never are there, nor words of windows beside splats."""

@@ -23,7 +23,7 @@ from math import ceil
 from hexconv.analyze.row_step import Share
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.rows import keeps_output_rows, rows_forms
+from hexconv.kernel.hvx.rows import planned_forms
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.kernels import Kernel
 
@@ -50,7 +50,7 @@ class RowStripes:
     @cached_property
     def forms(self) -> Forms:
         """The layouts of all tensors and filters."""
-        return rows_forms(self.chain, self.plan.k_split, keeps_output_rows(self.chain, self.plan))
+        return planned_forms(self.chain, self.plan)
 
     @cached_property
     def stripe_rows(self) -> tuple[int, ...]:
