@@ -13,6 +13,8 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call
 
+from hexconv.lower.sblock import with_body
+
 MARK = "hexconv_at"
 
 
@@ -86,17 +88,7 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
         result = results[block.name_hint]
         row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
         at = Mark(result.number, row * result.rows, result.rows, channel * result.blocks).statement
-        return s_tir.SBlock(
-            block.iter_vars,
-            block.reads,
-            block.writes,
-            block.name_hint,
-            tirx.SeqStmt([at, block.body]),
-            block.init,
-            block.alloc_buffers,
-            block.match_buffers,
-            block.annotations,
-        )
+        return with_body(block, tirx.SeqStmt([at, block.body]))
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
