@@ -95,10 +95,9 @@ def shares_of(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list
     reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
     steps_over = False
     for tensor in tensors:
-        stride, reach = reader.stride[0], reader.reach[0]
-        apart, under = apart * stride, (under - 1) * stride + reach
-        read, made = (made - 1) * stride + reach, min(apart, under)
-        steps_over = steps_over or reach < stride
+        apart, under = apart * reader.stride[0], reader.rows_read(under)
+        read, made = reader.rows_read(made), min(apart, under)
+        steps_over = steps_over or reader.reach[0] < reader.stride[0]
         ring = min(max(made, read), tensor.all_rows)
         if tensor.conv is None:
             ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0
