@@ -12,7 +12,8 @@ from hexconv.schedule.bands import end_row, first_row, of_band
 from hexconv.schedule.loops import extent
 from hexconv.schedule.placed import Nest, Placed
 from hexconv.schedule.roll import Stage, halo_slabs, roll
-from hexconv.schedule.stream import Output, Stream, stream
+from hexconv.schedule.shares import Output, Stream
+from hexconv.schedule.stream import stream
 from hexconv.spec import Chain, Plan
 
 
