@@ -1,4 +1,4 @@
-"""How many slabs of 8 rows a nest of blocks holds of every tensor, and in how many steps it makes them.
+"""Count the slabs of 8 rows that a nest of blocks holds of every tensor, and the steps in which it makes them.
 
 Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
 
