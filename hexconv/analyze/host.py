@@ -17,7 +17,7 @@ blocks of 32 channels.
 
 from math import ceil, prod
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rolling import rolled_rows
 from hexconv.analyze.seams import bands_of, seam_rows
 from hexconv.spec import Chain, Plan

@@ -12,8 +12,9 @@ these are under way between their start and their wait:
   later, since a step starts no more slabs than are read ahead, and only these are then under way.
 """
 
-from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
+from hexconv.analyze.footprint import doubled_caches
 from hexconv.analyze.rows_footprint import rows_in_flight
+from hexconv.analyze.slabs import ahead_slabs, stripe_slabs
 from hexconv.kernel import is_in_rows
 from hexconv.spec import Chain, Plan, nest_of
 from hexconv.spec.names import copied_arguments, copied_caches

@@ -6,7 +6,8 @@ It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import doubled_caches, has_accumulator, row_steps, stripe_slabs
+from hexconv.analyze.footprint import doubled_caches, has_accumulator
+from hexconv.analyze.slabs import row_steps, stripe_slabs
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 

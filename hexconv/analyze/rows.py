@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from hexconv.analyze.footprint import DTYPE_BYTES
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
@@ -165,6 +165,12 @@ class PlannedRows(RowSteps):
         first, end = self.extents[index + 1].valid_columns
         return self.logical_rows(index + 1) * (end - first) * self.scalar(index).macs + self.macs_once(index)
 
+    @property
+    def input_row_bytes(self) -> int:
+        """The bytes that are copied of a row of the input."""
+        first, end = self.extents[0].valid_columns
+        return (end - first) * self.chain.input[3] * DTYPE_BYTES[self.chain.dtype]
+
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
         if self.kernels[index] == "hvx":
@@ -208,7 +214,7 @@ class PlannedRows(RowSteps):
 
     @property
     def without_bands(self) -> "PlannedRows":
-        """The same chain on one thread."""
+        """Return the same plan on one thread."""
         return self if self.bands.count == 1 else planned_rows(self.chain, replace(self.plan, threads=1))
 
     def _depthwise_instructions(self, index: int) -> int:
@@ -239,8 +245,7 @@ def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
 def rows_work(chain: Chain, plan: Plan) -> Work:
     """The bytes that a nest of rows moves and the multiply-accumulates that it does."""
     planned, last = planned_rows(chain, plan), len(chain.conv) - 1
-    first, end = planned.extents[0].valid_columns
-    traffic = {"input": planned.logical_rows(0) * (end - first) * chain.input[3] * DTYPE_BYTES[chain.dtype]}
+    traffic = {"input": planned.logical_rows(0) * planned.input_row_bytes}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
     traffic["output"] = prod(planned.forms.output.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]

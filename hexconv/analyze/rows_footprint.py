@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import MACS_OF_INSTRUCTION, VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.kernel.depthwise import is_depthwise, variants
 from hexconv.kernel.forms import has_bytes_apart

@@ -8,7 +8,7 @@ several caches that share an allocation may have a figure; all are compared with
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.errors import InputError

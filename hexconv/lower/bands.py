@@ -23,7 +23,7 @@ from tvm.ir import Call, Range, TensorLoad
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
 from hexconv.lower.buffers import argument, cache_name
-from hexconv.lower.conv_steps import MARK
+from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.transfers.taken_apart import as_one
@@ -203,12 +203,10 @@ def _guarded(
         return statement
 
     def marked(statement: tirx.Evaluate) -> tirx.Stmt:
-        call = statement.value
-        if not isinstance(call, Call) or call.op.name != "tirx.call_extern" or call.args[0].value != MARK:
+        mark = Mark.of(statement)
+        if mark is None:
             return statement
-        tensor = int(call.args[1])
-        rows = (numbers.first(tensor), numbers.end(tensor))
-        return tirx.Evaluate(tirx.call_extern("int32", MARK, *call.args[1:], *rows))
+        return mark.in_band(numbers.first(mark.number), numbers.end(mark.number)).statement
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])

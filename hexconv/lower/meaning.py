@@ -26,6 +26,7 @@ from hexconv.lower.buffers import Held, held_by
 from hexconv.lower.guards import IF_THEN_ELSE
 from hexconv.lower.vtcm import SCOPE
 from hexconv.spec.names import conv_name
+from hexconv.spec.roles import BUFFER_ROLES, roles_multiplied_as
 
 PRODUCTS_OF_LANE = {
     "llvm.hexagon.V6.vrmpy": 4,
@@ -37,13 +38,13 @@ PRODUCTS_OF_LANE = {
 
 INTRINSIC = "tirx.call_llvm_pure_intrin"
 
-HELD = ("input", "filter", "intermediate", "output", "split", "taps", "planes")
+HELD = tuple(role for role, known in BUFFER_ROLES.items() if known.holds_elements)
 """Roles of the buffers that hold elements."""
 
 COPIED_TO = ("input", "filter")
 """Likewise of those that only copies write."""
 
-FILTERS, SOURCES = ("filter", "taps", "words"), ("input", "split", "planes", "intermediate")
+FILTERS, SOURCES = roles_multiplied_as("filter"), roles_multiplied_as("source")
 """Roles of what a conv multiplies."""
 
 Work = Counter[str]

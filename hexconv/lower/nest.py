@@ -16,7 +16,8 @@ from hexconv.kernel.depthwise import is_depthwise
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
-from hexconv.lower.conv_steps import Result, fill, mark
+from hexconv.lower.conv_marks import Result, mark
+from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS

@@ -5,7 +5,9 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, PredictedCache, halo_slabs, packed_filter, plain_footprints
+from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
+from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
+from hexconv.analyze.slabs import halo_slabs
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
