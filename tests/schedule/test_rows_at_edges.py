@@ -1,0 +1,58 @@
+"""Stripes of rows that stream where little of the image is left: reads, waits and bytes are as the closed form says.
+
+The chains were drawn by the random sweep. In each, stripes that run in read what others don't, or stripes read on after
+the convs that use it have made all of their rows.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from hexconv.analyze import cache_usage, work_usage
+from hexconv.lower import lower_case
+from hexconv.run.copies import Copies
+from hexconv.run.count import count
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case
+
+PLAN = 'rows = {rows}\norder = "h_outer"\nhalo = "roll"\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'
+SCALE = 'requantize = {{ multiplier = 1073741824, shift = -9, zero_point = 0, rounding = "up" }}\n'
+CHAINS = {
+    "only stripes that run in read the last rows": (
+        1,
+        "input = [1, 22, 63, 7]",
+        (7, "kernel = [4, 3]\nstride = [3, 2]\ndilation = [3, 1]\npadding = [4, 1, 5, 1]"),
+        (7, "kernel = [2, 5]\nstride = [2, 1]\ndilation = [2, 1]\npadding = [1, 2, 1, 2]"),
+        (1, "kernel = [2, 5]\nstride = [1, 3]\ndilation = [2, 2]"),
+        (6, "kernel = [2, 2]\nstride = [2, 2]\ndilation = [2, 3]\npadding = [1, 1, 1, 2]"),
+    ),
+    "a stride steps over rows, and stripes read on": (
+        2,
+        "input = [2, 1, 1, 25]",
+        (129, "kernel = [1, 3]\nstride = [2, 2]\ndilation = [3, 2]\npadding = [0, 11, 0, 0]"),
+        (33, "kernel = [4, 6]\nstride = [2, 3]\ndilation = [3, 2]\npadding = [7, 10, 5, 6]"),
+        (5, "stride = [1, 2]\ndilation = [3, 2]"),
+    ),
+    "two rows, of which a stride reads one": (
+        1,
+        "input = [3, 2, 3, 143]",
+        (172, "kernel = [1, 2]\nstride = [2, 2]\ndilation = [1, 3]\npadding = [1, 1, 1, 2]"),
+        (15, "kernel = [6, 6]\nstride = [2, 2]\npadding = [2, 2, 3, 3]"),
+    ),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", CHAINS)
+def test_reads_and_waits_are_as_the_closed_form_says(name: str, threads: int, tmp_path: Path) -> None:
+    rows, image, *convs = CHAINS[name]
+    made = "".join(f"[[chain.conv]]\nout_channels = {k}\n{how}\n{SCALE.format()}" for k, how in convs)
+    path = tmp_path / "case.toml"
+    plan = f"[plan]\n{PLAN.format(rows=rows)}threads = {threads}\n"
+    path.write_text(f'[chain]\n{image}\ndtype = "uint8"\n{made}{plan}')
+    case = Case.load(path)
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert work_usage(case, count(lowered)).agrees
+    assert run_case(case, lowered, Simulator(copies=Copies("late"))).check.passed
