@@ -26,6 +26,7 @@ from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.noted import NotFollowed, with_notes
 from hexconv.lower.passes import without_compaction
+from hexconv.lower.unread import has_unread_caches
 
 TRIPLE = "hexagon-unknown-linux-musl"
 
@@ -84,7 +85,7 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
         Unsupported: a workspace whose size isn't known before the run.
     """
     target = hexagon_target(isa)
-    finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
+    finished = _finished(module, target)
     workspaces = _workspaces(finished)
     library = tvm.get_global_func("target.build.llvm")(finished, target)
     elf, text = object_file(library, library.inspect_source("asm"), isa, target)
@@ -172,7 +173,7 @@ def noting(kernel: HexagonObject) -> HexagonObject | None:
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
     """Compile as `compile_for_hexagon` does, and return the assembly."""
     target = hexagon_target(isa)
-    finished = _finished(vtcm.place_in_vtcm(_flattened(call_engine(module))), target)
+    finished = _finished(module, target)
     return with_fewer_stalls(
         _possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa
     )
@@ -203,8 +204,9 @@ def _flattened(module: tvm.IRModule) -> tvm.IRModule:
 def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Run all of TVM's passes, and return what its code generator will see."""
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
-    bound = tirx.transform.BindTarget(target.with_host(target))(module)
-    with without_compaction():
+    placed = vtcm.place_in_vtcm(_flattened(call_engine(module)))
+    bound = tirx.transform.BindTarget(target.with_host(target))(placed)
+    with without_compaction(shares_memory=not has_unread_caches(module)):
         return align_workspaces(finish_host()(pipeline(bound)))
 
 

@@ -40,13 +40,17 @@ def compact(module: tvm.IRModule) -> tvm.IRModule:
     return tvm.ir.transform.Sequential([_function_pass(run_in), s_tir.transform.StmtSimplify()])(compacted)
 
 
-def without_compaction() -> tvm.transform.PassContext:
+def without_compaction(shares_memory: bool = True) -> tvm.transform.PassContext:
     """Return the context for TVM's own pipeline on a module whose caches have their sizes already.
 
     The pipeline would run CompactBufferAllocation again, which changes no cache there and looks at every access in
     every loop around it: tens of seconds for the host kernel of three convs, several for an HVX kernel.
+
+    Args:
+        shares_memory: whether caches that TVM takes for dead may give their memory to others.
     """
-    return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation"])
+    others = [] if shares_memory else ["tirx.StorageRewrite"]
+    return tvm.transform.PassContext(disabled_pass=["s_tir.CompactBufferAllocation", *others])
 
 
 def _compact_unguarded(module: tvm.IRModule) -> tvm.IRModule:

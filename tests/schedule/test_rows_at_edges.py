@@ -56,3 +56,15 @@ def test_reads_and_waits_are_as_the_closed_form_says(name: str, threads: int, tm
     assert cache_usage(case, lowered).agrees
     assert work_usage(case, count(lowered)).agrees
     assert run_case(case, lowered, Simulator(copies=Copies("late"))).check.passed
+
+
+def test_a_filter_that_is_never_read_keeps_its_memory_while_it_is_copied(tmp_path: Path) -> None:
+    """What reads the first conv reads its padding alone; the copy of its filter is under way all the same."""
+    tall = "kernel = [7, 6]\nstride = [2, 1]\ndilation = [3, 2]\npadding = [14, 2, 16, 0]"
+    convs = (32, tall), (5, "stride = [12, 8]\ndilation = [1, 2]\npadding = [1, 1, 0, 0]")
+    made = "".join(f"[[chain.conv]]\nout_channels = {k}\n{how}\n{SCALE.format()}" for k, how in convs)
+    plan = '[plan]\nrows = 1\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'
+    path = tmp_path / "case.toml"
+    path.write_text(f'[chain]\ninput = [1, 1, 30, 32]\ndtype = "uint8"\noutput_layout = "NHWC"\n{made}{plan}')
+    case = Case.load(path)
+    assert run_case(case, lower_case(case), Simulator(copies=Copies("late"))).check.passed
