@@ -63,7 +63,7 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
     layout, rows = planned.forms.activations[-1], planned.stripe_rows[-1]
     blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
     if planned.forms.has_output_rows:
-        return (1, rows, blocks // planned.forms.channel_units[-1], *layout.physical_shape[3:])
+        return (1, rows, blocks * CHANNEL_BLOCK // planned.forms.channel_units[-1], *layout.physical_shape[3:])
     _, _, columns, _, *block = layout.physical_shape
     return (1, rows // ROW_BLOCK, columns, blocks, *block)
 
@@ -95,7 +95,8 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
             channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
             yield PredictedCache(f"scales{index + 1}", "scale", "int32", (channels * vectors,))
         if lanes := planned.pixels(index):
-            yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
+            if lanes.planes.bytes:
+                yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
             words = planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION
             yield PredictedCache(f"words{index + 1}", "words", "uint8", (words,))
         if planned.sums_windows_ahead(index):

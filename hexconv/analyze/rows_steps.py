@@ -56,7 +56,8 @@ class RowSteps:
     @cached_property
     def forms(self) -> Forms:
         """The layouts of all tensors and filters."""
-        return rows_forms(self.chain, self.plan.k_split, keeps_output_rows(self.chain, self.plan))
+        has_output_rows = keeps_output_rows(self.chain, self.plan)
+        return rows_forms(self.chain, self.plan.k_split, has_output_rows, self.kernels)
 
     @cached_property
     def stripe_rows(self) -> tuple[int, ...]:

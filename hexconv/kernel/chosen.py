@@ -3,14 +3,15 @@
 from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import keeps_output_rows, rows_forms
-from hexconv.spec import Chain, Plan, nest_of
+from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
     """The layouts of all tensors of a chain in its plan's nest."""
     if not is_in_rows(chain, plan):
         return documented_forms(chain)
-    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan))
+    kernels = tuple(choice.used for choice in choose_kernels(chain, plan))
+    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan), kernels)
 
 
 def is_in_rows(chain: Chain, plan: Plan) -> bool:

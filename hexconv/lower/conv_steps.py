@@ -26,6 +26,7 @@ from hexconv.schedule.copies import convolution
 from hexconv.schedule.loops import LOOP_NAME, PART, STEP
 from hexconv.schedule.roll import RINGS
 from hexconv.schedule.stream import RUN_IN
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import cache_of, read_name
 
 MARK, CALL = "hexconv_at", "hexconv_step"
@@ -50,14 +51,14 @@ class Result:
         number: of the conv, from 1.
         row_axis: of its block, the axis of rows.
         channel_axis: likewise of blocks of channels.
-        blocks: of 32 channels that the latter counts at a time.
+        channels: that the latter counts at a time.
         rows: that the former counts at a time.
     """
 
     number: int
     row_axis: int
     channel_axis: int
-    blocks: int
+    channels: int
     rows: int
 
 
@@ -74,9 +75,8 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
             return block
         result = results[block.name_hint]
         row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
-        at = tirx.Evaluate(
-            tirx.call_extern("int32", MARK, result.number, row * result.rows, result.rows, channel * result.blocks)
-        )
+        blocks = _blocks(channel, result.channels)
+        at = tirx.Evaluate(tirx.call_extern("int32", MARK, result.number, row * result.rows, result.rows, blocks))
         return s_tir.SBlock(
             block.iter_vars,
             block.reads,
@@ -91,6 +91,13 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
+
+
+def _blocks(place: tirx.Expr, channels: int) -> tirx.Expr:
+    """The block of 32 channels at a place along an axis that counts `channels` at a time."""
+    if channels >= CHANNEL_BLOCK:
+        return place * (channels // CHANNEL_BLOCK)
+    return tirx.floordiv(place, tirx.const(CHANNEL_BLOCK // channels, "int32"))
 
 
 def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:

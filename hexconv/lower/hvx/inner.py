@@ -7,8 +7,14 @@ from hexconv.kernel.depthwise import WORD_PIXELS, is_depthwise, without_groups
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
 from hexconv.kernel.hvx.plane import Plane, columns_of, plane_of
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
-from hexconv.kernel.hvx.tiles import has_vector_rows, multiplied_words, splats_serve, tile_blocks
+from hexconv.kernel.hvx.tiles import (
+    MADE_UNSIGNED,
+    WORD_CHANNELS,
+    has_vector_rows,
+    multiplied_words,
+    splats_serve,
+    tile_blocks,
+)
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
 from hexconv.spec.chain import INTEGER_RANGE
@@ -47,7 +53,8 @@ class InnerConv:
         out_channels: the logical output channels.
         side_by_side: blocks of output channels that lie side by side in the filter.
         tile_blocks: blocks of output channels of a tile.
-        narrowed_blocks: how many blocks of a tile make up a vector of the target.
+        narrowed_blocks: how many blocks of a tile make up a vector of the target; 1 where 4 channels do.
+        makes_fours: whether its target lies in blocks of 4 channels; int8 is uint8 there.
         depthwise: the conv, if it is computed as a depthwise one; else None.
         has_table: whether results are looked up in a table.
         wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
@@ -78,6 +85,7 @@ class InnerConv:
     side_by_side: int
     tile_blocks: int
     narrowed_blocks: int
+    makes_fours: bool
     depthwise: Conv2d | None = None
     has_table: bool = False
     wants_splats: bool = False
@@ -89,9 +97,29 @@ class InnerConv:
         return self.made_as.unit == ROW_BLOCK
 
     @property
+    def reads_unsigned(self) -> bool:
+        """Whether its source is uint8 as it is stored: int8 is, too, in blocks of 4 channels."""
+        return not self.is_signed or self.plane.is_of_words
+
+    @property
+    def makes_unsigned(self) -> bool:
+        """Whether its results are uint8 as they are stored."""
+        return not self.is_signed or self.makes_fours
+
+    @property
     def out_blocks(self) -> int:
         """Blocks of 32 output channels, the last one perhaps part full."""
         return ceil(self.out_channels / CHANNEL_BLOCK)
+
+    @property
+    def fours(self) -> int:
+        """Blocks of 4 output channels, the last one perhaps part full."""
+        return ceil(self.out_channels / WORD_CHANNELS)
+
+    @property
+    def fours_elements(self) -> int:
+        """Elements of a row of a block of 4 channels in its target."""
+        return self.target_columns * WORD_CHANNELS
 
     @property
     def last_channels(self) -> int:
@@ -213,6 +241,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         sequence, offset = narrowing_to_halfwords(how) if halves else narrowing(how, how.zero_point + flip)
     out_blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
     depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, k_split)
+    makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     return InnerConv(
         number=index + 1,
@@ -221,7 +250,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         target=extents[index + 1],
         plane=plane_of(forms, index, chain.dtype == "int16"),
         made_as=Made.of(forms, index + 1),
-        target_columns=columns_of(forms, index + 1),
+        target_columns=columns_of(forms.activations[index + 1]),
         kernel=conv.kernel,
         stride=conv.stride,
         dilation=conv.dilation,
@@ -230,7 +259,7 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         filter_is_wide=chain.dtype_of_filters == "int16",
         in_zero=chain.output_zero_point(index) + (flip if pixels else 0),
         filter_zero=conv.filter_zero_point + forms.filter_shift,
-        fringe=0 if is_last else chain.output_zero_point(index + 1),
+        fringe=0 if is_last else chain.output_zero_point(index + 1) + (flip if makes_fours else 0),
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
@@ -238,7 +267,8 @@ def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=1 if depthwise else tile_blocks(min(k_split, out_blocks)),
-        narrowed_blocks=forms.channel_units[index + 1],
+        narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
+        makes_fours=makes_fours,
         depthwise=depthwise,
         has_table=conv.activation == TABLE,
         pixels=pixels,

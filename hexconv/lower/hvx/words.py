@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tvm import tirx
 
 from hexconv.kernel.hvx.planes import Read
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.hvx import dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
