@@ -94,11 +94,7 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
         if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
             channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
             yield PredictedCache(f"scales{index + 1}", "scale", "int32", (channels * vectors,))
-        if lanes := planned.pixels(index):
-            if lanes.planes.bytes:
-                yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
-            words = planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION
-            yield PredictedCache(f"words{index + 1}", "words", "uint8", (words,))
+        yield from _planes(planned, index)
         if planned.sums_windows_ahead(index):
             first, end = planned.extents[index + 1].valid_columns
             pixels = _vectors(end - first)
@@ -106,6 +102,16 @@ def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
             columns = _vectors(max(planned.source_columns(index), read))
             yield PredictedCache(f"columns{index + 1}", "window", "int32", (columns,))
             yield PredictedCache(f"corrections{index + 1}", "window", "int32", (pixels,))
+
+
+def _planes(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield what a conv with pixels as lanes multiplies: planes, unless its source lies in them, and words."""
+    lanes = planned.pixels(index)
+    if lanes and lanes.planes.bytes:
+        yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
+    if lanes:
+        words = planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION
+        yield PredictedCache(f"words{index + 1}", "words", "uint8", (words,))
 
 
 def scale_vectors(how: Requantize, result_bits: int) -> int:

@@ -102,7 +102,7 @@ def _cost(way: _Way) -> tuple[float, int]:
 def _fours(chain: Chain, tensor: int, wide: Lies) -> list[Lies]:
     """Blocks of 4 channels for a tensor, unless blocks of 32 take as few bytes: as wide as convs store and load."""
     extents = tensor_extents(chain)[tensor]
-    (first, end), reader = extents.valid_columns, chain.conv[tensor]
+    first, end = extents.valid_columns
     plane = Plane(ceil(extents.channels / WORD_CHANNELS), 0, WORD_CHANNELS, 0)
     planes = lanes_between(chain, tensor, plane, CHANNEL_BLOCK, 1).planes
     stored = first + ceil((end - first) / LANES) * LANES

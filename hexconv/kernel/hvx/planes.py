@@ -73,7 +73,7 @@ class PixelPlanes:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a word goes on from the end of a pixel into the next pixel: where planes lie so, if that saves any."""
+        """Whether a word goes on from a pixel into the next one; in planes of words, only if that saves words."""
         possible = self.channels < WORD_CHANNELS and self.conv.dilation[1] == 1
         return possible and (not self.source.is_of_words or self._words_of_taps < self.conv.kernel[1])
 

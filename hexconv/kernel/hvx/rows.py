@@ -117,7 +117,7 @@ def _output_rows(chain: Chain, unit: int) -> Layout:
 
 
 def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
-    """The filter of conv `index` in the order in which tiles multiply it; `unit` channels of its source lie together."""
+    """The filter of conv `index` in the order of its products; `unit` channels of its source lie together."""
     if is_depthwise(chain, index):
         return packed(DEPTHWISE_TAG, chain.filter_shapes[index], logical="OIHW")
     side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
