@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Chain, Plan, tuple[int, ...]]] = {
         (32, 4, 4, 32),
     ),
     "56 channels in two steps, uint8 filters": (
-        chain(66, replace(THREE, out_channels=56), replace(ONE, out_channels=10), filters="uint8", channels=1),
+        chain(64, replace(THREE, out_channels=56), replace(ONE, out_channels=10), filters="uint8", channels=1),
         replace(ROLL, k_split=1, threads=2),
         (32, 4, 32),
     ),
