@@ -1,4 +1,4 @@
-"""What can go wrong, as a user sees it: one line, and the exit code that goes with it.
+"""The errors that a user sees: each is one line, and has an exit code.
 
 Every error says what was asked, what is true (and by how much it differs) and what to change. Anything else that
 escapes to the command line is a bug of hexconv.
@@ -14,7 +14,7 @@ LONGEST_PART = 400
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A question that names the nearest of the known names, with a blank behind it; nothing where none is near.
+    """Return a question that names the nearest of the known names, with a blank behind it; empty if none is near.
 
     >>> did_you_mean("flaot32", ("float32", "float16")), did_you_mean("zebra", ("float32",))
     ('did you mean float32? ', '')
@@ -25,7 +25,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class HexconvError(Exception):
-    r"""Base of everything that is the user's to mend; its text is one line.
+    r"""Base of all errors that the user can mend; the text is one line.
 
     >>> str(HexconvError("first line\n  second line"))
     'first line second line'
@@ -38,11 +38,11 @@ class HexconvError(Exception):
 
 
 class HexconvWarning(UserWarning):
-    """What is right, and not as good as it was meant to be: told in one line, and no reason to stop."""
+    """A result that is right but not as good as it should be; told in one line, and the command goes on."""
 
 
 def one_line(text: str) -> str:
-    r"""Text as one line that a terminal shows and doesn't obey: what can't be printed is escaped.
+    r"""Return text as one line that is safe to print on a terminal: what can't be printed is escaped.
 
     >>> one_line("a\n b \x1b[2J")
     'a b \\x1b[2J'
@@ -51,7 +51,7 @@ def one_line(text: str) -> str:
 
 
 def short_line(text: str) -> str:
-    r"""A text as one line; of one that is too long, both ends.
+    r"""Return a text as one line; a text that is too long keeps its two ends.
 
     >>> len(short_line("\U0010ffff" * 1000))
     403
@@ -61,9 +61,9 @@ def short_line(text: str) -> str:
 
 
 def fault(error: Exception) -> str:
-    """What is wrong with hexconv itself, as one line.
+    """Describe a fault of hexconv itself in one line.
 
-    With HEXCONV_TRACEBACK in the environment it is raised again instead, to be seen in full.
+    With HEXCONV_TRACEBACK in the environment the error is raised again instead, so that its traceback is shown.
 
     >>> fault(KeyError("a"))
     "a fault of hexconv's own, KeyError: 'a'; please report it with what HEXCONV_TRACEBACK=1 shows"
@@ -95,7 +95,7 @@ class InputError(HexconvError):
 
     @classmethod
     def because(cls, what: str, change: str) -> "InputError":
-        """What is wrong in words of its own, where nothing was given or things don't go together.
+        """Build an error from two phrases: what is wrong, and what to change.
 
         >>> str(InputError.because("no case file given", "name one or more case files"))
         'no case file given; name one or more case files'
@@ -104,7 +104,7 @@ class InputError(HexconvError):
 
     @classmethod
     def no_such(cls, where: str, given: str, known: Iterable[str], near: str = "") -> "InputError":
-        """A name that is none of the known ones; `near` is what was written, where `given` says it in other words.
+        """Build the error for a name that is none of the known ones; `near` is the name as written, if `given` isn't.
 
         >>> str(InputError.no_such("okk: chip", "bm168", ("bm1688", "v68")))
         'okk: chip: got bm168; did you mean bm1688? one of bm1688, v68'
@@ -113,19 +113,19 @@ class InputError(HexconvError):
         return cls(where, given, f"{did_you_mean(near or given, names)}one of {', '.join(names)}")
 
     def within(self, source: str) -> "InputError":
-        """The same error, with the file that the field stands in before the field's path."""
+        """Return the same error, with the file in front of the field's path."""
         return InputError(f"{source}: {self.where}", self.given, self.expected)
 
 
 def _found(given: str, expected: str) -> str:
-    """What stands between the place of an error and what is expected there."""
+    """Return the words between the place of an error and what is expected there."""
     if not given:
         return "; "
     return f": got {short_line(given)}; {'' if expected.startswith('did you mean') else 'expected '}"
 
 
 class Unsupported(HexconvError):
-    """A well-formed case that TVM or the scheme can't do; refused by name before anything is lowered."""
+    """A well-formed case asks for something that TVM or a kernel can't do; it is refused before it is lowered."""
 
 
 class ToolMissing(HexconvError):
@@ -133,18 +133,18 @@ class ToolMissing(HexconvError):
 
 
 class RunFailed(HexconvError):
-    """A run that gave no answer: it trapped, overran its time or memory, or broke its guards."""
+    """A run gave no answer: it trapped, overran its time or memory, or broke its guards."""
 
 
 class Overran(RunFailed):
-    """A run that its time or its memory was too little for; nothing is known to be wrong with it."""
+    """A run took more time or memory than it was given; nothing else is known to be wrong with it."""
 
 
 class NotWritten(HexconvError):
-    """A file that could not be written, for want of room or of permission; the text says what was kept."""
+    """A file could not be written, since there is no room or no permission; the text says what was kept."""
 
 
 class Interrupted(HexconvError):
-    """Ctrl-C; the text says what is done."""
+    """The user pressed Ctrl-C; the text says what is done by then."""
 
     exit_code = 130

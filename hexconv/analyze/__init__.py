@@ -1,7 +1,7 @@
 """Figures found without a run: what caches hold, which share memory, what TVM allocated, what is moved and computed."""
 
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.fit import Fit, vtcm_fit
-from hexconv.analyze.footprint import PredictedCache
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
 from hexconv.analyze.predicted import cache_footprints, planned_work, shared_allocations

@@ -20,7 +20,13 @@ MOST_TRIED = 64
 
 @dataclass(frozen=True)
 class Term:
-    """One allocation: the caches that take turns in it, its bytes, and the bytes of VTCM that it takes."""
+    """One allocation.
+
+    Attributes:
+        holds: the caches that take turns in it.
+        bytes: its bytes.
+        vtcm_bytes: the bytes of VTCM that it takes, in granules of 2 KiB.
+    """
 
     holds: tuple[str, ...]
     bytes: int

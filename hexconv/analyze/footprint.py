@@ -12,25 +12,10 @@ own; a 3x3 kernel makes a cache 9 times as large. Resident filters are staged wh
 Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
 blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
 
-Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
-
-    rows 0 .. (8 * step - 1) * stride + (kernel - 1) * dilation         relative to where the step starts
-
-and a step that starts at a block row of the output starts at a block row of the input (`hexconv.spec.extents`), so the
-stripe that it reads holds
-
-    slabs = ((8 * step - 1) * stride + (kernel - 1) * dilation) // 8 + 1
-
-slabs of 8 rows, or the whole tensor if that is less. For 1x1 with stride 1 that is `step`. A 3x3 kernel reads 2 rows
-more than it writes, its halo, and these open one more slab: step 2 reads rows 0 .. 17, slabs 0, 1 and 2. This is why
-the document's 3x3 caches have h_split + 1 = 3 slabs. Stride 2 reads twice the rows: 31 + 2 rows, 5 slabs.
+Input cache. The stripe that the first conv reads in one of its steps (`hexconv.analyze.slabs`).
 
 Intermediates. The stripe that the next conv reads, with all channels: a conv sums over all input channels, so all
 output channels of the conv before it must be there.
-
-Steps of earlier convs. The slabs of an intermediate are again computed h_split at a time (fewer if it has fewer), and
-the stripe behind them follows by the same formula with step = min(h_split, slabs). The input cache is the stripe that
-the first conv reads in one of its steps.
 
 Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
 
@@ -48,63 +33,16 @@ bytes, and integers and float16 add accumulators, as do bias and activation.
 Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import prod
+from dataclasses import replace
 
-from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.slabs import ahead_slabs, row_steps, stripe_slabs
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, intermediate
-from hexconv.spec.places import Role
 
-DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 FILTER_BLOCK = (8, 32, 4)
-PLACES: dict[str, Role] = {
-    **{"input": "input", "split": "input", "filter": "filters", "taps": "filters", "offset": "filters"},
-    **{"scale": "filters", "intermediate": "intermediates", "accumulator": "intermediates", "window": "intermediates"},
-    **{"planes": "intermediates", "words": "filters", "output": "output"},
-}
-"""The role by which a plan places a buffer (`hexconv.spec.places`), by the role of a cache or of a kernel's buffer."""
-
-
-@dataclass(frozen=True)
-class PredictedCache:
-    """One cache as the closed form predicts it.
-
-    Attributes:
-        name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
-        role: `input`, `filter`, `intermediate`, `accumulator` or `output`.
-        dtype: the type of an element.
-        shape: the packed sizes, in elements.
-        copies: how many equal parts the first axis has: one for each thread that has a cache of its own.
-    """
-
-    name: str
-    role: str
-    dtype: str
-    shape: tuple[int, ...]
-    copies: int = 1
-
-    @property
-    def place(self) -> Role:
-        """The role by which a plan says whether this buffer lies in VTCM or outside."""
-        return PLACES[self.role]
-
-    def is_in_vtcm(self, plan: Plan) -> bool:
-        """Whether a plan puts it into VTCM; words of weights never are there, nor words of windows beside splats."""
-        by_word = self.role == "words" or (self.role == "window" and plan.activations == "splats")
-        return plan.is_in_vtcm(self.place) and not by_word
-
-    @property
-    def elements(self) -> int:
-        """How many elements the cache holds, in all of its copies."""
-        return prod(self.shape)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes the cache holds, in all of its copies."""
-        return self.elements * DTYPE_BYTES[self.dtype]
 
 
 def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -118,12 +56,12 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     """
     extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
     stripe = _stripe(extents[0], slabs[0] + ahead_slabs(chain, plan))
-    caches = [PredictedCache(INPUT_CACHE, "input", chain.dtype, stripe)]
+    caches = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, stripe)]
     for index in range(len(chain.conv)):
         caches.append(_filter_cache(chain, plan, index))
         if has_accumulator(chain, index):
-            name = accumulator(index + 1)
-            caches.append(PredictedCache(name, "accumulator", chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
+            known = (accumulator(index + 1), "accumulator", index + 1)
+            caches.append(PredictedCache(*known, chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
         caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
     doubled = doubled_caches(chain, plan)
     return tuple(replace(cache, shape=(2, *cache.shape)) if cache.name in doubled else cache for cache in caches)
@@ -132,6 +70,7 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
     """The names of the caches with two slots: one slot is computed on while the other is copied to or from.
 
+    >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=64)
     >>> sorted(doubled_caches(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")))
     ['filter1_cache', 'filter2_cache', 'output_cache']
@@ -158,67 +97,6 @@ def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
     return {**times, INPUT_CACHE: runs}
 
 
-def ahead_slabs(chain: Chain, plan: Plan) -> int:
-    """How many slabs of the input a ring buffer holds besides its stripe: those that are read ahead.
-
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> ahead_slabs(chain, Plan(h_split=2, order="h_outer", halo="roll", buffering="double"))
-    2
-    """
-    steps_over = any(halo_slabs(conv) < 0 for conv in chain.conv)
-    if plan.buffering == "single" or plan.halo != "roll" or steps_over:
-        return 0
-    slabs = stripe_slabs(chain, plan)
-    step = min(plan.h_split, slabs[1])
-    return min(step * chain.conv[0].stride[0], tensor_extents(chain)[0].row_blocks - slabs[0])
-
-
-@lru_cache(REMEMBERED)
-def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
-    """How many slabs of 8 rows are held of each tensor: of the input, every intermediate, and the output."""
-    extents = tensor_extents(chain)
-    slabs = [min(plan.h_split, extents[-1].row_blocks)]
-    for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
-        step = min(plan.h_split, slabs[-1])
-        slabs.append(min(slabs_read(conv, step), source.row_blocks))
-    return tuple(reversed(slabs))
-
-
-def row_steps(chain: Chain, plan: Plan, index: int) -> int:
-    """How many steps of `h_split` slabs conv `index` takes: over the output, or over the stripe that is read next.
-
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> row_steps(chain, Plan(h_split=2), 0), row_steps(chain, Plan(h_split=2), 1)
-    (2, 4)
-    """
-    last = index == len(chain.conv) - 1
-    slabs = tensor_extents(chain)[-1].row_blocks if last else stripe_slabs(chain, plan)[index + 1]
-    return -(-slabs // plan.h_split)
-
-
-def halo_slabs(conv: Conv2d) -> int:
-    """How many slabs of the source two successive steps of a conv both read: its halo.
-
-    A negative number counts the slabs between the two steps that neither reads.
-
-    >>> halo_slabs(Conv2d(out_channels=1, kernel=(3, 3))), halo_slabs(Conv2d(out_channels=1))
-    (1, 0)
-    """
-    return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
-
-
-def slabs_read(conv: Conv2d, step: int) -> int:
-    """How many slabs of 8 rows a conv reads to write `step` slabs.
-
-    >>> slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), 2), slabs_read(Conv2d(out_channels=1, stride=(2, 2)), 2)
-    (3, 4)
-    """
-    last_row = (ROW_BLOCK * step - 1) * conv.stride[0] + conv.reach[0] - 1
-    return last_row // ROW_BLOCK + 1
-
-
 def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
     """The packed shape of a stripe of one image: `slabs` slabs, full width, all channels."""
     return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
@@ -228,7 +106,7 @@ def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
     """The cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(filter_cache(index + 1), "filter", chain.dtype_of_filters, shape)
+    return PredictedCache(filter_cache(index + 1), "filter", index + 1, chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
@@ -242,11 +120,12 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
 
 def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
     """The cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
-    dtype = chain.output_dtype(index)
+    number, dtype = index + 1, chain.output_dtype(index)
     if index < len(chain.conv) - 1:
-        return PredictedCache(intermediate(index + 1), "intermediate", dtype, _stripe(tensor, slabs))
+        return PredictedCache(intermediate(number), "intermediate", number, dtype, _stripe(tensor, slabs))
     channel_blocks = min(plan.k_split, tensor.channel_blocks)
-    return PredictedCache(OUTPUT_CACHE, "output", dtype, (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK))
+    shape = (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK)
+    return PredictedCache(OUTPUT_CACHE, "output", number, dtype, shape)
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:

@@ -17,7 +17,7 @@ blocks of 32 channels.
 
 from math import ceil, prod
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rolling import rolled_rows
 from hexconv.analyze.seams import bands_of, seam_rows
 from hexconv.spec import Chain, Plan
@@ -38,20 +38,20 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     for index, conv in enumerate(chain.conv):
         channels = _whole_blocks(conv.out_channels)
         elements = channels * prod(conv.kernel) * chain.shapes[index][3]
-        caches.append(PredictedCache(filter_cache(index + 1), "filter", "float32", (elements,)))
+        caches.append(PredictedCache(filter_cache(index + 1), "filter", index + 1, "float32", (elements,)))
         if conv.bias:
-            caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", "float32", (channels,)))
+            caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", index + 1, "float32", (channels,)))
     rows, seams = _band_rows(chain, plan), seam_rows(chain, plan)
     bands = bands_of(chain, plan).bands if seams else 1
     if has_input_cache(chain):
         elements = bands * rows[0] * _padded_columns(chain, 0) * chain.input[3]
-        caches.append(PredictedCache(INPUT_CACHE, "input", "float32", (elements,)))
+        caches.append(PredictedCache(INPUT_CACHE, "input", 0, "float32", (elements,)))
     for tensor in range(1, len(chain.conv)):
         elements = bands * rows[tensor] * _line(chain, tensor)
-        caches.append(PredictedCache(intermediate(tensor), "intermediate", "float32", (elements,)))
+        caches.append(PredictedCache(intermediate(tensor), "intermediate", tensor, "float32", (elements,)))
     for tensor, kept in seams.items():
         elements = (bands - 1) * kept * _line(chain, tensor)
-        caches.append(PredictedCache(f"seam{tensor}", "intermediate", "float32", (elements,)))
+        caches.append(PredictedCache(f"seam{tensor}", "intermediate", tensor, "float32", (elements,)))
     return tuple(caches)
 
 

@@ -15,7 +15,7 @@ conv has that many. All of the output counts once, its fringe included. Biases a
 
 from math import ceil, prod
 
-from hexconv.analyze.footprint import DTYPE_BYTES
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.host import has_input_cache
 from hexconv.analyze.needed import Work
 from hexconv.analyze.seams import computed_rows

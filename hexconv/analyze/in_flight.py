@@ -12,11 +12,12 @@ these are under way between their start and their wait:
   later, since a step starts no more slabs than are read ahead, and only these are then under way.
 """
 
-from hexconv.analyze.footprint import ahead_slabs, doubled_caches, stripe_slabs
+from hexconv.analyze.footprint import doubled_caches
 from hexconv.analyze.rows_footprint import rows_in_flight
+from hexconv.analyze.slabs import ahead_slabs, stripe_slabs
 from hexconv.kernel import is_in_rows
 from hexconv.spec import Chain, Plan, nest_of
-from hexconv.spec.names import copied_arguments
+from hexconv.spec.names import copied_arguments, copied_caches
 
 
 def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
@@ -28,12 +29,13 @@ def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     >>> copies_in_flight(chain, Plan(filters="resident", buffering="double"))
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
-    tensors = copied_arguments(len(chain.conv))
+    convs = len(chain.conv)
+    tensors, caches = copied_arguments(convs), copied_caches(convs)
     if is_in_rows(chain, plan):
         return rows_in_flight(chain, plan)
     if plan.buffering == "single" or nest_of(chain, plan) != "blocks":
         return dict.fromkeys(tensors, 0)
     doubled = doubled_caches(chain, plan)
-    in_flight = {name: 2 if f"{name}_cache" in doubled else 1 for name in tensors}
+    in_flight = {name: 2 if cache in doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
     ahead = ahead_slabs(chain, plan)
     return {**in_flight, "input": stripe_slabs(chain, plan)[0] + ahead} if ahead else in_flight

@@ -6,7 +6,8 @@ It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import doubled_caches, has_accumulator, row_steps, stripe_slabs
+from hexconv.analyze.footprint import doubled_caches, has_accumulator
+from hexconv.analyze.slabs import row_steps, stripe_slabs
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
@@ -16,11 +17,13 @@ class Leaf:
     """A statement that touches caches.
 
     Attributes:
+        does: what it does: `read input`, `read filter 1`, `conv 1 init`, `conv 1`, `conv 1 epilogue`, `write output`.
         touches: names of caches, those that are read first.
         elementwise: whether it writes each element from the same element of what it reads.
         copies_in: whether it copies from memory to a cache.
     """
 
+    does: str
     touches: tuple[str, ...]
     elementwise: bool = False
     copies_in: bool = False
@@ -43,23 +46,27 @@ def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
     The first copy into a cache with two slots stands before the outermost statement that holds its other copies.
     """
     last, doubled = len(chain.conv) - 1, doubled_caches(chain, plan)
-    staged = [_copy_in(filter_cache(index + 1)) for index in range(last + 1)] if plan.filters == "resident" else []
-    body = _conv(chain, plan, last, (Leaf((OUTPUT_CACHE,)),))
+    staged = [_read_filter(index) for index in range(last + 1)] if plan.filters == "resident" else []
+    body = _conv(chain, plan, last, (Leaf("write output", (OUTPUT_CACHE,)),))
     whole = (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
-    return tuple(part for node in whole for part in (*(_copy_in(n) for n in _copied_in(node) if n in doubled), node))
+    nodes: list[Node] = []
+    for node in whole:
+        nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in doubled]
+        nodes.append(node)
+    return tuple(nodes)
 
 
-def _copy_in(cache: str) -> Leaf:
-    """The statement that fills a cache from memory."""
-    return Leaf((cache,), copies_in=True)
+def _read_filter(index: int) -> Leaf:
+    """The statement that fills the cache of a filter from memory."""
+    return Leaf(f"read filter {index + 1}", (filter_cache(index + 1),), copies_in=True)
 
 
-def _copied_in(node: Node) -> Iterator[str]:
-    """The caches that a node fills from memory, in program order."""
+def _copies_in(node: Node) -> Iterator[Leaf]:
+    """The statements of a node that fill a cache from memory, in program order."""
     if isinstance(node, Loop):
-        yield from (name for child in node.body for name in _copied_in(child))
+        yield from (leaf for child in node.body for leaf in _copies_in(child))
     elif node.copies_in:
-        yield from node.touches
+        yield node
 
 
 def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
@@ -75,7 +82,7 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
     """
     channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
     stripes = row_steps(chain, plan, index)
-    filter = () if plan.filters == "resident" else (_copy_in(filter_cache(index + 1)),)
+    filter = () if plan.filters == "resident" else (_read_filter(index),)
     tile = (*filter, *_blocks(chain, plan, index), *after)
     source = _source(chain, plan, index)
     if plan.order == "h_outer" or stripes == 1:
@@ -86,7 +93,7 @@ def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) ->
 def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
-        return (_copy_in(INPUT_CACHE),)
+        return (Leaf("read input", (INPUT_CACHE,), copies_in=True),)
     return _conv(chain, plan, index - 1)
 
 
@@ -95,9 +102,10 @@ def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
     target = target_cache(index + 1, len(chain.conv))
     source = source_cache(index + 1)
     sums = accumulator(index + 1) if has_accumulator(chain, index) else target
-    body: list[Node] = [Leaf((sums,)), Leaf((sums, source, filter_cache(index + 1)))]
+    conv = f"conv {index + 1}"
+    body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
     if sums != target:
-        body.append(Leaf((sums, target), elementwise=True))
+        body.append(Leaf(f"{conv} epilogue", (sums, target), elementwise=True))
     return _loops(_step(plan, chain, index), body)
 
 

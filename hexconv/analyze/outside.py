@@ -26,8 +26,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, has_accumulator
+from hexconv.analyze.footprint import BLOCK, has_accumulator
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.steps import tensor_steps
 from hexconv.analyze.traffic import plain_work

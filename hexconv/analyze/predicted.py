@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from hexconv.analyze.footprint import PredictedCache, plain_footprints
+from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.footprint import plain_footprints
 from hexconv.analyze.host import host_footprints
 from hexconv.analyze.host_work import host_work
 from hexconv.analyze.needed import Work

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from hexconv.analyze.footprint import DTYPE_BYTES
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
@@ -64,8 +64,7 @@ class PlannedRows(RowSteps):
 
     def source_columns(self, index: int) -> int:
         """How many pixels a stored row of what conv `index` reads has."""
-        outputs = self.forms.activations[index].outputs
-        return prod(output.extent for output in outputs if output.name.lower().endswith("w"))
+        return self.forms.activations[index].stored_extent("W")
 
     def row_bytes(self, index: int) -> int:
         """How many bytes a stored row of what conv `index` reads has, for all channels."""

@@ -4,14 +4,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import MACS_OF_INSTRUCTION, VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.kernel.depthwise import is_depthwise, variants
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
 from hexconv.spec import Chain, Plan, Requantize
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, copied_arguments, filter_cache, intermediate
+from hexconv.spec.names import (
+    INPUT_CACHE,
+    OUTPUT_CACHE,
+    copied_arguments,
+    copied_caches,
+    filter_cache,
+    intermediate,
+    numbered,
+)
 from hexconv.spec.vectors import whole_channels
 
 
@@ -40,22 +48,22 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
     """Yield the caches, in the order of the data."""
     chain, forms, rows = planned.chain, planned.forms, planned.cache_rows
     image = (1, rows[0], *forms.activations[0].physical_shape[2:])
-    yield _slots(planned, PredictedCache(INPUT_CACHE, "input", chain.dtype, image))
+    yield _slots(planned, PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, image))
     for index, filter in enumerate(forms.filters):
         number, groups = index + 1, filter.physical_shape[0]
         blocks = planned.extents[index + 1].channel_blocks
         side_by_side = blocks // groups
         some = groups if planned.plan.filters == "resident" else min(planned.plan.k_split, blocks) // side_by_side
         shape = (some, *filter.physical_shape[1:])
-        yield _slots(planned, PredictedCache(filter_cache(number), "filter", forms.filter_dtype, shape))
+        yield _slots(planned, PredictedCache(filter_cache(number), "filter", number, forms.filter_dtype, shape))
         if number < len(chain.conv):
             layout = forms.activations[number]
             dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
             shape = (1, rows[number], *layout.physical_shape[2:])
-            yield PredictedCache(intermediate(number), "intermediate", dtype, shape)
+            yield PredictedCache(intermediate(number), "intermediate", number, dtype, shape)
     shape = _output_cache(planned)
     dtype = chain.output_dtype(len(chain.conv) - 1)
-    yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", dtype, shape))
+    yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", len(chain.conv), dtype, shape))
 
 
 def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
@@ -70,48 +78,49 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
 
 def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
     """Return a cache with twice as many elements if it has two slots."""
-    shape = (2, *cache.shape) if cache.name in planned.doubled else cache.shape
-    return PredictedCache(cache.name, cache.role, cache.dtype, shape)
+    return replace(cache, shape=(2, *cache.shape)) if cache.name in planned.doubled else cache
 
 
 def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
     """Yield the scratch of every kernel: offsets, taps, split rows, scales, planes, words and sums of windows."""
-    chain = planned.chain
-    for index, conv in enumerate(chain.conv):
-        if planned.kernels[index] == "plain":
-            if has_offsets(chain, index):
-                yield PredictedCache(f"offset{index + 1}", "offset", "int32", (whole_channels(conv.out_channels),))
-            continue
-        if planned.has_offsets(index):
-            channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
-            yield PredictedCache(f"offset{index + 1}", "offset", "int32", (channels,))
-        if is_depthwise(chain, index):
-            blocks = planned.extents[index + 1].channel_blocks
-            vectors = blocks * conv.kernel[0] * len(variants(conv))
-            yield PredictedCache(f"taps{index + 1}", "taps", "uint8", (vectors * MACS_OF_INSTRUCTION,))
-        if index == 0 and chain.dtype == "int16":
-            yield PredictedCache("split1", "split", "uint8", (conv.reach[0] * planned.row_bytes(0),))
-        if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
-            channels = ceil(conv.out_channels / CHANNEL_BLOCK) * CHANNEL_BLOCK
-            yield PredictedCache(f"scales{index + 1}", "scale", "int32", (channels * vectors,))
-        yield from _planes(planned, index)
-        if planned.sums_windows_ahead(index):
-            first, end = planned.extents[index + 1].valid_columns
-            pixels = _vectors(end - first)
-            read = first * conv.stride[1] + pixels + conv.reach[1] - 1
-            columns = _vectors(max(planned.source_columns(index), read))
-            yield PredictedCache(f"columns{index + 1}", "window", "int32", (columns,))
-            yield PredictedCache(f"corrections{index + 1}", "window", "int32", (pixels,))
+    for index, kernel in enumerate(planned.kernels):
+        yield from _scratch_of_plain(planned, index) if kernel == "plain" else _scratch_of_hvx(planned, index)
 
 
-def _planes(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
-    """Yield what a conv with pixels as lanes multiplies: planes, unless its source lies in them, and words."""
-    lanes = planned.pixels(index)
-    if lanes and lanes.planes.bytes:
-        yield PredictedCache(f"planes{index + 1}", "planes", "uint8", (lanes.planes.bytes,))
+def _scratch_of_plain(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield the scratch of scalar code."""
+    if has_offsets(planned.chain, index):
+        yield _memory("offset", "offset", index, "int32", whole_channels(planned.chain.conv[index].out_channels))
+
+
+def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield the scratch of an HVX kernel."""
+    chain, conv, tensor = planned.chain, planned.chain.conv[index], planned.extents[index + 1]
+    channels = tensor.channel_blocks * CHANNEL_BLOCK
+    if planned.has_offsets(index):
+        yield _memory("offset", "offset", index, "int32", channels)
+    if is_depthwise(chain, index):
+        vectors = tensor.channel_blocks * conv.kernel[0] * len(variants(conv))
+        yield _memory("taps", "taps", index, "uint8", vectors * MACS_OF_INSTRUCTION)
+    if index == 0 and chain.dtype == "int16":
+        yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
+    if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
+        yield _memory("scales", "scale", index, "int32", channels * vectors)
+    if (lanes := planned.pixels(index)) and lanes.planes.bytes:
+        yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
     if lanes:
-        words = planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION
-        yield PredictedCache(f"words{index + 1}", "words", "uint8", (words,))
+        yield _memory("words", "words", index, "uint8", planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION)
+    if planned.sums_windows_ahead(index):
+        first, end = tensor.valid_columns
+        pixels = _vectors(end - first)
+        read = first * conv.stride[1] + pixels + conv.reach[1] - 1
+        yield _memory("columns", "window", index, "int32", _vectors(max(planned.source_columns(index), read)))
+        yield _memory("corrections", "window", index, "int32", pixels)
+
+
+def _memory(what: str, role: str, index: int, dtype: str, elements: int) -> PredictedCache:
+    """Predict some scratch of conv `index`."""
+    return PredictedCache(numbered(what, index + 1), role, index + 1, dtype, (elements,))
 
 
 def scale_vectors(how: Requantize, result_bits: int) -> int:
@@ -136,10 +145,11 @@ def _vectors(words: int) -> int:
 def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
     """Count the most copies of each tensor that a thread has under way; each row of a ring read ahead is one."""
     planned = planned_rows(chain, plan)
-    tensors = copied_arguments(len(chain.conv))
+    convs = len(chain.conv)
+    tensors, caches = copied_arguments(convs), copied_caches(convs)
     if plan.buffering == "single":
         return dict.fromkeys(tensors, 0)
-    in_flight = {name: 2 if f"{name}_cache" in planned.doubled else 1 for name in tensors}
+    in_flight = {name: 2 if cache in planned.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
     if planned.streams:
         in_flight["input"] = (
             1 + planned.warm_up - planned.run_in

@@ -16,7 +16,8 @@ document's figures are those of the allocations (seed document 003, "Cache Usage
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hexconv.analyze.footprint import DTYPE_BYTES, PredictedCache, plain_footprints
+from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
+from hexconv.analyze.footprint import plain_footprints
 from hexconv.analyze.liveness import Statement, statements
 from hexconv.spec import Chain, Plan
 from hexconv.spec.places import Role, roles_in_vtcm

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import halo_slabs, row_steps, stripe_slabs
+from hexconv.analyze.slabs import halo_slabs, row_steps, stripe_slabs
 from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import slabs_read
 from hexconv.analyze.rows import planned_rows
 from hexconv.analyze.rows_steps import RowStep
+from hexconv.analyze.slabs import slabs_read
 from hexconv.analyze.steps import Step, made_before
 from hexconv.kernel import is_in_rows
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents

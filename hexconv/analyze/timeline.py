@@ -10,7 +10,6 @@ from hexconv.analyze.liveness import lifetimes
 from hexconv.analyze.nest import Leaf, Node, chain_nest
 from hexconv.analyze.predicted import cache_footprints
 from hexconv.spec import Chain, Plan, nest_of
-from hexconv.spec.names import INPUT_CACHE, read_name
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,9 @@ def timeline_of(chain: Chain, plan: Plan) -> Timeline:
     if nest_of(chain, plan) != "blocks":
         return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in cache_footprints(chain, plan)))
     nest = chain_nest(chain, plan)
-    leaves = list(_leaves(nest))
     lives = [Life(name, life.first, life.last) for name, life in lifetimes(chain, plan).items()]
     lives.sort(key=lambda life: (life.first, life.last))
-    return Timeline(tuple(_names(leaves)), tuple(lives))
+    return Timeline(tuple(leaf.does for leaf in _leaves(nest)), tuple(lives))
 
 
 def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:
@@ -72,23 +70,3 @@ def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:
             yield node
         else:
             yield from _leaves(node.body)
-
-
-def _names(leaves: Sequence[Leaf]) -> Iterator[str]:
-    """A name for each statement that says what it does."""
-    computing = 0
-    for index, leaf in enumerate(leaves):
-        first = leaf.touches[0]
-        if leaf.elementwise:
-            yield f"conv {computing} epilogue"
-        elif len(leaf.touches) > 1:
-            yield f"conv {computing}"
-        elif first == INPUT_CACHE:
-            yield "read input"
-        elif read_name(first).role == "filter":
-            yield f"read filter {read_name(first).number}"
-        elif index == len(leaves) - 1:
-            yield "write output"
-        else:
-            computing += 1
-            yield f"conv {computing} init"

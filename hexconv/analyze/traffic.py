@@ -19,7 +19,8 @@ Sources: the loop nests of seed document 003; it states none of these figures.
 
 from math import prod
 
-from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
+from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.footprint import packed_filter
 from hexconv.analyze.needed import Work, macs_per_output
 from hexconv.analyze.steps import Steps, tensor_steps
 from hexconv.kernel import output_layout

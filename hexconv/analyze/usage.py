@@ -8,7 +8,7 @@ several caches that share an allocation may have a figure; all are compared with
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import PredictedCache
+from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.predicted import cache_footprints, shared_allocations
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.errors import InputError
@@ -22,8 +22,9 @@ class CacheUsage:
 
     Attributes:
         name: the name of the cache.
-        role: input, filter, intermediate, accumulator or output; in HVX kernels also offset and window.
-        scope: TVM's storage scope.
+        role: `input`, `filter`, `intermediate`, `accumulator` or `output`; or scratch of a kernel: `offset`, `window`,
+            `split`, `scale`, `taps`, `planes` or `words`.
+        scope: TVM's storage scope; `global.vtcm` is VTCM.
         dtype: the type of an element.
         shape: the sizes after TVM compacted the cache.
         elements: the elements that TVM allocated.
@@ -51,7 +52,8 @@ class AllocationUsage:
         elements: the elements that TVM allocated.
         bytes: the bytes that TVM allocated.
         predicted_elements: the elements that the closed form predicts; 0 if it has no such allocation.
-        documented_elements: the elements that the case states for one of its caches, a wrong figure before a right one.
+        documented_elements: the elements that the case documents for one of its caches (a wrong figure comes before a
+            right one); None if it documents none.
     """
 
     name: str

@@ -52,14 +52,14 @@ class Row:
         target: `llvm` or `hexagon`.
         isa: the instruction set; `host` on this machine.
         threads: the most threads that a chain uses.
-        chains: the calls of chains.
-        operators: the calls of operators between chains.
+        chains: how many calls of chains a call of the network makes.
+        operators: how many calls of operators between chains it makes.
         library_bytes: the bytes of the chains' code and of all weights.
-        vtcm_bytes: the most VTCM that a chain takes.
-        scratch_bytes: the tensors between steps, and the other memory that chains take besides VTCM.
-        elements: the elements of the outputs; 0 if the library was linked and not run.
-        differing: the elements that differ from numpy, in the example and in all seeds together.
-        seeds: the calls on the adversarial platform.
+        vtcm_bytes: the most bytes of VTCM that a chain takes.
+        scratch_bytes: the bytes of the tensors between steps, and of the other memory that chains take besides VTCM.
+        elements: how many elements the outputs have; 0 if the library was linked and not run.
+        differing: how many elements differ from numpy's, in the example and in all seeds together.
+        seeds: how many calls were made on the adversarial platform, each with a seed of its own.
         packets: the packets of a call on that platform, operators between chains included.
     """
 

@@ -34,8 +34,8 @@ class Row:
 
     Attributes:
         case: the name of the case.
-        threads: the threads that it uses.
-        copies: the copies that it starts.
+        threads: how many threads it uses.
+        copies: how many copies it starts.
         run_packets: the packets of `hexconv run`.
         call_packets: the packets of `NAME_init` and `NAME_run`.
         more_percent: how many packets more the call takes, in percent of `run_packets`.

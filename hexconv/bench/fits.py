@@ -35,16 +35,16 @@ class Row:
     """One case of an answer.
 
     Attributes:
-        limit_bytes: the VTCM that the answer may take.
+        limit_bytes: the bytes of VTCM that the answer may take.
         case: the chain, or a piece of it.
         image: the rows by columns of the image that was run.
         plan: the plan that the search chose.
         holds: whether all figures agree and the result is right.
-        predicted_bytes: the VTCM that the search predicts.
-        allocated_bytes: the VTCM that TVM allocates.
-        used_bytes: the VTCM that the run uses.
+        predicted_bytes: the bytes of VTCM that the search predicts.
+        allocated_bytes: the bytes of VTCM that TVM allocates.
+        used_bytes: the bytes of VTCM that the run uses; None if it was not run.
         packets: the packets of the run; None if it was not run.
-        macs_per_packet: the needed MACs for each packet.
+        macs_per_packet: the needed MACs per packet; None if it was not run.
         said: what the run reported.
     """
 

@@ -29,6 +29,18 @@ That comparison measured int8 filters, which Halide gets as uint8 with a zero po
 FAIR = 0.98
 """Halide has to reach this share of the published figure, or it isn't measured at its best."""
 
+COLUMNS = {
+    **packets.COLUMNS,
+    "halide_packets": "the packets of Halide's kernel for the same chain; empty if there is no Halide schedule for it",
+    "halide_macs_per_packet": "needed MACs per packet of Halide's kernel",
+    "halide_published": "the MACs per packet of Halide's kernel in the comparison that this project set out to beat",
+    "halide_issue_slots": "the packets and stalls of Halide's kernel together",
+    "halide_stall_share": "stalls per packet of Halide's kernel",
+    "halide_macs_per_slot": "needed MACs per issue slot of Halide's kernel",
+    "ratio": "our MACs per issue slot over Halide's",
+}
+"""Every column of the table, with what it holds."""
+
 
 def row(path: Path) -> Row:
     """Measure one case: our kernel and, if there is a schedule, Halide's; both results have to be exact.

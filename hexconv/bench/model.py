@@ -61,7 +61,7 @@ class Pair:
         shape: its convs, in a word.
         plan: its knobs, in a word.
         drawn: whether the plan was drawn from all plans of the chain.
-        passed: whether the result was right.
+        passed: whether the result was numpy's.
         packets: the packets of the run.
         model: the packets that the model predicts.
     """

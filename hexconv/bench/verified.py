@@ -29,18 +29,18 @@ class Row:
         network: the model.
         form: how it is quantised.
         target: where its chains ran: `hexagon` or `llvm`.
-        convs: the convs compared with ONNX Runtime's, each alone on the input that ONNX Runtime has for it.
-        values: the values of all these convs together.
-        differing: the values that differ from ONNX Runtime's.
-        in_a_million: the differing values in a million.
+        convs: how many convs were compared with ONNX Runtime, each alone on the input that ONNX Runtime has for it.
+        values: how many values all these convs have together.
+        differing: how many of the values differ from ONNX Runtime's.
+        in_a_million: how many differ in a million values.
         most_in_a_million: the same for the conv with the most.
-        largest: the largest difference of one value.
-        not_float32: the values of ONNX Runtime's that are not their sums, scaled and rounded in float32.
-        chains: the chains of the network.
-        equal_to_numpy: the chains whose run equals numpy in every value.
-        packets: the packets of all chains, on the simulator.
-        inputs: the inputs that the whole network was computed on.
-        ranked_alike: the inputs whose five largest scores are of the same classes in the same order.
+        largest: the largest difference of one value, in steps of its quantisation.
+        not_float32: how many values of ONNX Runtime's are not their sums, scaled and rounded in float32.
+        chains: how many chains the network has.
+        equal_to_numpy: how many chains equal numpy in every value when they are run.
+        packets: the packets of all chains on the simulator; None on another target.
+        inputs: on how many inputs the whole network was computed.
+        ranked_alike: for how many of them the five largest scores are of the same classes in the same order.
         largest_steps: the largest difference of the first output from ONNX Runtime's, in quantisation steps.
         mean_steps: the mean difference of the first output, in quantisation steps.
         differing_share: the share of the first output's values that differ.

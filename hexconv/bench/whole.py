@@ -70,16 +70,16 @@ class Row:
 
     Attributes:
         network: the model.
-        form: how it is quantised.
-        convs: the convs of the network.
-        taken: the convs that are in chains.
-        chained: the convs that are in chains of two or more.
-        chains: the chains of the network.
+        form: how it is quantised: the types of activations and filters, and scales per tensor or per channel.
+        convs: how many convs the network has.
+        taken: how many of them are in chains.
+        chained: how many of them are in chains of two or more convs.
+        chains: how many chains the network has.
         macs: the needed MACs of all chains.
         plain_share: the share of these MACs that is in convs which no HVX kernel serves.
         packets: the packets of all chains.
         issue_slots: packets and stalls of all chains together; None if they weren't counted.
-        macs_per_packet: the needed MACs for each packet.
+        macs_per_packet: the needed MACs per packet.
         wrong_layers: how many layers have a result that is not numpy's.
     """
 
@@ -108,7 +108,9 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
         weights = imported.weights(index)
         planned = plan_chain(limited(found, weights), question)
         if (cut := planned.cuts.best) is None:
-            raise Unsupported(f"{path}: {found.name}: no plan of it fits {LIMIT_BYTES} bytes of VTCM")
+            raise Unsupported(
+                f"{path}: {found.name}: no plan fits {LIMIT_BYTES} bytes of VTCM; hexconv best says what would"
+            )
         for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
             own = weights_of(weights, piece.first - 1, len(piece.chain.conv))
             print(f"{path.stem}: {winner.case.name}, {winner.case.settled.slug}", file=sys.stderr)

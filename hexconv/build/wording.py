@@ -12,7 +12,14 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor that a call reads or writes: its dtype, layout, physical shape and bytes."""
+    """A tensor that a call reads or writes.
+
+    Attributes:
+        dtype: the type of an element.
+        layout: the name of its layout.
+        shape: its physical shape in that layout.
+        bytes: the bytes that it takes.
+    """
 
     dtype: str
     layout: str

@@ -32,7 +32,7 @@ def build_cases(
     else:
         for chain in built:
             print(_line(chain))
-        print(f"make -C {folder} run: compiles and runs what checks it")
+        print(f"make -C {folder} run: compiles and runs the example, which checks its answer")
     return batch.code(True)
 
 

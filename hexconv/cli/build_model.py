@@ -77,7 +77,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
     else:
         for line in _lines(built):
             print(line)
-        print(f"make -C {folder} run: compiles and runs what checks it")
+        print(f"make -C {folder} run: compiles and runs the example, which checks its answer")
     return 0
 
 

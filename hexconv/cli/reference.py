@@ -1,10 +1,7 @@
 """Writes the pages of the reference that are made from the code, so that they agree with it; `make site` uses them."""
 
-import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from importlib import import_module
-from inspect import cleandoc, getdoc
 from io import StringIO
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +11,7 @@ from rich.console import Console
 from hexconv.cli.app import app
 from hexconv.cli.commands import COMMANDS
 from hexconv.lower.vtcm import capacities_bytes
+from hexconv.report.described import attributes
 from hexconv.report.units import in_bytes
 from hexconv.search import machine
 from hexconv.spec import Chain, Conv2d, Plan, Requantize
@@ -23,8 +21,6 @@ from hexconv.spec.knobs import Arch
 WIDTH = 88
 SUBCOMMANDS = ("layout compare", "layout reorder")
 TABLES = (("[chain]", Chain), ("[[chain.conv]]", Conv2d), ("requantize = { .. }", Requantize), ("[plan]", Plan))
-CSVS = (("hexconv run --csv", "run_table"), ("hexconv cache --csv", "cache_table"))
-"""Commands that write a table, each with the module of `hexconv.report` that has its columns."""
 
 
 def pages() -> dict[str, str]:
@@ -32,7 +28,6 @@ def pages() -> dict[str, str]:
     made: dict[str, Callable[[], str]] = {
         "cli": _commands,
         "fields": _fields,
-        "columns": _columns,
         "architectures": _architectures,
     }
     return {f"reference/{name}.md": make() for name, make in made.items()}
@@ -63,18 +58,6 @@ def _fields() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def attributes(kind: type) -> dict[str, str]:
-    """What the docstring of a class says of each attribute, in a line each.
-
-    >>> attributes(Chain)["conv"]
-    'the convs in order.'
-    """
-    text = getdoc(kind) or ""
-    section = re.split(r"\n\n\w+:\n", text.partition("Attributes:\n")[2])[0]
-    entries = re.findall(r"^(\w+): (.*(?:\n +.*)*)", cleandoc(section), re.M)
-    return {name: " ".join(said.split()).replace("|", "\\|") for name, said in entries}
-
-
 def _default(one: Field[Any]) -> str:
     """The value that a field has if a case file leaves it out."""
     if one.default is MISSING:
@@ -84,22 +67,6 @@ def _default(one: Field[Any]) -> str:
     words = {True: "true", False: "false"}
     shown = words[one.default] if isinstance(one.default, bool) else repr(one.default).replace("'", '"')
     return f"`{shown.replace('(', '[').replace(')', ']')}`"
-
-
-def _columns() -> str:
-    """A page with the columns of tables, and the comments that stand beside them in the code."""
-    parts = [
-        "# Columns of tables",
-        "JSON (`--json`) has the same names, and leaves out what was not counted. Plain names have no explanation.",
-    ]
-    for command, name in CSVS:
-        module = import_module(f"hexconv.report.{name}")
-        source = Path(str(module.__file__)).read_text(encoding="utf-8").partition("COLUMNS = (")[2].partition("\n)")[0]
-        named = re.findall(r'^ +"(\w+)",(?: +# (.*))?$', source, re.M)
-        assert tuple(name for name, _ in named) == module.COLUMNS
-        rows = [f"| `{name}` | {said} |" for name, said in named]
-        parts += [f"## `{command}`", "\n".join(("| column | what it says |", "|---|---|", *rows))]
-    return "\n\n".join(parts) + "\n"
 
 
 def _architectures() -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,17 @@ class Layout(Digits):
         """Move a store of this layout into a new store of another layout of the same logical shape."""
         packing.check_shape(target, f"shape of {self.name}", self.shape, target.shape)
         return target.pack(self.unpack(array), fill)
+
+    def stored_extent(self, axis: str) -> int:
+        """Count the elements that the store holds along a logical axis, padding included.
+
+        >>> from hexconv.layout import packed
+        >>> layout = packed("NHWC8h8w32c", (1, 12, 30, 40))
+        >>> [layout.stored_extent(axis) for axis in "HWC"]
+        [16, 32, 64]
+        """
+        places = {digit.output for digit in self.digits if digit.axis == axis}
+        return prod(output.extent for output in self.outputs if output.name in places)
 
     def physical_index(self, **index: Any) -> tuple[Any, ...]:
         """The coordinates of an index as expressions of anything that has `+ * // %`, no bases.

@@ -22,13 +22,13 @@ from tvm.ir import Call, Range, TensorLoad
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
-from hexconv.lower.conv_steps import MARK
+from hexconv.lower.buffers import argument
+from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
-from hexconv.schedule.copies import FILTER_READ
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
-from hexconv.spec.names import INPUT, OUTPUT
+from hexconv.schedule.parts import Does
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident:
         return func
     steps = list(func.body.seq) if isinstance(func.body, tirx.SeqStmt) else [func.body]
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
-    body = _guarded(as_one([_striped(step, numbers) for step in steps if step not in shared]), numbers, output)
+    own = as_one([_striped(step, numbers) for step in steps if step not in shared])
+    body = _guarded(own, numbers, output, argument(func, "input"), argument(func, "output"))
     band = tirx.Var("band", "int32")
     loop = tirx.For(band, 0, numbers.bands.count, tirx.ForKind.PARALLEL, body, annotations=_NAMED)
     return func.with_body(as_one([*shared, loop]))
@@ -165,7 +166,7 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
     return tvm_ffi.structural_map(step, (tirx.For, visit))
 
 
-def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout) -> tirx.Stmt:
+def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout, read: tirx.Var, written: tirx.Var) -> tirx.Stmt:
     """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs."""
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
@@ -176,21 +177,19 @@ def _guarded(body: tirx.Stmt, numbers: Numbers, layout: Layout) -> tirx.Stmt:
         return tirx.IfThenElse(tirx.all(numbers.first(tensor) <= row, row < numbers.end(tensor)), statement, None)
 
     def store(statement: tirx.BufferStore) -> tirx.Stmt:
-        if statement.buffer.name == OUTPUT:
+        if statement.buffer.same_as(written):
             _, row, _, _ = layout.logical_index(tuple(statement.indices))
             return within(statement, output - 1, row)
         for load in _loads(statement.value):
-            if load.source.name == INPUT:
+            if load.source.same_as(read):
                 return within(statement, 0, load.indices[1] + numbers.bands.tops[0])
         return statement
 
     def marked(statement: tirx.Evaluate) -> tirx.Stmt:
-        call = statement.value
-        if not isinstance(call, Call) or call.op.name != "tirx.call_extern" or call.args[0].value != MARK:
+        mark = Mark.of(statement)
+        if mark is None:
             return statement
-        tensor = int(call.args[1])
-        rows = (numbers.first(tensor), numbers.end(tensor))
-        return tirx.Evaluate(tirx.call_extern("int32", MARK, *call.args[1:], *rows))
+        return mark.in_band(numbers.first(mark.number), numbers.end(mark.number)).statement
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
@@ -204,7 +203,7 @@ _NAMED = {LOOP_NAME: "band", PART: "bands"}
 def _reads_filter(step: tirx.Stmt) -> bool:
     """Whether a statement reads a whole filter."""
     part = part_of(step)
-    return part is not None and part.startswith(FILTER_READ)
+    return part is not None and part.does == Does.READ_FILTER
 
 
 def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:

@@ -16,6 +16,7 @@ a queue of copies belongs to one thread. It gets them from its caller: LLVM woul
 behind an offset that hangs on an index, and would load byte by byte.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import tvm
@@ -25,10 +26,10 @@ from tvm.ir import Call
 
 from hexconv.errors import Unsupported
 from hexconv.lower import queues
+from hexconv.lower.buffers import is_register
 from hexconv.lower.engine import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
-from hexconv.schedule.block import is_register
 
 MOST_QUEUES = 32
 """As in `hexconv_platform.h`."""
@@ -109,10 +110,12 @@ class _Caches:
     def __init__(self) -> None:
         self.memories: list[Memory] = []
         self.pointers: list[Pointer] = []
+        self._taken: Counter[str] = Counter()
 
     def add(self, buffer: tirx.Var, copies: int) -> Pointer:
         """Add a cache; caches of the same name are told apart by a number."""
-        taken = sum(memory.name.partition(".")[0] == buffer.name for memory in self.memories)
+        taken = self._taken[buffer.name]
+        self._taken[buffer.name] += 1
         name = f"{buffer.name}.{taken}" if taken else buffer.name
         size_bytes = -(-buffer_bytes(buffer) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         self.memories.append(Memory(name, size_bytes, copies, buffer.scope() == SCOPE))

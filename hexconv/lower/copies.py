@@ -8,9 +8,9 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import queues
-from hexconv.schedule import copies as parts
+from hexconv.lower.buffers import convs_of
 from hexconv.schedule.loops import PART
-from hexconv.spec.names import convs_of
+from hexconv.schedule.parts import Does, Part, read_part
 
 MOST = "hexconv.most"
 """Annotation of a loop whose number of trips differs from thread to thread: the largest number."""
@@ -30,7 +30,7 @@ class Copy:
 
     Attributes:
         queue: the queue of its tensor.
-        user: the part that computes from the cache, or into it.
+        conv: the number of the conv that computes from the cache, or into it.
         is_in: whether it fills the cache.
         cache: the buffer of the cache.
         loops: the loops around it, the outermost first, without the loop over threads.
@@ -39,7 +39,7 @@ class Copy:
     """
 
     queue: int
-    user: str
+    conv: int
     is_in: bool
     cache: tirx.Var
     loops: tuple[tirx.For, ...]
@@ -65,19 +65,19 @@ class Copy:
         return self.ring is None and self.most_times > 1
 
 
-def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[str, Copy]:
-    """Find all copies of a function (no blocks), by the name of their part.
+def copies_of(func: tirx.PrimFunc, rings: Mapping[str, Ring]) -> dict[Part, Copy]:
+    """Find all copies of a function (no blocks), by their parts.
 
     Args:
         func: a function in which the loops that begin parts are annotated.
         rings: the ring buffers by the name of the cache.
     """
-    found: dict[str, Copy] = {}
-    convs = convs_of(argument.name for argument in func.params)
+    found: dict[Part, Copy] = {}
+    convs = convs_of(func)
 
     def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...], is_in_thread: bool) -> None:
         part = part_of(statement)
-        if part in _queues(convs):
+        if part and part.copies:
             found[part] = replace(_copy(part, statement, loops, convs, rings), is_in_thread=is_in_thread)
         elif isinstance(statement, tirx.For):
             begins = is_over_bands(statement)
@@ -95,13 +95,12 @@ def is_over_bands(statement: tirx.Stmt) -> bool:
     return isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.PARALLEL
 
 
-def part_of(statement: tirx.Stmt) -> str | None:
+def part_of(statement: tirx.Stmt) -> Part | None:
     """Return the part of the chain that a statement begins with, guarded or not."""
     while isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
         statement = statement.then_case
-    return (
-        str(statement.annotations[PART]) if isinstance(statement, tirx.For) and PART in statement.annotations else None
-    )
+    begins = isinstance(statement, tirx.For) and PART in statement.annotations
+    return read_part(str(statement.annotations[PART])) if begins else None
 
 
 def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
@@ -113,18 +112,12 @@ def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
     return []
 
 
-def _queues(convs: int) -> dict[str, int]:
-    """Return the queue of every part that copies."""
-    filters = {parts.filter_read(number): number for number in range(1, convs + 1)}
-    return {parts.INPUT_READ: queues.INPUT, **filters, parts.WRITE_BACK: convs + 1}
-
-
-def _copy(part: str, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
-    """Describe one part that copies."""
-    queue, is_in = _queues(convs)[part], part != parts.WRITE_BACK
+def _copy(part: Part, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
+    """Return one part that copies."""
+    is_in = part.does != Does.WRITE_OUTPUT
     cache = next(_written(statement) if is_in else _read(statement))
-    user = parts.convolution(min(max(queue, 1), convs))
-    return Copy(queue, user, is_in, cache, loops, rings.get(cache.name))
+    queue = queues.queue_of_part(part, convs)
+    return Copy(queue, min(max(queue, 1), convs), is_in, cache, loops, rings.get(cache.name))
 
 
 def _written(statement: tirx.Stmt) -> Iterator[tirx.Var]:

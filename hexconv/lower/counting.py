@@ -21,14 +21,14 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower import queues
+from hexconv.lower.buffers import held_by
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.deciding import deciding
 from hexconv.lower.hvx import vector
 from hexconv.lower.lowered import Lowered
 from hexconv.lower.meaning import Meaning, Work, outside_of
 from hexconv.lower.repeated import repeated
-from hexconv.spec.names import conv_name, read_name
-from hexconv.spec.vectors import UNCACHED
+from hexconv.spec.names import conv_name
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,7 @@ def counts_of(lowered: Lowered, counted: Sequence[int]) -> Counts:
 
 def _tensors(lowered: Lowered) -> list[str]:
     """List the arguments that are copied, in the order of their queues."""
-    return [
-        argument.name for argument in lowered.unmerged["main"].params if read_name(argument.name).role not in UNCACHED
-    ]
+    return [argument.name for argument in lowered.unmerged["main"].params if held_by(argument).is_copied]
 
 
 def _outside(lowered: Lowered) -> list[str]:

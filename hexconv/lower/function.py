@@ -6,9 +6,9 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
+from hexconv.lower.buffers import is_register
 from hexconv.lower.lowered import Allocation, Cache, Lowered
 from hexconv.lower.names import drop_annotations
-from hexconv.schedule.block import is_register
 
 
 def lower_function(function: tirx.PrimFunc) -> Lowered:

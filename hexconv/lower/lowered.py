@@ -10,9 +10,9 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
+from hexconv.lower.buffers import cache_name
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
 from hexconv.lower.transfers import start_copies
-from hexconv.spec.names import cache_of
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
     shaped = rename_loops(passes.unblock(passes.compact(sch.mod)))
     flat = passes.flatten(shaped)
-    targets = [cache_of(store.buffer.name) for store in stores(flat)]
+    targets = [cache_name(store.buffer) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     named = rename_buffers(merged, targets)
@@ -118,7 +118,7 @@ def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
     buffers: list[tirx.Var] = []
     tvm_ffi.structural_walk(shaped["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
     return tuple(
-        Cache(cache_of(buffer.name), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
+        Cache(cache_name(buffer), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
         for buffer in buffers
     )
 

@@ -14,23 +14,24 @@ from tvm import tirx
 from hexconv.lower.copies import part_of
 from hexconv.lower.lowered import Lowered
 from hexconv.lower.names import drop_annotations
+from hexconv.schedule.parts import Part
 
 FUNCTION = "hexconv_part"
 
 
-def with_marks(lowered: Lowered) -> tuple[tvm.IRModule, tuple[str, ...]]:
-    """Put a mark in front of every part; return the module and the names of the parts by their numbers."""
-    names: list[str] = []
+def with_marks(lowered: Lowered) -> tuple[tvm.IRModule, tuple[Part, ...]]:
+    """Put a mark in front of every part; return the module and the parts by their numbers."""
+    parts: list[Part] = []
 
     def marked(loop: tirx.For) -> tirx.Stmt:
-        name = part_of(loop)
-        if name is None:
+        part = part_of(loop)
+        if part is None:
             return loop
-        if name not in names:
-            names.append(name)
-        call = tirx.call_extern("int32", FUNCTION, names.index(name))
+        if part not in parts:
+            parts.append(part)
+        call = tirx.call_extern("int32", FUNCTION, parts.index(part))
         return tirx.SeqStmt([tirx.Evaluate(call), loop])
 
     main = lowered.labelled["main"]
     body = tvm_ffi.structural_map(main.body, (tirx.For, marked))
-    return drop_annotations(tvm.IRModule({"main": main.with_body(body)})), tuple(names)
+    return drop_annotations(tvm.IRModule({"main": main.with_body(body)})), tuple(parts)

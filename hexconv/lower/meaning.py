@@ -22,10 +22,11 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.target import codegen
 
+from hexconv.lower.buffers import Held, held_by
 from hexconv.lower.guards import IF_THEN_ELSE
 from hexconv.lower.vtcm import SCOPE
-from hexconv.spec.names import conv_name, read_name
-from hexconv.spec.vectors import UNCACHED
+from hexconv.spec.names import conv_name
+from hexconv.spec.roles import BUFFER_ROLES, roles_multiplied_as
 
 PRODUCTS_OF_LANE = {
     "llvm.hexagon.V6.vrmpy": 4,
@@ -37,13 +38,13 @@ PRODUCTS_OF_LANE = {
 
 INTRINSIC = "tirx.call_llvm_pure_intrin"
 
-HELD = ("input", "filter", "intermediate", "output", "split", "taps", "planes")
+HELD = tuple(role for role, known in BUFFER_ROLES.items() if known.holds_elements)
 """Roles of the buffers that hold elements."""
 
 COPIED_TO = ("input", "filter")
 """Likewise of those that only copies write."""
 
-FILTERS, SOURCES = ("filter", "taps", "words"), ("input", "split", "planes", "intermediate")
+FILTERS, SOURCES = roles_multiplied_as("filter"), roles_multiplied_as("source")
 """Roles of what a conv multiplies."""
 
 Work = Counter[str]
@@ -55,24 +56,24 @@ class Meaning:
     """The buffers and bound values of a module, from which the work of its statements follows.
 
     Attributes:
-        tensors: the names of the arguments, except biases, and of views of them, by variable.
+        tensors: the arguments that have caches, by the variables of these and of views of them.
         outside: the names of caches outside of VTCM, by variable; none unless other caches lie in VTCM.
-        sources: for every bound value, the names of the buffers that it was loaded from.
+        sources: for every bound value, what the buffers hold that it was loaded from.
     """
 
-    tensors: dict[tirx.Var, str]
+    tensors: dict[tirx.Var, tirx.Var]
     outside: dict[tirx.Var, str]
-    sources: dict[tirx.Var, frozenset[str]]
+    sources: dict[tirx.Var, frozenset[Held]]
 
     @classmethod
     def of(cls, main: tirx.PrimFunc) -> "Meaning":
         """Read the buffers and bound values of a module's function."""
-        tensors = {argument: argument.name for argument in main.params if read_name(argument.name).role not in UNCACHED}
+        tensors = {argument: argument for argument in main.params if held_by(argument).is_copied}
 
         def note(view: tirx.DeclBuffer) -> None:
             argument = view.data.args[0] if isinstance(view.data, Call) else view.data
-            if name := tensors.get(argument):
-                tensors[view.buffer] = name
+            if argument in tensors:
+                tensors[view.buffer] = tensors[argument]
 
         tvm_ffi.structural_walk(main.body, (tirx.DeclBuffer, note))
         meaning = cls(tensors, outside_of(main), {})
@@ -84,17 +85,17 @@ class Meaning:
         value, work = statement.value, Work()
         stored = statement.buffer if isinstance(statement, tirx.BufferStore) else None
         if stored in self.tensors:
-            work[self.tensors[stored]] += _bytes(value.ty)
-        elif stored in self.outside and read_name(self.outside[stored]).role not in COPIED_TO:
+            work[str(self.tensors[stored].name)] += _bytes(value.ty)
+        elif stored in self.outside and held_by(stored).role not in COPIED_TO:
             work[self.outside[stored]] += _bytes(value.ty)
         multiplied: set[str] = set()
         for load in _all(value, TensorLoad):
             if load.source in self.outside and stored not in self.tensors:
                 work[self.outside[load.source]] += _bytes(load.ty)
-            if name := self.tensors.get(load.source):
-                work[name] += _bytes(load.ty)
+            if load.source in self.tensors:
+                work[str(self.tensors[load.source].name)] += _bytes(load.ty)
             elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
-                multiplied.update(_readers([load.source.name], FILTERS))
+                multiplied.update(_readers([held_by(load.source)], FILTERS))
         work.update(multiplied)  # counted once, though both bytes of a weight may be loaded
         for call in _all(value, Call):
             assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
@@ -105,17 +106,17 @@ class Meaning:
     def _bound(self, bind: tirx.Bind) -> None:
         self.sources[bind.var] = self._loaded(bind.value)
 
-    def _loaded(self, value: tirx.Expr) -> frozenset[str]:
-        """Name the buffers that a value was loaded from, directly or by way of bound values."""
-        found: set[str] = set()
+    def _loaded(self, value: tirx.Expr) -> frozenset[Held]:
+        """Say what the buffers hold that a value was loaded from, directly or by way of bound values."""
+        found: set[Held] = set()
         for variable in _all(value, tirx.Var):
-            found |= self.sources.get(variable) or {self.tensors.get(variable, str(variable.name))}
+            found |= self.sources.get(variable) or {held_by(self.tensors.get(variable, variable))}
         return frozenset(found)
 
     def _conv(self, call: Call) -> str:
         """Name the conv whose filter or whose source an instruction multiplies."""
-        names = self._loaded(call)
-        convs = _readers(names, FILTERS) or _readers(names, SOURCES)
+        held = self._loaded(call)
+        convs = _readers(held, FILTERS) or _readers(held, SOURCES)
         assert len(convs) == 1, f"{call} multiplies for {sorted(convs)}"
         return convs.pop()
 
@@ -125,7 +126,7 @@ def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
     found: list[tirx.Var] = []
     tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, lambda node: found.append(node.buffer)))
     outside = {buffer: str(buffer.name) for buffer in found if buffer.scope() != SCOPE}
-    kept = {buffer: name for buffer, name in outside.items() if read_name(name).role in HELD}
+    kept = {buffer: name for buffer, name in outside.items() if held_by(buffer).role in HELD}
     return kept if len(outside) < len(found) else {}
 
 
@@ -136,9 +137,9 @@ def _all(value: tirx.Expr, kind: type) -> list:
     return found
 
 
-def _readers(names: Iterable[str], roles: Sequence[str]) -> set[str]:
-    """Name the convs that read the buffers of these names, if their role is one of `roles`."""
-    return {conv_name(each.reader) for each in map(read_name, names) if each.role in roles}
+def _readers(held: Iterable[Held], roles: Sequence[str]) -> set[str]:
+    """Name the convs that read what buffers hold, if its role is one of `roles`."""
+    return {conv_name(each.reader) for each in held if each.role in roles}
 
 
 def _products(call: Call) -> int:

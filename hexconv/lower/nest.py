@@ -15,7 +15,9 @@ from hexconv.kernel.bands import row_bands
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
-from hexconv.lower.conv_steps import Result, fill, mark
+from hexconv.lower.buffers import cache_name, is_register
+from hexconv.lower.conv_marks import Result, mark
+from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
@@ -23,11 +25,10 @@ from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
-from hexconv.schedule.block import is_register
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case
-from hexconv.spec.names import cache_of, filter_cache
+from hexconv.spec.names import filter_cache
 
 
 def lower_nest(sch: Schedule, case: Case) -> Lowered:
@@ -93,7 +94,7 @@ def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
     """
     main = module["main"]
     caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)
-    renamed = {old: _aligned(old, cache_of(old.name), (prod(map(int, old.shape)),)) for old in caches}
+    renamed = {old: _aligned(old, cache_name(old), (prod(map(int, old.shape)),)) for old in caches}
     memory = list(renamed.values())
     renamed |= {old: _aligned(old, old.name, old.shape) for old in main.params}
     renamed |= {old: _aligned(old, old.name, old.shape, layout=None) for old in views}

@@ -40,8 +40,8 @@ from hexconv.lower.rings import slab_of
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import end_row
-from hexconv.schedule.copies import BUFFERING
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
+from hexconv.schedule.parts import BUFFERING, Does, Part
 from hexconv.schedule.roll import AHEAD
 
 Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
@@ -61,7 +61,7 @@ def overlap(func: tirx.PrimFunc) -> tirx.PrimFunc:
 class _Overlap:
     """Rewrites a function so that its copies become groups, and collects what has to stand in front of all loops."""
 
-    def __init__(self, copies: dict[str, Copy]) -> None:
+    def __init__(self, copies: dict[Part, Copy]) -> None:
         self._copies = copies
         self._in_stripes = False
         self._first: list[tirx.Stmt] = []
@@ -93,8 +93,8 @@ class _Overlap:
         part = part_of(statement)
         if part in self._copies:
             yield from self._started(self._copies[part], statement)
-        elif user := self._user(part):
-            yield from (*self._before(user), statement)
+        elif conv := self._conv(part):
+            yield from (*self._before(conv), statement)
         elif isinstance(statement, tirx.SeqStmt):
             yield from self._sequence(statement)
         elif isinstance(statement, tirx.For):
@@ -108,23 +108,23 @@ class _Overlap:
 
     def _sequence(self, sequence: tirx.SeqStmt) -> Iterator[tirx.Stmt]:
         """Rewrite a sequence; a conv that is several statements waits before the first of them."""
-        waited: set[str] = set()
+        waited: set[int] = set()
         for statement in sequence.seq:
-            user = self._user(part_of(statement))
-            yield from (statement,) if user in waited else self._rewritten(statement)
-            waited |= {user} if user else set()
+            conv = self._conv(part_of(statement))
+            yield from (statement,) if conv in waited else self._rewritten(statement)
+            waited |= {conv} if conv else set()
 
-    def _user(self, part: str | None) -> str | None:
-        """Return the conv that a part belongs to, be the part all of the conv or one of its blocks."""
-        users = (copy.user for copy in self._copies.values())
-        return next((user for user in users if part is not None and f"{part} ".startswith(f"{user} ")), None)
+    def _conv(self, part: Part | None) -> int:
+        """Return the number of the conv that a part is, or is a block of, if it uses copies; else 0."""
+        is_user = part and part.does == Does.CONV and any(copy.conv == part.conv for copy in self._copies.values())
+        return part.conv if part and is_user else 0
 
-    def _before(self, user: str) -> Iterator[tirx.Stmt]:
-        """Yield a conv's waits: for copies in without a second slot, and for all copies out but the youngest."""
+    def _before(self, conv: int) -> Iterator[tirx.Stmt]:
+        """Yield what a conv waits for: copies in without a slot to spare, and the last but one copy out."""
         for copy in self._copies.values():
-            if copy.user == user and copy.is_in and not copy.has_slots and not _runs_ahead(copy):
+            if copy.conv == conv and copy.is_in and not copy.has_slots and not _runs_ahead(copy):
                 yield queues.wait(copy.queue, 0)
-            if copy.user == user and not copy.is_in and copy.has_slots:
+            if copy.conv == conv and not copy.is_in and copy.has_slots:
                 yield queues.wait(copy.queue, 1)
 
     def _started(self, copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:

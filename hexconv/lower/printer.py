@@ -20,7 +20,7 @@ from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
 from hexconv.spec.conv import TABLE
 from hexconv.spec.kernel import kernel_words
-from hexconv.spec.names import convs_of, filter_name
+from hexconv.spec.names import filter_name
 from hexconv.spec.vectors import OF_CHANNELS, vector_names
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
@@ -86,7 +86,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def _body(case: Case, lowered: Lowered) -> Iterator[str]:
     """Yield the script with its comments."""
     memories = {memory.name: memory for memory in lowered.allocations}
-    convs = convs_of(argument.name for argument in lowered.module["main"].params)
+    convs = len(case.chain.conv)
     script = lowered.labelled.script().splitlines()
     lines = [Line((len(text) - len(text.lstrip())) // INDENT, text.lstrip()) for text in script]
     commented = _notes_outside(list(_with_comments(_with_layouts(lines, case), memories, convs)))

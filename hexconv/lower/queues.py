@@ -9,6 +9,7 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import Call, Op
 
+from hexconv.schedule.parts import INPUT_READ, WRITE_BACK, Does, Part, filter_read
 from hexconv.spec.names import copied_arguments
 
 COPY, WAIT, START, END = (Op.get(f"tirx.dma_{name}") for name in ("copy", "wait", "start_group", "end_group"))
@@ -66,6 +67,23 @@ def amounts_of(statement: tirx.Evaluate) -> list[tirx.Expr]:
     if call.op.same_as(COPY):
         return [call.args[3], *rows_of(call)]
     return [call.args[1]] if call.op.same_as(WAIT) else []
+
+
+def queue_of_part(part: Part, convs: int) -> int:
+    """Return the queue of a part that copies.
+
+    >>> from hexconv.schedule.parts import INPUT_READ, WRITE_BACK, filter_read
+    >>> [queue_of_part(part, 2) for part in (INPUT_READ, filter_read(2), WRITE_BACK)]
+    [0, 2, 3]
+    """
+    return convs + 1 if part.does == Does.WRITE_OUTPUT else INPUT + part.conv
+
+
+def part_of_queue(queue: int, convs: int) -> Part:
+    """Return the part whose copies a queue has."""
+    if queue == INPUT:
+        return INPUT_READ
+    return filter_read(queue) if queue <= convs else WRITE_BACK
 
 
 def tensor_of(queue: int, convs: int) -> str:

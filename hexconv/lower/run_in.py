@@ -13,10 +13,11 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 
+from hexconv.lower.copies import part_of
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
-from hexconv.schedule.copies import INPUT_READ
-from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
+from hexconv.schedule.loops import LOOP_NAME, STRIPES
+from hexconv.schedule.parts import INPUT_READ
 from hexconv.schedule.stream import THERE, Beginning
 
 
@@ -56,7 +57,7 @@ def _input_read(body: tirx.Stmt) -> tirx.Stmt:
     found: list[tirx.For] = []
 
     def visit(loop: tirx.For) -> None:
-        if loop.annotations.get(PART) == INPUT_READ:
+        if part_of(loop) == INPUT_READ:
             found.append(loop)
 
     tvm_ffi.structural_walk(body, (tirx.For, visit))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 from tvm import tirx
 
@@ -28,8 +27,7 @@ class Made:
     def of(cls, forms: Forms, tensor: int) -> "Made":
         """Count the rows of a tensor."""
         layout = forms.activations[tensor]
-        rows = prod(output.extent for output in layout.outputs if output.name.lower().endswith("h"))
-        return cls(forms.row_units[tensor], rows)
+        return cls(forms.row_units[tensor], layout.stored_extent("H"))
 
 
 def each_row(

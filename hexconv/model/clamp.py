@@ -23,7 +23,7 @@ class Clamp:
         """
         low, high = max(self.low, other.low), min(self.high, other.high)
         if not low <= high:
-            raise Refused(f"clamps that leave nothing between {low:g} and {high:g}")
+            raise Refused(f"its clamps leave no range of values: the lower bound is {low:g}, the upper bound {high:g}")
         return Clamp(low, high)
 
     @property
@@ -51,14 +51,14 @@ def _bound(graph: Graph, node: Node, index: int, attribute: str, default: float)
     if not name:
         return _number(float(node.attributes.get(attribute, default)))
     if not graph.is_constant(name):
-        raise Refused(f"the bound {name} depends on the model's input")
+        raise Refused(f"its bound {name} depends on the model's input")
     value = graph.value(name)
     if value.size != 1:
-        raise Refused(f"{value.size} bounds")
+        raise Refused(f"its bound {name} has {value.size} values; a clamp has one")
     return _number(float(value.reshape(())))
 
 
 def _number(bound: float) -> float:
     if isnan(bound):
-        raise Refused("a bound that is no number")
+        raise Refused("one of its bounds is no number")
     return bound

@@ -80,7 +80,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     if not filter_dtype:
         raise Refused(f"the type of its filter {filter} is not known to ONNX's shape inference: it may be sparse")
     if dtype not in FLOATS or dtype != filter_dtype:
-        raise Refused(f"{dtype} values and {filter_dtype} filters; chains have {' or '.join(FLOATS)} for both")
+        raise Refused(f"it has {dtype} values and {filter_dtype} filters; a chain has {' or '.join(FLOATS)} for both")
     image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter)
     check_bias(graph, bias, taps[0])
     fields = geometry(node, image, taps)

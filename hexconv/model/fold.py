@@ -34,7 +34,7 @@ def fold(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Arra
     if definition is None or opset >= since:
         return _evaluated(node, opsets, values)
     if any(node.output[1:]):
-        raise Refused(f"{node.op_type} of opset {opset} with {len(node.output)} outputs, as in training")
+        raise Refused(f"{node.op_type} of opset {opset} has outputs of training; export it for inference")
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     return {node.output[0]: definition(attributes, *(values[name] for name in node.input if name))}
 

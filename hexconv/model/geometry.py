@@ -26,10 +26,10 @@ def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
         raise Refused(unknown(graph, tensor))
     if len(shape) != 4:
         kind = SPATIAL_AXES.get(len(shape), "other")
-        raise Refused(f"a {kind} conv, over {_shown(shape)}; chains are of 2-D convs")
+        raise Refused(f"it is a {kind} conv, over {_shown(shape)}; a chain has 2-D convs")
     n, c, h, w = (size for size in shape)
     if not (isinstance(n, int) and isinstance(c, int) and isinstance(h, int) and isinstance(w, int)):
-        raise Refused(f"its input is {_shown(shape)}, of open size; say --shape INPUT=N,C,H,W for the model's input")
+        raise Refused(f"its input {_shown(shape)} has open sizes; fix the model's input: --shape INPUT=N,C,H,W")
     return n, h, w, c
 
 
@@ -43,7 +43,7 @@ def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
         raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
     shape = _constant_shape(graph, tensor)
     if len(shape) != 4:
-        raise Refused(f"a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
+        raise Refused(f"it is a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
     o, i, h, w = (int(size) for size in shape)
     return o, i, h, w
 
@@ -55,9 +55,11 @@ def check_bias(graph: Graph, tensor: str, channels: int) -> None:
         Refused: the bias is computed from the model's inputs, or has another shape.
     """
     if tensor and not graph.is_constant(tensor):
-        raise Refused(f"its bias {tensor} depends on the model's input")
+        raise Refused(f"its bias {tensor} depends on the model's input; biases are constants here")
     if tensor and (shape := _constant_shape(graph, tensor)) != (channels,):
-        raise Refused(f"a bias of {_shown(shape)} for {channels} output channels, each of which has one")
+        raise Refused(
+            f"its bias has the shape {_shown(shape)}; it needs one value for each of {channels} output channels"
+        )
 
 
 def _constant_shape(graph: Graph, tensor: str) -> Shape:
@@ -83,11 +85,14 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
     attributes = node.attributes
     groups = attributes.get("group", 1)
     if in_channels * groups != image[3]:
-        raise Refused(f"{groups} groups of {in_channels} channels over an input of {image[3]}")
+        raise Refused(f"it has {groups} groups of {in_channels} channels over an input of {image[3]} channels")
     stated = attributes.get("kernel_shape", kernel)
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
     if list(stated) != kernel or len(strides) != 2 or len(dilations) != 2:
-        raise Refused(f"kernel {list(stated)}, strides {list(strides)}, dilations {list(dilations)}, filter {kernel}")
+        raise Refused(
+            f"its attributes don't fit its filter {kernel}: "
+            f"kernel {list(stated)}, strides {list(strides)}, dilations {list(dilations)}"
+        )
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     return {
         "out_channels": out_channels,
@@ -112,13 +117,13 @@ def sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
     """
     auto_pad = node.attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
     if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise Refused(f"auto_pad = {auto_pad}")
+        raise Refused(f"its auto_pad is {auto_pad}, which ONNX doesn't have")
     if auto_pad == "VALID":
         return NO_SIDES
     if auto_pad == "NOTSET":
         stated = tuple(node.attributes.get("pads", NO_SIDES))
         if len(stated) != 4 or min(stated) < 0:
-            raise Refused(f"padding of {list(stated)}; four numbers of at least 0 are taken")
+            raise Refused(f"its padding is {list(stated)}; it takes four numbers of at least 0")
         return stated
     strides = node.attributes.get("strides", [1, 1])
     axes = [_same(size, step, r) for size, step, r in zip(image[1:3], strides, reach, strict=True)]

@@ -54,9 +54,8 @@ class Imported:
             try:
                 folded = unit.weights.folded(self.graph)
             except Refused as refusal:
-                raise InputError(
-                    f"{self.network.model}: {unit.node.name}", str(refusal), "finite, readable weights"
-                ) from None
+                what = f"{self.network.model}: {unit.node.name}: {refusal}"
+                raise InputError.because(what, "give it finite, readable weights") from None
             arrays[filter_name(number)] = np.ascontiguousarray(folded.filter)
             if folded.bias is not None:
                 arrays[bias_name(number)] = folded.bias

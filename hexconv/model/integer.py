@@ -64,7 +64,7 @@ class IntegerWeights:
         if lost := int(np.sum(~np.isfinite(units))):
             raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
         if (most := float(np.max(np.abs(units), initial=0))) > INT32_MOST:
-            raise Refused(f"its bias comes to {most:g} units of its sums, int32 holds {INT32_MOST}")
+            raise Refused(f"its bias comes to {most:g} units of its sums; int32 holds at most {INT32_MOST}")
         return Folded(filter, units.astype(np.int32), self.vectors)
 
 
@@ -82,7 +82,7 @@ def qlinear_unit(graph: Graph, node: Node) -> Unit:
     filter = quantised_filter(graph, node.input(3), node.input(4), node.input(5))
     output = quantised(graph, node.outputs[0], *node.inputs[6:8])
     if output.dtype != source.dtype:
-        raise Refused(f"{source.dtype} in, {output.dtype} out; a chain has one of them")
+        raise Refused(f"it reads {source.dtype} and writes {output.dtype}; a chain has one dtype")
     scaled = requantize(scale_of(source.scales, filter.scales, output.scales), output.zero_point)
     return _unit(graph, node, (node,), source, filter, Tail(node.outputs[0], scaled), (node.input(8), None))
 
@@ -126,7 +126,7 @@ def _unit(
     check_bias(graph, bias[0], taps[0])
     if filter.dtype not in FILTER_DTYPES[source.dtype]:
         allowed = " or ".join(FILTER_DTYPES[source.dtype])
-        raise Refused(f"filters of {filter.dtype} on {source.dtype}; a chain has {allowed} there")
+        raise Refused(f"it has filters of {filter.dtype} on {source.dtype}; a chain has {allowed} there")
     filter_dtype, zero_point = _stored_filter(graph, filter)
     scaled = tail.scaled
     vectors = scaled.vectors if scaled else {}
@@ -157,8 +157,8 @@ def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
     least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
     if most - least > EIGHT_BITS_MOST:
         raise Refused(
-            f"{filter.zero_points.size} zero points of its filter, whose elements lie {least} to {most} from them; "
-            f"{EIGHT_BITS_MOST} is the most that 8 bits hold from end to end"
+            f"its filter has {filter.zero_points.size} zero points, and elements {least} to {most} away from them; "
+            f"8 bits hold a range of at most {EIGHT_BITS_MOST}"
         )
     low, high = INTEGER_RANGE["int8"]
     return ("int8", 0) if low <= least and most <= high else ("uint8", -least)

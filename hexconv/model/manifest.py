@@ -1,4 +1,4 @@
-"""`network.toml`: what became of a model, beside the case files of its chains."""
+"""`network.toml`: which chains a model has, and which convs are in none; it lies beside the case files."""
 
 import json
 from dataclasses import asdict
@@ -23,14 +23,14 @@ class ChainEntry:
     """One chain of a model.
 
     Attributes:
-        case: its case file is `CASE.toml` in the same folder; its weights, where they were asked for, `CASE.npz`.
-        convs: names of the model's convs, in order.
+        case: the name of its case; the case file is `CASE.toml` in the same folder, the weights are in `CASE.npz`.
+        convs: the names of the model's convs in the chain, in order.
         input: the model's tensor that the chain reads.
         output: the model's tensor that the chain writes.
-        ended_by: the operator that reads the output and ends the chain; `output` where the model gives the tensor back,
-            `branch` where more than one node reads it, `limit` where the chain has as many convs as a case may have.
+        ended_by: the operator that reads the output and ends the chain; `output` if the model returns the tensor,
+            `branch` if more than one node reads it, `limit` if the chain has as many convs as a case may have.
         reason: why the chain ends there, in words.
-        after: cases of the chains whose outputs reach its input, straight or through other nodes than chains.
+        after: the cases of the chains whose outputs reach its input, directly or through nodes that are in no chain.
     """
 
     case: CaseName
@@ -44,7 +44,13 @@ class ChainEntry:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class NotTaken:
-    """A conv that is in no chain, and why."""
+    """A conv that is in no chain, and why.
+
+    Attributes:
+        node: the conv's name in the model.
+        op: its ONNX operator.
+        reason: why no chain can have it, in words.
+    """
 
     node: str
     op: str
@@ -53,7 +59,7 @@ class NotTaken:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Manifest:
-    """The chains of a model, in the order of its graph.
+    """The chains of a model, in the order of its graph, and the convs that are in none.
 
     Attributes:
         model: the name of the file that the model was read from.

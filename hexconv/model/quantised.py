@@ -46,7 +46,7 @@ def quantised(graph: Graph, tensor: str, scale: str, zero_point: str) -> Quantis
     found = _quantised(graph, tensor, scale, zero_point, tuple(FILTER_DTYPES))
     for what, values in (("scale", found.scales), ("zero point", found.zero_points)):
         if values.size != 1:
-            raise Refused(f"{values.size} {what}s of {tensor}, one per channel or block; values of a chain have one")
+            raise Refused(f"{tensor} has {values.size} {what}s, one per channel or block; a chain has one of them")
     return found
 
 
@@ -68,7 +68,7 @@ def quantised_filter(graph: Graph, tensor: str, scale: str, zero_point: str, axi
     for what, values in (("scale", found.scales), ("zero point", found.zero_points)):
         if values.size > 1 and (axis % max(len(shape), 1) != 0 or values.size not in shape[:1]):
             raise Refused(
-                f"{values.size} {what}s of its filter along axis {axis}; a chain has one for each output, along 0"
+                f"its filter has {values.size} {what}s along axis {axis}; a chain has one for each output, along axis 0"
             )
     return found
 
@@ -92,6 +92,6 @@ def _values(graph: Graph, name: str, what: str, default: float) -> Array:
     if not name:
         return np.array([default])
     if not graph.is_constant(name):
-        raise Refused(f"its {what} {name} depends on the model's input")
+        raise Refused(f"its {what} {name} depends on the model's input; it is a constant here")
     values = graph.value(name).reshape(-1)
     return values[:1] if np.unique(values).size == 1 else values

@@ -64,7 +64,7 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
         Refused: a scale is no positive number; or no multipliers and shifts hold all scales together.
     """
     if bad := [float(scale) for scale in scales if not 0 < scale < np.inf]:
-        raise Refused(f"a scale of {bad[0]:g}, which is no positive number")
+        raise Refused(f"it has a scale of {bad[0]:g}, which is no positive number")
     fractions, shifts = np.frexp(scales.astype(np.float64))
     multipliers = (fractions * 2.0**FRACTION_BITS).astype(np.int64)
     if len(scales) == 1:
@@ -75,7 +75,9 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
     if SMALLEST_SHIFT <= common <= LARGEST_SHIFT and np.array_equal(together << apart, multipliers):
         return _of_each(common, zero_point, clamp, {"multiplier": together})
     if common > 0:
-        raise Refused(f"scales of {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of it")
+        raise Refused(
+            f"its scales reach from {scales.min():g} to {scales.max():g}; beside one above 1 the least is a 128th of it"
+        )
     # With a scale below 2**-32 no 32-bit sum comes to half of an output: such a scale may as well be the smallest.
     is_none = shifts < SMALLEST_SHIFT
     vectors = {"multiplier": np.where(is_none, 1, multipliers), "shift": np.where(is_none, SMALLEST_SHIFT, shifts)}

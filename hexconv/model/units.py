@@ -52,7 +52,9 @@ def convs_inside(model: onnx.ModelProto) -> Iterator[NotTaken]:
         proto, outside = waiting.pop()
         node = Node.of(proto)
         if outside and is_conv(node):
-            yield NotTaken(node=node.name, op=node.op, reason=f"inside of {outside}; chains are of the graph itself")
+            yield NotTaken(
+                node=node.name, op=node.op, reason=f"it is inside of {outside}; chains are found in the graph itself"
+            )
         bodies = [a for a in proto.attribute if a.type in SUBGRAPHS]
         for attribute in bodies:
             for body in (attribute.g, *attribute.graphs):
@@ -74,7 +76,7 @@ def _unit(graph: Graph, node: Node) -> Unit:
             return integer_unit(graph, node)
     except ValidationError as error:
         raise Refused(str(first_complaint(error).within("its case"))) from None
-    raise Refused(f"{node.op} is no conv2d that a chain can have: Conv, QLinearConv and ConvInteger are")
+    raise Refused(f"{node.op} is no conv2d that a chain can have; Conv, QLinearConv and ConvInteger are")
 
 
 def _checked(unit: Unit) -> Unit:

@@ -34,7 +34,14 @@ class PortFacts:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """One step: the name of its operator or `chain`, its node, and the bytes of tensors that it reads and writes."""
+    """One step of a network.
+
+    Attributes:
+        operator: the name of its operator, or `chain`.
+        node: the name of its node in the model; for a chain, of the chain.
+        reads_bytes: the bytes of the tensors that it reads.
+        writes_bytes: the bytes of the tensors that it writes.
+    """
 
     operator: str
     node: str

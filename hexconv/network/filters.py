@@ -40,7 +40,7 @@ def of_gemm(reading: Reading, node: Node, source: Operand) -> Filters:
     """
     told = node.attributes
     if told.get("transA", 0) or told.get("alpha", 1.0) != 1.0 or told.get("beta", 1.0) != 1.0:
-        raise Refused("transA, alpha or beta; a product of rows is taken")
+        raise Refused("it sets transA, alpha or beta; export it with transA = 0, alpha = 1 and beta = 1")
     is_turned = bool(told.get("transB", 0))
     stored = _dequantised(reading, node.input(1), 0 if is_turned else 1, source)
     matrix = stored.elements if is_turned else stored.elements.T
@@ -55,7 +55,7 @@ def of_qgemm(reading: Reading, node: Node) -> Filters:
         Refused: as of `of_gemm`.
     """
     if node.attributes.get("transA", 0) or node.attributes.get("alpha", 1.0) != 1.0:
-        raise Refused("transA or alpha; a product of rows is taken")
+        raise Refused("it sets transA or alpha; export it with transA = 0 and alpha = 1")
     is_turned = bool(node.attributes.get("transB", 0))
     stored = _codes(reading, node.input(3), node.input(4), node.input(5), 0 if is_turned else 1)
     matrix = stored.elements if is_turned else stored.elements.T
@@ -81,7 +81,7 @@ def of_conv_transpose(reading: Reading, node: Node, source: Operand) -> Filters:
     groups = int(node.attributes.get("group", 1))
     stored = _dequantised(reading, node.input(1), 1, source)
     if stored.elements.ndim != 4:
-        raise Refused(f"a filter of {stored.elements.ndim} axes; transposed convs of rows and columns are taken")
+        raise Refused(f"its filter has {stored.elements.ndim} axes; a transposed conv has a filter of 4 here")
     inputs, outputs, rows, columns = stored.elements.shape
     apart = stored.elements.reshape(groups, inputs // groups, outputs, rows, columns)
     elements = apart.transpose(0, 2, 3, 4, 1).reshape(groups * outputs, rows, columns, inputs // groups)
@@ -138,7 +138,9 @@ def _filters(
     """Keep all constants of one node."""
     outputs = elements.shape[0]
     if stored.scales.size not in (1, outputs):
-        raise Refused(f"{stored.scales.size} scales of its weights for {outputs} outputs")
+        raise Refused(
+            f"its weights have {stored.scales.size} scales for {outputs} outputs; they need one, or one for each"
+        )
     names = [f"{node.name}:{what}" for what in ("weights", "scales", "sums", "bias")]
     sums, reals = (_vector(reading, name, outputs) if name else None for name in bias)
     return Filters(
@@ -157,5 +159,5 @@ def _vector(reading: Reading, name: str, outputs: int) -> Array:
     """Read a bias as one value for each output."""
     values = reading.graph.value(name).reshape(-1)
     if values.size not in (1, outputs):
-        raise Refused(f"a bias of {values.size} for {outputs} outputs")
+        raise Refused(f"its bias has {values.size} values for {outputs} outputs; it needs one, or one for each")
     return np.broadcast_to(values, (outputs,))

@@ -33,7 +33,7 @@ def _dequantize(reading: Reading, node: Node) -> None:
 def _clamp(reading: Reading, node: Node) -> None:
     clamp = clamp_of(reading.graph, node)
     if clamp is None:
-        raise Refused("bounds that depend on the model's input")
+        raise Refused("its bounds are no constants; export it with constant bounds")
     source = reading.source(node.inputs[0])
     reading.add("convert", node, [source], reading.result(node.outputs[0], clamp))
 
@@ -71,16 +71,16 @@ def _quantised_elementwise(operator: str) -> Callable[[Reading, Node], None]:
 
 def _pair(reading: Reading, operator: str, node: Node, sources: Sequence[Operand], result: Operand) -> None:
     if len(sources) != 2:
-        raise Refused(f"{len(sources)} tensors; two are taken")
+        raise Refused(f"it has {len(sources)} inputs; it takes two here")
     for source in sources:
         if any(size not in (1, whole) for size, whole in zip(source.extents, result.extents, strict=True)):
-            raise Refused(f"NHWC {source.extents} does not broadcast to {result.extents}")
+            raise Refused(f"its input of NHWC {source.extents} does not broadcast to {result.extents}")
     reading.add(operator, node, sources, result)
 
 
 def _max_pool(reading: Reading, node: Node) -> None:
     if any(node.outputs[1:]):
-        raise Refused("indices beside its maxima")
+        raise Refused("it also returns the indices of its maxima; export it without them")
     _pool(reading, "max_pool", node, reading.source(node.inputs[0]), reading.result(node.outputs[0]))
 
 
@@ -98,7 +98,7 @@ def _pool(reading: Reading, operator: str, node: Node, source: Operand, result: 
     kernel = node.attributes["kernel_shape"]
     strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
     if not len(kernel) == len(strides) == len(dilations) == 2:
-        raise Refused(f"a window of {list(kernel)}; pools of rows and columns are taken")
+        raise Refused(f"its window is {list(kernel)}; a pool has a window of rows and columns here")
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     padding = sides(node, source.extents, reach)
     counts = bool(node.attributes.get("count_include_pad", 0))
@@ -130,7 +130,7 @@ def _quantised_concat(reading: Reading, node: Node) -> None:
 def _along(reading: Reading, node: Node) -> Along:
     rank, axis = len(reading.shape(node.outputs[0])), int(node.attributes["axis"])
     if rank not in PLACES:
-        raise Refused(f"{rank} axes; tensors of 4 or 2 are taken")
+        raise Refused(f"its output has {rank} axes; it takes tensors of 4 or 2 axes here")
     return Along(PLACES[rank][axis % rank])
 
 
@@ -165,19 +165,19 @@ def _quantised_gemm(reading: Reading, node: Node) -> None:
 
 def _rows(source: Operand) -> Operand:
     if prod(source.extents[1:3]) != 1:
-        raise Refused(f"a tensor of NHWC {source.extents}; matrices are taken")
+        raise Refused(f"its input of NHWC {source.extents} is no matrix")
     return source
 
 
 def _conv_transpose(reading: Reading, node: Node) -> None:
     if any(name in node.attributes for name in ("output_shape", "auto_pad")):
-        raise Refused("output_shape or auto_pad; pads are taken")
+        raise Refused("it sets output_shape or auto_pad; export it with pads")
     source = reading.source(node.inputs[0])
     how: Filters = of_conv_transpose(reading, node, source)
     strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
     padding = tuple(node.attributes.get("pads", (0, 0, 0, 0)))
     if len(padding) != 4 or min(padding) < 0:
-        raise Refused(f"padding of {list(padding)}; four numbers of at least 0 are taken")
+        raise Refused(f"its padding is {list(padding)}; it takes four numbers of at least 0")
     window = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
     reading.add("conv_transpose", node, [source], reading.result(node.outputs[0]), how, window)
 
@@ -194,7 +194,7 @@ def _three(node: Node) -> tuple[str, str, str]:
 
 def _check_channels(node: Node) -> None:
     if node.attributes.get("channels_last", 0):
-        raise Refused("channels_last; NCHW is taken")
+        raise Refused("it sets channels_last; export it in NCHW")
 
 
 TABLE: Table = {

@@ -200,7 +200,9 @@ class Reading:
         reader = table.get(node.op)
         if reader is None:
             known = ", ".join(sorted(op for op in table if "." not in op))
-            raise Unsupported(f"{self.model}: no operator for {node.op} {node.name}; there are ones for {known}")
+            raise Unsupported(
+                f"{self.model}: no operator computes {node.op} {node.name}; there are operators for {known}"
+            )
         try:
             reader(self, node)
         except Refused as refusal:
@@ -211,7 +213,7 @@ class Reading:
         units = member.run.units
         if units[-1].conv.requantize is None and units[-1].dtype in ("uint8", "int8", "int16"):
             name = units[-1].node.name
-            raise Unsupported(f"{self.model}: {name} ends in sums of int32; QuantizeLinear behind it makes them codes")
+            raise Unsupported(f"{self.model}: {name} ends in sums of int32; put a QuantizeLinear behind it")
         at = self.dense(self.held(units[0].source))
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1

@@ -29,7 +29,7 @@ def resize_of(reading: Reading, node: Node, source: Operand, result: Operand) ->
     """
     axes = [_axis(reading, node, name, source, result) for name in SPATIAL]
     if source.extents[0] != result.extents[0] or source.extents[3] != result.extents[3]:
-        raise Refused("other sizes of the batch or of channels")
+        raise Refused("it resizes the batch or the channels; it resizes rows and columns alone here")
     return Resize(*axes)
 
 
@@ -45,7 +45,7 @@ def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Oper
         at = np.clip(at, 0, size - 1)
         first, part = np.floor(at), at - np.floor(at)
     else:
-        raise Refused(f"mode {mode.decode(errors='replace')}; nearest and linear are taken")
+        raise Refused(f"its mode is {mode.decode(errors='replace')}; it takes nearest or linear here")
     names = [f"{node.name}:{name}:{what}" for what in ("first", "part")]
     return Axis(reading.constant(names[0], first.astype(np.int32)), reading.constant(names[1], part.astype(np.float32)))
 
@@ -64,7 +64,7 @@ def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
         return (places + 0.5) / scale - 0.5
     if mode == b"pytorch_half_pixel":
         return np.zeros(made)
-    raise Refused(f"coordinates by {mode.decode(errors='replace')}")
+    raise Refused(f"it computes coordinates by {mode.decode(errors='replace')}, which is not known here")
 
 
 def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:

@@ -9,30 +9,37 @@ from rich.table import Table
 from hexconv.analyze import Usage, WorkUsage
 from hexconv.spec.kernel import kernel_columns
 
-COLUMNS = (
-    "case",
-    "kind",  # whether the row is a cache (compacted) or an allocation (merged)
-    "name",
-    "role",
-    "scope",
-    "dtype",
-    "shape",
-    "holds",  # the caches that take turns in an allocation
-    "elements",
-    "bytes",
-    "predicted_elements",  # as the closed form predicts them
-    "documented_elements",  # as the source documents state them, where they have the case
-    "peak_bytes",  # the bytes of all allocations of the case together
-    "agrees",
-    "traffic_bytes",  # bytes copied between memory and caches in the whole case
-    "needed_traffic_bytes",
-    "copies_in_flight",  # the most copies of each tensor that are under way at once, summed over the tensors
-    "macs",  # multiply-accumulates done in the whole case
-    "needed_macs",
-    "kernel_asked",  # the kernel that the plan states; `none` where it states none
-    "kernel_used",
-    "kernel_why",
-)
+COLUMNS = {
+    "case": "the name of the case",
+    "kind": "`cache` for a buffer as TVM compacted it, `allocation` for memory in which caches take turns",
+    "name": "the name of the cache, or of the first cache in an allocation",
+    "role": (
+        "what a cache holds: `input`, `filter`, `intermediate`, `accumulator` or `output`, or scratch of a kernel "
+        "(`offset`, `window`, `split`, `scale`, `taps`, `planes`, `words`); empty for an allocation"
+    ),
+    "scope": "TVM's storage scope of a cache: `global.vtcm` is VTCM, `global` any other memory",
+    "dtype": "the type of an element of a cache",
+    "shape": "the sizes of a cache after TVM compacted it, in elements",
+    "holds": "the caches that take turns in an allocation",
+    "elements": "the elements that TVM allocated",
+    "bytes": "the bytes that TVM allocated",
+    "predicted_elements": "the elements that the closed form predicts",
+    "documented_elements": "the elements that the source documents state, if they have the case",
+    "peak_bytes": "the bytes of all allocations of the case together",
+    "agrees": "whether closed form, TVM, counts and documents agree in every figure of the case",
+    "traffic_bytes": (
+        "the bytes that the case moves, counted in the lowered loops: copies between memory and caches and, if some "
+        "caches lie in VTCM, what kernels read and write in the others"
+    ),
+    "needed_traffic_bytes": "a lower bound of these bytes: every element that is needed moves once",
+    "copies_in_flight": "the most copies of each tensor that are under way at once, summed over the tensors",
+    "macs": "the multiply-accumulates of the case, counted in the lowered loops, recomputed ones included",
+    "needed_macs": "the multiply-accumulates of the outputs that are read, each output counted once",
+    "kernel_asked": "the kernel that the plan names; `none` if it names none",
+    "kernel_used": "the kernel that each conv got; one word if all convs got the same",
+    "kernel_why": "why each conv got its kernel",
+}
+"""Every column of the CSV, with what it holds; a row of a case repeats the figures of the whole case."""
 COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "macs", "_in_flight")))
 
 

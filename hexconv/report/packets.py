@@ -20,6 +20,7 @@ import pandas as pd
 
 from hexconv.analyze import needed_macs
 from hexconv.lower import lower_case
+from hexconv.report.run_table import COLUMNS as RUN_COLUMNS
 from hexconv.report.run_table import causes
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
@@ -31,6 +32,30 @@ LIMIT = 256
 
 A register pair's vrmpy of v65 and vrmpyz of v66 do more; no simulator that this project can use executes them.
 """
+
+COLUMNS = {
+    "case": RUN_COLUMNS["case"],
+    "chain": "the shapes, convs and dtypes of the chain in one word",
+    "kernel": RUN_COLUMNS["kernel_used"],
+    "passed": "whether the output is numpy's answer, and zero where it has no element",
+    "macs": RUN_COLUMNS["needed_macs"],
+    "packets": RUN_COLUMNS["packets"],
+    "hvx_instructions": "the HVX instructions in these packets",
+    "macs_per_packet": RUN_COLUMNS["macs_per_packet"],
+    "of_limit": (
+        "`macs_per_packet` as a share of two vrmpy in every packet: 256 MACs a packet for bytes, 128 for int16 "
+        "activations, 64 if filters are int16 too"
+    ),
+    "issue_slots": RUN_COLUMNS["issue_slots"],
+    "stall_share": RUN_COLUMNS["stall_share"],
+    "stalls": RUN_COLUMNS["stalls"],
+    "macs_per_slot": RUN_COLUMNS["macs_per_slot"],
+    "vector_loads": RUN_COLUMNS["vector_loads"],
+    "vtcm_scalar_loads": "how many loads of scalar registers read VTCM; empty if they could not be counted",
+    "copies": RUN_COLUMNS["copies"],
+    "thread_packets": "the packets of each thread",
+}
+"""Every column of the table, with what it holds."""
 
 
 def row(case: Case) -> dict[str, object]:

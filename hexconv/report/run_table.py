@@ -13,32 +13,33 @@ from hexconv.run.simulator.threads import Threads
 from hexconv.spec import Case, KernelChoice
 from hexconv.spec.kernel import kernel_columns
 
-COLUMNS = (
-    "case",
-    "target",
-    "weights",  # the file that the weights came from, or `random`
-    "input",  # the file that the input came from, or `random`
-    "passed",
-    "packets",  # packets of the kernel alone
-    "instructions",
-    "hvx_instructions",
-    "needed_macs",  # the MACs of the outputs that are read, each output counted once
-    "macs_per_packet",  # needed MACs per packet, so recompute makes it smaller
-    "issue_slots",  # packets plus stalls
-    "stalls",  # issue slots lost to stalls, by cause
-    "stall_share",  # stalls over packets
-    "macs_per_slot",
-    "vector_loads",
-    "scalar_loads",
-    "vtcm_scalar_loads",  # scalar loads that read VTCM; empty for kernels without vectors
-    "copies",  # asynchronous copies
-    "copies_2d",  # asynchronous copies of more than one row
-    "copy_bytes",  # bytes of one row of a copy: the least, the median, the most
-    "vtcm_bytes",  # the most VTCM in use at a time
-    "kernel_asked",  # the kernel that the plan states; `none` where it states none
-    "kernel_used",
-    "kernel_why",
-)
+COLUMNS = {
+    "case": "the name of the case",
+    "target": "where the case ran: `hexagon` is the simulator, `llvm` this machine",
+    "weights": "the file that the weights came from, or `random`",
+    "input": "the file that the input came from, or `random`",
+    "passed": "whether the output is numpy's answer (within a tolerance for floats), and zero where it has no element",
+    "packets": "the packets that the kernel executes; a packet is 1 to 4 instructions that a thread issues at once",
+    "instructions": "the instructions in these packets",
+    "hvx_instructions": "the HVX instructions among them",
+    "needed_macs": "the multiply-accumulates of the outputs that are read, each output counted once",
+    "macs_per_packet": "needed MACs per packet; recomputed MACs don't count, but their packets do",
+    "issue_slots": "packets plus stalls",
+    "stalls": "the issue slots that are lost to stalls, for each cause",
+    "stall_share": "stalls per packet",
+    "macs_per_slot": "needed MACs per issue slot",
+    "vector_loads": "how many loads of vector registers the kernel executes",
+    "scalar_loads": "how many loads of scalar registers the kernel executes, from any memory",
+    "vtcm_scalar_loads": "how many of the scalar loads read VTCM; empty if they could not be counted",
+    "copies": "how many asynchronous copies the kernel starts; a copy of many rows counts once",
+    "copies_2d": "how many of these copies have more than one row",
+    "copy_bytes": "the bytes of one row of a copy: the least, the median and the most",
+    "vtcm_bytes": "the most bytes of VTCM in use at a time, in granules of 2 KiB",
+    "kernel_asked": "the kernel that the plan names; `none` if it names none",
+    "kernel_used": "the kernel that each conv got; one word if all convs got the same",
+    "kernel_why": "why each conv got its kernel",
+}
+"""Every column of the CSV, with what it holds."""
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:

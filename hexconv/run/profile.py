@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hexconv.errors import Unsupported
 from hexconv.lower import Lowered
 from hexconv.lower.marks import with_marks
-from hexconv.lower.queues import tensor_of
+from hexconv.lower.queues import part_of_queue, tensor_of
 from hexconv.run.copies import Copies
 from hexconv.run.given import Given
 from hexconv.run.measure import Run, run_case
@@ -23,10 +23,19 @@ from hexconv.run.simulator.needs import DEFAULT_SECONDS
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.slots import Slots
 from hexconv.run.simulator.structures import Arena
+from hexconv.schedule.parts import Does, Part, convolution
 from hexconv.spec import Case
 
-SET_UP = "set up"
-"""The name of what a kernel does before the first part of its nest."""
+SET_UP = Part(Does.OTHER, "set up")
+"""What a kernel does before the first part of its nest."""
+WORDS = {
+    Does.READ_INPUT: "read input",
+    Does.READ_FILTER: "read filter{0.conv}",
+    Does.CONV: "conv {0.conv}",
+    Does.WRITE_OUTPUT: "write output",
+    Does.OTHER: "{0.name}",
+}
+"""What each part is called."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +43,19 @@ class Span:
     """One execution of one part of the nest.
 
     Attributes:
-        what: `set up`, `read input`, `read filter1`, `conv 1`, `write output`.
+        part: the part; one block of a conv stands for the conv.
         start: the issue slots of the run before this part begins.
         end: the issue slots of the run when this part has ended.
     """
 
-    what: str
+    part: Part
     start: int
     end: int
+
+    @property
+    def what(self) -> str:
+        """The part in words: `set up`, `read input`, `read filter1`, `conv 1`, `write output`."""
+        return WORDS[self.part.does].format(self.part)
 
     @property
     def slots(self) -> int:
@@ -101,9 +115,9 @@ class Profile:
     rooms: tuple[Room, ...]
     marked_slots: int
 
-    def slots_of(self, beginning: str) -> int:
-        """Return the issue slots of all spans whose names begin with `beginning`."""
-        return sum(span.slots for span in self.spans if span.what.startswith(beginning))
+    def slots_of(self, *does: Does) -> int:
+        """Return the issue slots of all spans whose parts do one of these."""
+        return sum(span.slots for span in self.spans if span.part.does in does)
 
 
 def profile(
@@ -122,7 +136,7 @@ def profile(
         raise Unsupported(f"--trace shows one thread, the plan has threads = {plan.threads}; trace it with threads = 1")
     simulator = Simulator(plan.arch, plan.vtcm_bytes, seconds, copies=copies)
     run = run_case(case, lowered, simulator, copies.seed, given=given)
-    module, names = with_marks(lowered)
+    module, parts = with_marks(lowered)
     teller = replace(simulator, events=True)
     marked = run_case(case, replace(lowered, module=module), teller, copies.seed, given=given)
     assert run.slots
@@ -132,7 +146,7 @@ def profile(
         case=case.name,
         run=run,
         slots=run.slots,
-        spans=tuple(span for span in _spans(marked.events, names, tensors, total) if span.slots),
+        spans=tuple(span for span in _spans(marked.events, parts, tensors, total) if span.slots),
         transfers=tuple(_together(_transfers(marked.events, tensors, total), marked.events)),
         rooms=tuple(
             Room(event.slots, event.amount)
@@ -143,36 +157,25 @@ def profile(
     )
 
 
-def part_words(part: str) -> str:
-    """Return the name of a part of the nest that a profile shows.
-
-    >>> [part_words(part) for part in ("input cache read", "filter #1 cache read", "conv2d #2 init")]
-    ['read input', 'read filter1', 'conv 2']
-    >>> part_words("write back output cache")
-    'write output'
-    """
-    if part.startswith("conv2d #"):
-        return f"conv {part.removeprefix('conv2d #').split()[0]}"
-    if part.endswith(" cache read"):
-        return f"read {part.removesuffix(' cache read').replace(' #', '')}"
-    return "write output" if part.startswith("write back") else part
-
-
-def _spans(events: Sequence[Event], names: Sequence[str], convs: int, total: int) -> Iterator[Span]:
+def _spans(events: Sequence[Event], parts: Sequence[Part], convs: int, total: int) -> Iterator[Span]:
     """Return what the thread does between events: it works on a part of the nest, or starts copies."""
-    what, start, begun = SET_UP, 0, set[int]()
+    part, start, begun = SET_UP, 0, set[int]()
     for event in events:
-        now, again = what, False
+        now, again = part, False
         if event.kind == Kind.PART:
-            now, again = part_words(names[event.number]), event.number in begun
+            now, again = _whole(parts[event.number]), event.number in begun
             begun.add(event.number)
         elif event.kind == Kind.START:
-            tensor = tensor_of(event.number, convs)
-            now = f"write {tensor}" if tensor == "output" else f"read {tensor}"
-        if now != what or again:
-            yield Span(what, start, event.slots)
-            what, start, begun = now, event.slots, {event.number} if event.kind == Kind.PART else set[int]()
-    yield Span(what, start, total)
+            now = part_of_queue(event.number, convs)
+        if now != part or again:
+            yield Span(part, start, event.slots)
+            part, start, begun = now, event.slots, {event.number} if event.kind == Kind.PART else set[int]()
+    yield Span(part, start, total)
+
+
+def _whole(part: Part) -> Part:
+    """Return the conv that a part is a block of, or the part itself."""
+    return convolution(part.conv) if part.does == Does.CONV else part
 
 
 def _transfers(events: Sequence[Event], convs: int, total: int) -> Iterator[Transfer]:

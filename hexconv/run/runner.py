@@ -23,7 +23,13 @@ ShapeAndType = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class Counts:
-    """What the kernel executed, without the harness. A packet is 1 to 4 instructions that a thread issues at once."""
+    """The counts of what the kernel executed, without the harness.
+
+    Attributes:
+        packets: the packets; a packet is 1 to 4 instructions that a thread issues at once.
+        instructions: the instructions in these packets.
+        hvx_instructions: the HVX instructions among them.
+    """
 
     packets: int
     instructions: int

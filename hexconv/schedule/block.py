@@ -15,11 +15,6 @@ REGISTER = "register_"
 """The prefix of the names of buffers that stand for registers, not for memory."""
 
 
-def is_register(buffer: tirx.Var) -> bool:
-    """Return whether a buffer stands for a register."""
-    return buffer.name.startswith(REGISTER)
-
-
 def int32(value: int) -> tirx.IntImm:
     """Return an int32 constant, the type of all addresses."""
     return tirx.IntImm("int32", value)

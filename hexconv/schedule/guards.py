@@ -25,7 +25,7 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
 
     Args:
         module: a scheduled module with blocks.
-        results: for each accumulator's block, the block of its epilogue, both by name.
+        results: for each block that makes sums, the block of its epilogue, both by name.
     """
     epilogues: dict[str, s_tir.SBlockRealize] = {}
 
@@ -34,10 +34,9 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
             epilogues[realize.block.name_hint] = realize
 
     def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
-        sums = realize.block.name_hint.removesuffix("_init").removesuffix("_update")
-        if sums not in results:
+        if realize.block.name_hint not in results:
             return realize
-        epilogue = epilogues[results[sums]]
+        epilogue = epilogues[results[realize.block.name_hint]]
         outside = [loop for value in epilogue.iter_values for loop in tirx.analysis.undefined_vars(value, [])]
         own = [condition for condition in conjuncts(realize.predicate) if not _uses_only(condition, outside)]
         return s_tir.SBlockRealize(realize.iter_values, tirx.all(epilogue.predicate, *own), realize.block)

@@ -12,6 +12,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.layout import Layout
+from hexconv.schedule.parts import Part
 
 Loops = dict[str, LoopRV]
 """Loops by name, from the outside in."""
@@ -86,10 +87,10 @@ def name_loops(sch: Schedule, loops: Loops) -> None:
             sch.annotate(loop, LOOP_NAME, name)
 
 
-def name_part(sch: Schedule, loops: Loops, part: str) -> None:
+def name_part(sch: Schedule, loops: Loops, part: Part) -> None:
     """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
     *_, innermost = loops.values()
-    sch.annotate(next(_longer(sch, loops.values()), innermost), PART, part)
+    sch.annotate(next(_longer(sch, loops.values()), innermost), PART, part.name)
 
 
 def note(sch: Schedule, loop: LoopRV, text: str) -> None:

@@ -19,6 +19,7 @@ class Placed:
         slabs: how many rows, or blocks of rows, the outer loops go over: those of a stripe, or of the whole output.
         ho_inner: the loop over the rows, or blocks of rows, of one step.
         sums: the loops of its sums; they are set to zero at `rc_outer`.
+        init: the block that sets its sums to zero, where it is one of its own.
     """
 
     blocks: ConvBlocks
@@ -26,6 +27,12 @@ class Placed:
     slabs: int
     ho_inner: LoopRV
     sums: Loops
+    init: SBlockRV | None = None
+
+    @property
+    def summing(self) -> list[SBlockRV]:
+        """The blocks that make its sums, in program order."""
+        return [self.init, self.blocks.sums] if self.init else [self.blocks.sums]
 
 
 @dataclass(frozen=True)

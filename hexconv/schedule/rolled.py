@@ -12,7 +12,8 @@ from hexconv.schedule.bands import end_row, first_row, of_band
 from hexconv.schedule.loops import extent
 from hexconv.schedule.placed import Nest, Placed
 from hexconv.schedule.roll import Stage, halo_slabs, roll
-from hexconv.schedule.stream import Output, Stream, stream
+from hexconv.schedule.shares import Output, Stream
+from hexconv.schedule.stream import stream
 from hexconv.spec import Chain, Plan
 
 
@@ -79,11 +80,10 @@ def _filter_block(sch: Schedule, conv: Placed, plan: Plan) -> str | None:
 
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
     """A placed conv, as rings of slabs need to know it."""
-    blocks, result = conv.blocks, sch.get(conv.blocks.result).name_hint
-    stem = result.removesuffix("_update")
+    blocks = conv.blocks
     return Stage(
-        # Sums that were taken apart are two blocks; an accumulator runs where its epilogue does, and isn't named here.
-        blocks=(result,) if result == stem else (f"{stem}_init", result),
+        # An accumulator runs where its epilogue does, and isn't named here.
+        blocks=_names(sch, [blocks.epilogue] if blocks.epilogue else conv.summing),
         filter_block=_filter_block(sch, conv, plan),
         conv=chain.conv[blocks.number - 1],
         ho_outer=sch.get(conv.tiles.ho_outer).loop_var,

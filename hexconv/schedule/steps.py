@@ -23,6 +23,7 @@ from hexconv.schedule.loops import (
     name_part,
     own_loops,
 )
+from hexconv.schedule.parts import Part
 from hexconv.spec import Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.knobs import Order
@@ -156,7 +157,7 @@ def order_reduction(sch: Schedule, loops: Loops, block: int = CHANNEL_BLOCK) -> 
     return ordered
 
 
-def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: str) -> Loops:
+def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: Part) -> Loops:
     """Fill a cache at loop `at`, just before what reads it; without a loop, before everything and once.
 
     before:  for at: conv                        after:  for at:

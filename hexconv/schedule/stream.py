@@ -37,7 +37,7 @@ from tvm import s_tir, tirx
 from hexconv.schedule.guards import conjuncts
 from hexconv.schedule.loops import LOOP_NAME
 from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
-from hexconv.spec import Conv2d
+from hexconv.schedule.shares import Output, Share, Stream, rings_of, shares_of
 
 RUN_IN = "hexconv.run_in"
 """Attribute of a scheduled function, whose stripes stream: how they begin (`Beginning`)."""
@@ -53,61 +53,6 @@ def is_there(row: tirx.Expr) -> tirx.Expr:
     know that all rows are there.
     """
     return tirx.call_pure_extern("bool", THERE, row)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What makes one tensor: an intermediate, or the input that is read.
-
-    Attributes:
-        blocks: the names of the blocks that make it.
-        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
-        conv: the conv that makes the tensor, None for the input.
-        buffer: the name of the tensor's buffer.
-        ho: the loop over the rows that a stripe makes.
-        loop_name: the name of that loop.
-        all_rows: the rows of the whole tensor.
-        band: the rows that a thread makes: the first, and one past the last; None where one makes all.
-    """
-
-    blocks: tuple[str, ...]
-    filter_block: str | None
-    conv: Conv2d | None
-    buffer: str
-    ho: tirx.Var
-    loop_name: str
-    all_rows: int
-    band: tuple[tirx.Expr, tirx.Expr] | None = None
-
-
-@dataclass(frozen=True)
-class Share:
-    """The rows of a tensor that each stripe makes.
-
-    Attributes:
-        of: what makes the tensor.
-        apart: the rows from the first one of a stripe to the first one of the next.
-        rows: how many rows a stripe makes.
-        lead: the first row that stripe 0 makes.
-        ring_rows: how many rows the ring holds.
-        ahead_rows: how many of the ring's rows are read ahead.
-    """
-
-    of: Stream
-    apart: int
-    rows: int
-    lead: int
-    ring_rows: int
-    ahead_rows: int = 0
-
-    @property
-    def warm_up(self) -> int:
-        """Stripes before the first one in which the tensor has no row yet."""
-        return -(-self.lead // self.apart)
-
-    def first(self, stripe: tirx.Expr) -> tirx.Expr:
-        """The first row that a stripe makes; below 0 where that is none."""
-        return stripe * self.apart + self.lead
 
 
 @dataclass(frozen=True)
@@ -131,27 +76,6 @@ class Beginning:
         return cls(int(found[0]), int(found[1]), bool(found[2])) if found is not None else None
 
 
-@dataclass(frozen=True)
-class Output:
-    """The last conv of a chain, and the copy to the output.
-
-    Attributes:
-        blocks: the names of the blocks that run where a stripe makes output: the conv's, and the copy's.
-        filter_block: the name of the block that stages the conv's filter in each tile, if one does.
-        conv: the last conv.
-        ho_outer: the loop over stripes.
-        stripe_rows: the rows of one stripe.
-        band: the rows of the output that a thread makes; None where one thread makes all.
-    """
-
-    blocks: tuple[str, ...]
-    filter_block: str | None
-    conv: Conv2d
-    ho_outer: tirx.Var
-    stripe_rows: int
-    band: tuple[tirx.Expr, tirx.Expr] | None = None
-
-
 def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_ahead: bool) -> tvm.IRModule:
     """Make every row once, and keep those alone that are read.
 
@@ -161,7 +85,7 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
         tensors: what makes each tensor, from the last intermediate to the input.
         is_ahead: whether the input is read ahead.
     """
-    shares = _shares(output, tensors, is_ahead)
+    shares = shares_of(output, tensors, is_ahead)
     *made, read = (share.warm_up for share in shares)
     run_in = max(made, default=0)
     makers = {name: share for share in shares for name in share.of.blocks}
@@ -190,31 +114,6 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     beginning = [max(read - run_in, 0), run_in, int(output.band is not None)]
     attributes = {RINGS: rings_of(shares), AHEAD: ahead, RUN_IN: beginning}
     return tvm.IRModule({"main": main.with_body(body).with_attr(attributes)})
-
-
-def rings_of(shares: Sequence[Share]) -> dict[str, int]:
-    """The rows that the ring of every tensor has, by the name of its buffer."""
-    return {share.of.buffer: share.ring_rows for share in shares}
-
-
-def _shares(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list[Share]:
-    """What a stripe makes of every tensor, from the end of the chain to its input."""
-    shares: list[Share] = []
-    reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
-    steps_over = False
-    for tensor in tensors:
-        stride, reach = reader.stride[0], reader.reach[0]
-        apart, under = apart * stride, (under - 1) * stride + reach
-        read, made = (made - 1) * stride + reach, min(apart, under)
-        steps_over = steps_over or reach < stride
-        ring = min(max(made, read), tensor.all_rows)
-        if tensor.conv is None:
-            ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0
-            shares.append(Share(tensor, apart, made, under - made + ahead, ring + ahead, ahead))
-            return shares
-        shares.append(Share(tensor, apart, made, under - made, ring))
-        reader = tensor.conv
-    raise AssertionError("the input, which no conv makes, comes last")
 
 
 def _made(realize: s_tir.SBlockRealize, share: Share, stripe: tirx.Var) -> s_tir.SBlockRealize:

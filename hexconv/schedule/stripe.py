@@ -25,6 +25,7 @@ Source: seed document 003, "Schedule" of each section.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import tvm
 from tvm.s_tir import Schedule, ScheduleError
@@ -32,7 +33,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
 from hexconv.kernel.depthwise import without_groups
-from hexconv.schedule import copies, steps
+from hexconv.schedule import parts, steps
 from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
 from hexconv.schedule.guards import guard_accumulators
 from hexconv.schedule.laid_out import write_laid_out
@@ -53,7 +54,7 @@ from hexconv.schedule.placed import Nest, Placed
 from hexconv.schedule.rolled import rolled, streamed
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import INPUT_CACHE, OUTPUT, accumulator
+from hexconv.spec.names import INPUT_CACHE, OUTPUT
 
 
 def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
@@ -67,24 +68,23 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         declare_reads(sch, conv)
 
     output, tiles = _write_back(sch, convs[-1], plan, forms)
-    name_part(sch, tiles.step, copies.WRITE_BACK)
+    name_part(sch, tiles.step, parts.WRITE_BACK)
 
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         placed.append(_place_conv(sch, conv, at, plan, forms) if placed else _place_last(sch, conv, tiles, forms))
     axes = source_roles(forms.activations[0])
-    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, copies.INPUT_READ)
+    input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
         at = None if plan.filters == "resident" else conv.tiles.innermost
-        part = copies.filter_read(conv.blocks.number)
+        part = parts.filter_read(conv.blocks.number)
         steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
-    for conv in placed:
-        _zero_apart(sch, conv, forms)
+    placed = [replace(conv, init=_zero_apart(sch, conv, forms)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
     module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest) if plan.halo == "roll" else sch.mod
-    module = guard_accumulators(module, _accumulators(sch, convs))
-    main = module["main"].with_attr(copies.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
+    module = guard_accumulators(module, _epilogues(sch, placed))
+    main = module["main"].with_attr(parts.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
 
 
@@ -100,9 +100,14 @@ def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tu
     return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1])
 
 
-def _accumulators(sch: Schedule, convs: Sequence[ConvBlocks]) -> dict[str, str]:
-    """The block of each epilogue by the name of its accumulator."""
-    return {accumulator(conv.number): sch.get(conv.epilogue).name_hint for conv in convs if conv.epilogue}
+def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
+    """Return, for each block that makes sums, the block of its epilogue, both by name."""
+    return {
+        sch.get(block).name_hint: sch.get(conv.blocks.epilogue).name_hint
+        for conv in convs
+        if conv.blocks.epilogue
+        for block in conv.summing
+    }
 
 
 def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Forms) -> Placed:
@@ -110,7 +115,7 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Form
     loops = steps.in_step(steps.fuse_producer(sch, conv.result, tiles.innermost, conv.result_axes))
     sch.reorder(*loops.values())
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
-    name_part(sch, loops, copies.convolution(conv.number))
+    name_part(sch, loops, parts.convolution(conv.number))
     _name_step(sch, conv, loops["ko_inner"], forms)
     return Placed(conv, tiles, steps.all_slabs(sch, conv.result), loops["ho_inner"], _place_sums(sch, conv, loops))
 
@@ -131,7 +136,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
-    name_part(sch, tiles.step, copies.convolution(conv.number))
+    name_part(sch, tiles.step, parts.convolution(conv.number))
     _name_step(sch, conv, tiles.step["ko_inner"], forms)
     return Placed(conv, tiles, slabs, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
 
@@ -141,12 +146,12 @@ def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:
     own = {name: loop for name, loop in step.items() if name in (*inner_roles(conv.layout), *REDUCTION)}
     if conv.epilogue:
         name_loops(sch, own)
-        name_part(sch, own, f"conv2d #{conv.number} epilogue")
+        name_part(sch, own, parts.convolution(conv.number, "epilogue"))
         own = inside_blocks(steps.fuse_producer(sch, conv.sums, step["wo"], conv.sums_axes))
     return steps.order_reduction(sch, own, conv.rc_block)
 
 
-def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> None:
+def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
     """Split a conv's block into init and compute, each with its own loops inside of wo.
 
     before:  for rc_outer, hi, ...: if first: sums = 0; sums += ...
@@ -157,18 +162,19 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> None:
     block apart ("not quasi-affine"); it stays as it is before.
     """
     if forms.has_rows:
-        return  # a kernel sets its sums itself, and reads whole rows
+        return None  # a kernel sets its sums itself, and reads whole rows
     blocks = conv.blocks
     try:
         init = sch.decompose_reduction(blocks.sums, conv.sums["rc_outer"])
     except ScheduleError:
         _read_as_is(sch, blocks, [blocks.sums])
-        return
+        return None
     own = own_loops(sch, init, inner_roles(blocks.layout))
     name_loops(sch, own)
-    name_part(sch, own, f"conv2d #{blocks.number} init")
-    name_part(sch, conv.sums, f"conv2d #{blocks.number} compute")
+    name_part(sch, own, parts.convolution(blocks.number, "init"))
+    name_part(sch, conv.sums, parts.convolution(blocks.number, "compute"))
     _read_as_is(sch, blocks, [init, blocks.sums])
+    return init
 
 
 def _read_as_is(sch: Schedule, conv: ConvBlocks, sums: Sequence[SBlockRV]) -> None:

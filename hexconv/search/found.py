@@ -18,7 +18,12 @@ LEADING = 5
 
 @dataclass(frozen=True)
 class Excluded:
-    """Plans that one bound excludes: the bound in words, and the number of plans."""
+    """Plans that one bound excludes.
+
+    Attributes:
+        bound: the bound, in words.
+        plans: the number of plans that it excludes.
+    """
 
     bound: str
     plans: int

@@ -15,7 +15,12 @@ from hexconv.spec.kernels import Kernel
 
 @dataclass(frozen=True)
 class Change:
-    """A change to the question: what to ask for instead, and the bytes of VTCM that are then needed."""
+    """A change to the question that lets a plan fit.
+
+    Attributes:
+        what: what to ask for instead, in words.
+        demand_bytes: the bytes of VTCM that are then needed.
+    """
 
     what: str
     demand_bytes: int

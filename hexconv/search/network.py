@@ -23,7 +23,12 @@ from hexconv.spec.plan import WITHOUT_TAG
 
 @dataclass(frozen=True)
 class Refused:
-    """A chain that no plan can serve, and why."""
+    """A chain that no plan can serve, and why.
+
+    Attributes:
+        name: the name of its case.
+        reason: why no plan can serve it, in words.
+    """
 
     name: str
     reason: str

@@ -5,12 +5,14 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import BLOCK, DTYPE_BYTES, halo_slabs, packed_filter, plain_footprints
+from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
+from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
+from hexconv.analyze.slabs import halo_slabs
 from hexconv.search.exact import Integers
 from hexconv.search.space import Space
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, read_name
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid
     grids = []
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)
-        elements = _elements(chain, space, stripes, cache.role, cache.name)
+        elements = _elements(chain, space, stripes, cache)
         grids.append(CacheGrid(cache.name, cache.dtype, elements * slots * DTYPE_BYTES[cache.dtype]))
     return tuple(grids)
 
@@ -65,18 +67,16 @@ def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
     return np.where(space.rolls & space.flags("buffering", "double"), ahead[None, :, None], 0)
 
 
-def _elements(chain: Chain, space: Space, stripes: Stripes, role: str, name: str) -> Integers:
+def _elements(chain: Chain, space: Space, stripes: Stripes, cache: PredictedCache) -> Integers:
     """Return the elements of one cache."""
-    if role == "filter":
-        return _filter(chain, space, stripes, read_name(name).number - 1)
-    if role == "accumulator":
+    if cache.role == "filter":
+        return _filter(chain, space, stripes, cache.number - 1)
+    if cache.role == "accumulator":
         return np.full((1, 1, 1), prod(BLOCK))
-    tensor = {"input": 0, "output": len(chain.conv)}.get(role) if role != "intermediate" else read_name(name).number
-    assert tensor is not None, f"a cache that is no {role}"
-    extents, rows = stripes.extents[tensor], stripes.slabs[tensor][None, :, None]
-    if role == "input":
+    extents, rows = stripes.extents[cache.number], stripes.slabs[cache.number][None, :, None]
+    if cache.role == "input":
         rows = rows + _ahead(chain, space, stripes)
-    if role == "output":
+    if cache.role == "output":
         return rows * stripes.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
     return rows * (extents.column_blocks * extents.channel_blocks * prod(BLOCK))
 

@@ -153,11 +153,11 @@ def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ..
 
 @dataclass(frozen=True)
 class Scope:
-    """What a search held fixed, and what it turned: a sentence about all plans is one about these.
+    """The knobs that a search held fixed, and those that it turned: what it says of all plans, it says of these.
 
     Attributes:
-        fixed: `kernel`, `dtype`, the layouts of the arguments, and what is no knob of the search.
-        turned: by knob its words, or the least and the most of a split.
+        fixed: the values that are the same in all plans: `kernel`, `dtype`, layouts of arguments, and other knobs.
+        turned: for each knob that was turned, its words, or the least and the most of a split.
     """
 
     fixed: dict[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.analyze.footprint import halo_slabs
+from hexconv.analyze.slabs import halo_slabs
 from hexconv.search.exact import Integers, ceil_divide, integer_type
 from hexconv.search.stripes import Stripes
 from hexconv.spec import Chain, Conv2d, Extents

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexconv.analyze.footprint import slabs_read
+from hexconv.analyze.slabs import slabs_read
 from hexconv.search.exact import Integers, ceil_divide
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Extents, tensor_extents

@@ -5,7 +5,8 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.footprint import DTYPE_BYTES, packed_filter
+from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.footprint import packed_filter
 from hexconv.analyze.needed import macs_per_output
 from hexconv.kernel import output_layout
 from hexconv.search.exact import Integers, integer_type

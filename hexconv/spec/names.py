@@ -1,4 +1,4 @@
-"""Make and read the names of a chain's arguments, of its caches, and of the further buffers of kernels.
+"""Make the names of a chain's arguments, of its caches, and of the further buffers of kernels.
 
     argument    cache
     input       input_cache
@@ -7,46 +7,12 @@
     output      output_cache
 
 A conv's kernel may need more buffers: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1.
-"""
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+Whoever makes a buffer says what it holds. Names are read in `hexconv.lower.buffers` alone, where TVM leaves no more.
+"""
 
 INPUT, OUTPUT = "input", "output"
 INPUT_CACHE, OUTPUT_CACHE = "input_cache", "output_cache"
-STAGED = ("filter", "output")
-"""Roles of arguments that TVM stages; the input is staged by an operation of its own."""
-SCOPE_MARK = "_global"
-"""What TVM puts between the name of a tensor and the scope that it is staged in."""
-
-
-@dataclass(frozen=True)
-class Name:
-    """A name, read.
-
-    Attributes:
-        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ..
-        number: the number of the conv, from 1; 0 where the name has none.
-    """
-
-    role: str
-    number: int = 0
-
-    @property
-    def reader(self) -> int:
-        """The number of the conv that reads the tensor."""
-        return self.number + 1 if self.role in ("input", "intermediate") else self.number
-
-
-def read_name(name: str) -> Name:
-    """Read the role and the number in the name of an argument or of a cache.
-
-    >>> read_name("filter12_cache"), read_name("intermediate3").reader, read_name("input_cache").reader
-    (Name(role='filter', number=12), 4, 1)
-    """
-    found = re.fullmatch(r"([a-z]+)(\d*)(?:_cache)?", name)
-    return Name(found[1], int(found[2] or 0)) if found else Name(name)
 
 
 def conv_name(number: int) -> str:
@@ -111,19 +77,10 @@ def copied_arguments(convs: int) -> list[str]:
     return [INPUT, *(filter_name(number) for number in range(1, convs + 1)), OUTPUT]
 
 
-def convs_of(arguments: Iterable[str]) -> int:
-    """Count the convs of a chain with these arguments: each conv has one filter."""
-    return sum(read_name(name).role == "filter" for name in arguments)
+def copied_caches(convs: int) -> list[str]:
+    """Return the names of the caches that these arguments are copied to or from, in the same order.
 
-
-def cache_of(buffer: str) -> str:
-    """Return the name of the cache that a buffer of TVM holds.
-
-    TVM's `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
-
-    >>> [cache_of(f"{name}_global.vtcm") for name in ("filter1", "output", "output_cache", "intermediate1")]
-    ['filter1_cache', 'output_cache', 'output_cache', 'intermediate1']
+    >>> copied_caches(2)
+    ['input_cache', 'filter1_cache', 'filter2_cache', 'output_cache']
     """
-    stem, scope, _ = buffer.partition(SCOPE_MARK)
-    is_argument = scope and not stem.endswith("_cache")
-    return f"{stem}_cache" if is_argument and read_name(stem).role in STAGED else stem
+    return [INPUT_CACHE, *(filter_cache(number) for number in range(1, convs + 1)), OUTPUT_CACHE]

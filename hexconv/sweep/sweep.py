@@ -11,9 +11,9 @@ class Sweep:
     """The sum of many verdicts.
 
     Attributes:
-        checked: cases that were lowered and run.
-        refused: cases that TVM or the scheme can't do; they are not among the checked ones.
-        disagree: the checked cases where two opinions differ.
+        checked: how many cases were lowered and run.
+        refused: how many cases TVM or a kernel can't do; they are not among the checked ones.
+        disagree: in how many of the checked cases two opinions differ.
         failures: a case file of each case that disagrees, which says in comments what differs.
     """
 

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from hexconv.analyze.footprint import stripe_slabs
+from hexconv.analyze.slabs import stripe_slabs
 from hexconv.spec import Case, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 

@@ -41,7 +41,7 @@ class Whole:
         model = load_model(path, shapes)
         onnx.load_external_data_for_model(model, str(path.parent))
         if (size := model.ByteSize()) > LARGEST_MODEL_BYTES:
-            raise InputError(str(path), f"{size} bytes with all weights", f"up to {LARGEST_MODEL_BYTES} to verify")
+            raise InputError(str(path), f"{size} bytes with all weights", f"at most {LARGEST_MODEL_BYTES} to verify")
         return cls(model, Graph.of(model, path.parent), path.name)
 
     @property

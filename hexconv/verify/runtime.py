@@ -79,4 +79,4 @@ def runtime() -> Any:
 
 def _refused(name: str, error: Exception) -> InputError:
     told = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return InputError(name, f"what ONNX Runtime refuses: {told}", "a model that it runs")
+    return InputError.because(f"{name}: ONNX Runtime refuses the model: {told}", "name a model that it runs")

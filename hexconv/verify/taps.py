@@ -33,10 +33,13 @@ def tapped(whole: Whole, tensors: Sequence[str], inputs: Values) -> Tapped:
     if plain.fusions != open_.fusions:
         changes = {op: (plain.fusions[op], open_.fusions[op]) for op in plain.fusions | open_.fusions}
         told = ", ".join(f"{op} {one} instead of {two}" for op, (one, two) in changes.items() if one != two)
-        raise RunFailed(f"{whole.name}: ONNX Runtime fuses less where its tensors are looked at: {told}")
+        raise RunFailed(
+            f"{whole.name}: ONNX Runtime fuses other nodes once tensors become outputs ({told}); please report it"
+        )
     outputs = plain.run(whole.outputs, inputs)
     names = list(dict.fromkeys((*whole.outputs, *tensors)))
     found = open_.run(names, inputs)
     if other := [name for name in whole.outputs if not np.array_equal(outputs[name], found[name], equal_nan=True)]:
-        raise RunFailed(f"{whole.name}: ONNX Runtime gives other values of {other[0]} where its tensors are looked at")
+        told = f"{whole.name}: ONNX Runtime gives other values of {other[0]} once tensors become outputs"
+        raise RunFailed(f"{told}; please report it")
     return Tapped({name: found[name] for name in tensors}, outputs)

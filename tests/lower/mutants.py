@@ -10,6 +10,7 @@ from tvm import tirx
 
 from hexconv.errors import RunFailed
 from hexconv.lower import Lowered, lower_case, overlap, queues, slots
+from hexconv.lower.buffers import cache_name
 from hexconv.lower.copies import Copy
 from hexconv.run.copies import Copies
 from hexconv.run.host import Host
@@ -17,7 +18,6 @@ from hexconv.run.measure import run_case
 from hexconv.run.runner import Runner
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
-from hexconv.spec.names import cache_of
 
 WRONG = "another result than numpy's"
 """What a run says of a kernel that read what wasn't there yet: it read poison."""
@@ -78,7 +78,7 @@ def doubled(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = list(copies)
-        found.extend(cache_of(copy.cache.name) for copy in kept)
+        found.extend(cache_name(copy.cache) for copy in kept)
         return real(body, kept)
 
     with monkeypatch.context() as spied:
@@ -94,13 +94,13 @@ def with_one_slot(case: Case, cache: str, monkeypatch: pytest.MonkeyPatch) -> Lo
 
     def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = list(copies)
-        body = real(body, [copy for copy in kept if cache_of(copy.cache.name) != cache])
+        body = real(body, [copy for copy in kept if cache_name(copy.cache) != cache])
         with monkeypatch.context() as one_slot:
             one_slot.setattr(slots, "slot_of", lambda _step: first)
-            return real(body, [copy for copy in kept if cache_of(copy.cache.name) == cache])
+            return real(body, [copy for copy in kept if cache_name(copy.cache) == cache])
 
     def at(copy: Copy, statement: tirx.Stmt, values: Sequence[tirx.Expr], slot: tirx.Expr) -> tirx.Stmt:
-        return at_step(copy, statement, values, first if cache_of(copy.cache.name) == cache else slot)
+        return at_step(copy, statement, values, first if cache_name(copy.cache) == cache else slot)
 
     with monkeypatch.context() as broken:
         broken.setattr(overlap, "with_slots", with_slots)

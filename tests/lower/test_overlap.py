@@ -14,6 +14,7 @@ from hexconv.compute import chain_module, reference
 from hexconv.errors import RunFailed
 from hexconv.kernel import output_layout
 from hexconv.lower import lower_case, passes, queues
+from hexconv.lower.copies import part_of
 from hexconv.lower.names import drop_annotations
 from hexconv.lower.transfers import start_copies
 from hexconv.run.check import check
@@ -25,8 +26,7 @@ from hexconv.run.runner import Array
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule import stripe
-from hexconv.schedule.copies import WRITE_BACK
-from hexconv.schedule.loops import PART
+from hexconv.schedule.parts import WRITE_BACK, convolution
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.lower import mutants
 
@@ -176,10 +176,10 @@ def with_asynchronous_write_back(case: Case, share: bool) -> tvm.IRModule:
     """
 
     def change(loop: tirx.For) -> tirx.Stmt:
-        part = loop.annotations.get(PART)
+        part = part_of(loop)
         if part == WRITE_BACK:
             return tirx.SeqStmt([queues.start_group(3), loop, queues.end_group(3)])
-        return tirx.SeqStmt([queues.wait(3, 0), loop]) if part == "conv2d #2" else loop
+        return tirx.SeqStmt([queues.wait(3, 0), loop]) if part == convolution(2) else loop
 
     shaped = passes.unblock(passes.compact(stripe(chain_module(case.chain), case.chain, case.plan).mod))
     body = tvm_ffi.structural_map(shaped["main"].body, (tirx.For, change))

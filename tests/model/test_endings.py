@@ -90,8 +90,13 @@ def not_taken(model: onnx.ModelProto, folder: Path) -> str:
     [
         ((1, 4, 9), (4, 4, 3), {"pads": [1, 1]}, "a 1-D conv, over [1, 4, 9]"),
         ((1, 4, 5, 5, 5), (4, 4, 3, 3, 3), {"pads": [1] * 6}, "a 3-D conv, over [1, 4, 5, 5, 5]"),
-        (("N", 4, 8, 8), (4, 4, 3, 3), {}, "its input is [N, 4, 8, 8], of open size; say --shape INPUT=N,C,H,W"),
-        ((1, 4, 8, 8), (4, 4, 3, 3), {"pads": [0, -1, 0, 0]}, "padding of [0, -1, 0, 0]"),
+        (
+            ("N", 4, 8, 8),
+            (4, 4, 3, 3),
+            {},
+            "its input [N, 4, 8, 8] has open sizes; fix the model's input: --shape INPUT=N,C,H,W",
+        ),
+        ((1, 4, 8, 8), (4, 4, 3, 3), {"pads": [0, -1, 0, 0]}, "its padding is [0, -1, 0, 0]"),
         ((1, 4, 8, 8), (4, 3, 3, 3), {}, "1 groups of 3 channels over an input of 4"),
         ((1, 4, 8, 8), (3, 2, 3, 3), {"group": 2}, "2, which leaves 1 of the 3 channels of its output"),
         ((1, 4, 2, 2), (4, 4, 5, 5), {"pads": [0] * 4}, "reads 5 rows"),
@@ -130,7 +135,9 @@ def test_convs_in_the_body_of_a_branch_are_named(tmp_path: Path) -> None:
     choice = net.node("If", [net.constant(True)], "if", then_branch=body, else_branch=body)
     found = saved(net.model(choice, x), tmp_path)
     assert runs(found) == [(("outside",), "output")]
-    assert [conv.reason for conv in found.network.not_taken] == ["inside of If if; chains are of the graph itself"] * 2
+    assert [conv.reason for conv in found.network.not_taken] == [
+        "it is inside of If if; chains are found in the graph itself"
+    ] * 2
 
 
 def test_what_a_body_reads_from_outside_is_read(tmp_path: Path) -> None:
@@ -177,7 +184,7 @@ def test_scales_along_another_axis_than_that_of_outputs_are_named(tmp_path: Path
     weights = net.node("DequantizeLinear", [filter, scales], axis=1)
     x = net.node("Conv", [net.dequantize("image", 0.1, 3), weights], "conv")
     reason = not_taken(net.model(net.quantize(x, 0.1, 0)), tmp_path)
-    assert reason == "4 scales of its filter along axis 1; a chain has one for each output, along 0"
+    assert reason == "its filter has 4 scales along axis 1; a chain has one for each output, along axis 0"
 
 
 def test_integer_convs_that_disagree_on_a_zero_point_are_two_chains(tmp_path: Path) -> None:

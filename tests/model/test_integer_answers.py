@@ -154,7 +154,7 @@ def test_a_bias_beyond_int32_is_refused_when_it_is_wanted(tmp_path: Path) -> Non
     [node] = [node for node in net.nodes if node.op_type == "Conv"]
     node.input.append(net.constant([0, 0, 0, 1e9], "float32"))
     found = saved(net.model(net.quantize(conv, 0.5, 0)), tmp_path)
-    with pytest.raises(InputError, match="int32 holds 2147483647"):
+    with pytest.raises(InputError, match="int32 holds at most 2147483647"):
         found.weights(0)
 
 

@@ -16,7 +16,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule import stream
-from hexconv.schedule.stream import Share
+from hexconv.schedule.shares import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.schedule.integer_chains import hvx_cases
 

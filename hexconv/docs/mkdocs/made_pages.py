@@ -1,6 +1,6 @@
-"""What the site has besides the pages of this folder.
+"""Add to the site what is not a page of this folder.
 
-Pages that are made from the code, files that stand elsewhere, and the site's own styles and scripts.
+These are the pages that are made from the code, files of other folders, and the site's own styles and scripts.
 """
 
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
+from hexconv.bench.columns import columns_page
 from hexconv.cli.layout_pictures import drawings
 from hexconv.cli.reference import pages
 
@@ -17,8 +18,9 @@ ELSEWHERE = {"reference/layouts.md": "hexconv/layout/README.md", "changes.md": "
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add it to what mkdocs found."""
-    texts = pages() | {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
+    """Add these files to those that mkdocs found."""
+    texts = pages() | {"reference/columns.md": columns_page()}
+    texts |= {path: (ROOT / source).read_text(encoding="utf-8") for path, source in ELSEWHERE.items()}
     texts["reference/layouts.md"] += f"\n{drawings()}"
     texts |= {f"assets/{path.name}": path.read_text(encoding="utf-8") for path in sorted(ASSETS.iterdir())}
     for path, text in texts.items():

@@ -1,7 +1,6 @@
 """Describe how the source of a conv lies in its cache: planes of channels, pixels, rows."""
 
 from dataclasses import dataclass
-from math import prod
 
 from hexconv.kernel.forms import Forms
 from hexconv.layout import Layout
@@ -43,11 +42,6 @@ class Plane:
         return self.words == 1
 
 
-def columns_of(layout: Layout) -> int:
-    """The pixels of a row in a cache."""
-    return prod(output.extent for output in layout.outputs if output.name.lower().endswith("w"))
-
-
 def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
     """How the cache of a tensor lies: all channels of a pixel together, or planes of some blocks of channels."""
     return plane_in(forms.activations[tensor], forms.channel_units[tensor], halves)
@@ -55,7 +49,7 @@ def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
 
 def plane_in(layout: Layout, unit: int, halves: bool = False) -> Plane:
     """How a cache with a layout lies whose axis C counts `unit` channels a step."""
-    columns = columns_of(layout)
+    columns = layout.stored_extent("W")
     channels = next(output.extent for output in layout.outputs if output.name == "C")
     count, pixel = (1, channels) if len(layout.outputs) == len("NHWC") else (channels, unit)
     row = columns * pixel

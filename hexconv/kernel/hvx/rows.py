@@ -93,6 +93,11 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     )
 
 
+def planned_forms(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> Forms:
+    """Return the layouts of all tensors of a chain in the nest of rows of a plan; `kernels` are those of its convs."""
+    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan), kernels)
+
+
 def keeps_output_rows(chain: Chain, plan: Plan) -> bool:
     """Whether the output cache of a nest of rows is kept in rows: where the output is, or a stripe is some rows."""
     return plan.rows is not None or chain.output_layout != ACTIVATION_TAG

@@ -20,7 +20,7 @@ class Found:
         dtype: its dtype, as it was asked for.
         bytes: the bytes to allocate; on okk, on all NPUs together.
         layout: the layout; None where no element has a place: oneDNN's `any` and zero descriptors.
-        facts: further facts of the system, by the names of the JSON: strides, purpose, views.
+        facts: other facts of the system, by their names in JSON: strides, purpose, view and the like.
         note: a warning to read before relying on the layout; mostly empty.
     """
 

@@ -7,7 +7,8 @@ from tvm import tirx
 
 from hexconv.kernel import Forms
 from hexconv.lower.conv_step import ConvStep
-from hexconv.lower.hvx.inner import InnerConv, inner_conv
+from hexconv.lower.hvx.collected import inner_conv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.scratch import Scratch, scratch_of
 from hexconv.lower.hvx.step import emit_step
 from hexconv.spec import Chain, Plan

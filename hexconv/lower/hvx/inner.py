@@ -1,26 +1,16 @@
-"""Collect what is known of a conv before its steps: geometry, zero points, where its operands lie in their caches."""
+"""Describe a conv before its steps: geometry, zero points, where its operands lie in their caches."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
-from hexconv.kernel.depthwise import WORD_PIXELS, is_depthwise, without_groups
-from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
-from hexconv.kernel.hvx.plane import Plane, columns_of, plane_of
-from hexconv.kernel.hvx.tiles import (
-    MADE_UNSIGNED,
-    WORD_CHANNELS,
-    has_vector_rows,
-    multiplied_words,
-    splats_serve,
-    tile_blocks,
-)
+from hexconv.kernel.depthwise import WORD_PIXELS
+from hexconv.kernel.hvx.pixels import PixelLanes
+from hexconv.kernel.hvx.plane import Plane
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
 from hexconv.lower.step_rows import Made
-from hexconv.spec import Chain, Conv2d, Extents, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import INTEGER_RANGE
-from hexconv.spec.conv import TABLE
+from hexconv.spec import Conv2d, Extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import FixedPoint, Shifts
 
 VECTOR_BYTES = 128
 VECTOR_WORDS = 32
@@ -224,59 +214,3 @@ class InnerConv:
 def _vectors(words: int) -> int:
     """A number of words, rounded up to whole vectors."""
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
-
-
-def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
-    """Collect what the HVX kernel needs to know of conv `index` (from 0) of a chain in a nest of rows."""
-    conv = _inner(without_groups(chain), forms, index, plan.k_split)
-    return replace(conv, wants_splats=plan.activations == "splats")
-
-
-def _inner(chain: Chain, forms: Forms, index: int, k_split: int) -> InnerConv:
-    conv, extents, is_last = chain.conv[index], tensor_extents(chain), index == len(chain.conv) - 1
-    flip = MADE_UNSIGNED if chain.dtype == "int8" else 0
-    how, (sequence, offset) = conv.requantize, (None, 0)
-    if how:
-        halves = chain.dtype == "int16"
-        sequence, offset = narrowing_to_halfwords(how) if halves else narrowing(how, how.zero_point + flip)
-    out_blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
-    depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, k_split)
-    makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
-    *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
-    return InnerConv(
-        number=index + 1,
-        is_last=is_last,
-        source=extents[index],
-        target=extents[index + 1],
-        plane=plane_of(forms, index, chain.dtype == "int16"),
-        made_as=Made.of(forms, index + 1),
-        target_columns=columns_of(forms.activations[index + 1]),
-        kernel=conv.kernel,
-        stride=conv.stride,
-        dilation=conv.dilation,
-        is_signed=chain.dtype == "int8",
-        is_wide=chain.dtype == "int16",
-        filter_is_wide=chain.dtype_of_filters == "int16",
-        in_zero=chain.output_zero_point(index) + (flip if pixels else 0),
-        filter_zero=conv.filter_zero_point + forms.filter_shift,
-        fringe=0 if is_last else chain.output_zero_point(index + 1) + (flip if makes_fours else 0),
-        has_bias=conv.bias,
-        narrowing=sequence,
-        offset=offset,
-        codes=_codes(how, chain.dtype),
-        out_channels=conv.out_channels,
-        side_by_side=1 if depthwise else side_by_side,
-        tile_blocks=1 if depthwise else tile_blocks(min(k_split, out_blocks)),
-        narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
-        makes_fours=makes_fours,
-        depthwise=depthwise,
-        has_table=conv.activation == TABLE,
-        pixels=pixels,
-    )
-
-
-def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
-    """The least and the largest code of a result, in uint8 or int16."""
-    low, high = INTEGER_RANGE[dtype]
-    least, most = how.codes(low, high) if how else (low, high)
-    return (least, most) if dtype == "int16" else (least - low, most - low)

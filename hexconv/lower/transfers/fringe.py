@@ -12,8 +12,8 @@ from tvm import tirx
 from hexconv.lower.copies import part_of
 from hexconv.lower.ranges import conjuncts
 from hexconv.lower.transfers.run import uses
-from hexconv.schedule import copies as parts
 from hexconv.schedule.loops import LOOP_NAME
+from hexconv.schedule.parts import INPUT_READ
 
 CHANNELS = "ci"
 
@@ -27,7 +27,7 @@ def without_fringe(module: tvm.IRModule) -> tvm.IRModule:
 def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) -> tirx.Stmt:
     """Rewrite a statement inside of loops over `channels`; only the part that reads the input changes."""
     if isinstance(statement, tirx.For):
-        is_read = is_read or part_of(statement) == parts.INPUT_READ
+        is_read = is_read or part_of(statement) == INPUT_READ
         if is_read and statement.annotations.get(LOOP_NAME) == CHANNELS:
             channels = (*channels, statement.loop_var)
         kept = (statement.loop_var, statement.min, statement.extent, statement.kind)

@@ -10,10 +10,8 @@ from hexconv.lower.copies import part_of
 from hexconv.lower.hvx import vector
 from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
 from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
-from hexconv.schedule import copies as parts
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.loops import LOOP_NAME, PART
-from hexconv.spec.names import convs_of
 
 PAIR_BYTES = 8
 WORD_BYTES = 4
@@ -22,13 +20,11 @@ WORD_BYTES = 4
 def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
     """Let the kernel itself copy what no engine does (flat buffers, parts named)."""
     main = module["main"]
-    convs = convs_of(argument.name for argument in main.params)
-    copied = {parts.INPUT_READ, parts.WRITE_BACK, *(parts.filter_read(number + 1) for number in range(convs))}
     mover = Mover(_moved, fill_by_vectors, ranges_of(main.body))
 
     def visit(statement: tirx.Stmt) -> tirx.Stmt:
-        if (part := part_of(statement)) in copied:
-            notes = {PART: part, LOOP_NAME: "copy"}
+        if (part := part_of(statement)) and part.copies:
+            notes = {PART: part.name, LOOP_NAME: "copy"}
             body = as_one(taken_apart(statement, mover))
             return tirx.For(tirx.Var("copy", "int32"), 0, 1, tirx.ForKind.SERIAL, body, annotations=notes)
         if isinstance(statement, tirx.For):

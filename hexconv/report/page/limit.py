@@ -8,6 +8,7 @@ from hexconv.analyze.predicted import planned_work
 from hexconv.report.packets import limit
 from hexconv.report.plots import Reached
 from hexconv.run.profile import Profile
+from hexconv.schedule.parts import Does
 from hexconv.spec import Case
 
 WORTH_SAYING = 0.05
@@ -37,8 +38,9 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
     their convs are one share.
     """
     slots = profile.marked_slots
-    copying = sum(profile.slots_of(word) for word in ("read", "write"))
-    convs, set_up = profile.slots_of("conv"), slots - copying - profile.slots_of("conv")
+    copying = profile.slots_of(Does.READ_INPUT, Does.READ_FILTER, Does.WRITE_OUTPUT)
+    convs = profile.slots_of(Does.CONV)
+    set_up = slots - copying - convs
     found = [
         Share("copy, or start copies and wait for them", copying / slots, _copies_help(case)),
         Share("set up the kernel", set_up / slots),

@@ -9,6 +9,7 @@ from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import CHARACTER_PIXELS, INK, PAPER, ROLE_COLOURS, TEXT_PIXELS, themed
 from hexconv.report.units import in_bytes, unit_for
 from hexconv.run.profile import Profile, Span, Transfer
+from hexconv.schedule.parts import Does, Part
 
 ACROSS = 860
 PADDING = {"left": 24, "top": 8, "right": 8, "bottom": 8}
@@ -24,6 +25,8 @@ COLOURS = {
     "write": ROLE_COLOURS["output"],
     "copy": ROLE_COLOURS["filter"],
 }
+KINDS = {Does.READ_INPUT: "read", Does.READ_FILTER: "read", Does.WRITE_OUTPUT: "write"}
+"""What the thread does that is neither a conv nor set-up."""
 
 
 def timeline_plot(profile: Profile) -> Plot:
@@ -65,7 +68,7 @@ def _words(profile: Profile, end: int) -> str:
 
 def _later(profile: Profile) -> Sequence[Transfer]:
     """The copies that overlap with a conv: not those that the first conv waits for, nor the last copies out."""
-    convs = [span for span in profile.spans if span.what.startswith("conv")]
+    convs = [span for span in profile.spans if span.part.does == Does.CONV]
     first, last = (convs[0].start, convs[-1].end) if convs else (0, 0)
     return [each for each in profile.transfers if each.end > first and each.start < last] or profile.transfers
 
@@ -74,7 +77,7 @@ def _thread(spans: Sequence[Span], end: int) -> Iterator[dict[str, Any]]:
     """The bars of the thread."""
     for span in spans:
         if span.start < end:
-            yield _bar("thread 0", span.start, span.end, _kind(span.what), span.what, end)
+            yield _bar("thread 0", span.start, span.end, _kind(span.part), span.what, end)
 
 
 def _engine(transfers: Sequence[Transfer], end: int) -> Iterator[dict[str, Any]]:
@@ -95,11 +98,11 @@ def _bar(line: str, start: int, end: int, kind: str, text: str, drawn_to: int) -
     return {"line": line, "from": start, "to": end, "kind": kind, "text": text if fits else ""}
 
 
-def _kind(what: str) -> str:
-    """The kind of work that a thread does, which chooses the colour."""
-    if what.startswith("conv"):
-        return "conv, odd" if int(what.split()[1]) % 2 else "conv, even"
-    return what.split()[0] if what.startswith(("read", "write")) else "set up"
+def _kind(part: Part) -> str:
+    """Return the kind of work that a thread does, which chooses the colour."""
+    if part.does == Does.CONV:
+        return "conv, odd" if part.conv % 2 else "conv, even"
+    return KINDS.get(part.does, "set up")
 
 
 def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:

@@ -1,0 +1,85 @@
+"""What a buffer of a TIR function is: the one place that reads names.
+
+A cache is a TE tensor, an argument a parameter, scratch a declared buffer; each is named where it is made
+(`hexconv.spec.names`). TVM's passes replace every one of them by new buffers, and hand nothing on but the name.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.schedule.block import REGISTER
+from hexconv.spec.vectors import UNCACHED
+
+STAGED = ("filter", "output")
+"""Roles of arguments that TVM stages; the input is staged by an operation of its own."""
+SCOPE_MARK = "_global"
+"""What TVM puts between the name of a tensor and the scope that it is staged in."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a buffer holds.
+
+    Attributes:
+        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ..
+        number: the number of the conv, from 1; 0 where the buffer belongs to none.
+    """
+
+    role: str
+    number: int = 0
+
+    @property
+    def reader(self) -> int:
+        """The number of the conv that reads it."""
+        return self.number + 1 if self.role in ("input", "intermediate") else self.number
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it is, or is copied from or to, an argument that has a cache."""
+        return self.role not in UNCACHED
+
+
+def held_by(buffer: tirx.Var) -> Held:
+    """Return what an argument, a cache or scratch holds.
+
+    >>> [held_by(tirx.Var(name, "handle")) for name in ("filter12", "intermediate3")]
+    [Held(role='filter', number=12), Held(role='intermediate', number=3)]
+    """
+    return _read(cache_name(buffer))
+
+
+def cache_name(buffer: tirx.Var) -> str:
+    """Return the name of the cache that a buffer of TVM holds.
+
+    TVM's `cache_read`, `cache_write` and `set_scope` all add the scope to a name; a staged argument becomes its cache.
+
+    >>> names = [f"{name}_global.vtcm" for name in ("filter1", "output", "output_cache", "intermediate1")]
+    >>> [cache_name(tirx.Var(name, "handle")) for name in names]
+    ['filter1_cache', 'output_cache', 'output_cache', 'intermediate1']
+    """
+    stem, scope, _ = str(buffer.name).partition(SCOPE_MARK)
+    is_argument = scope and not stem.endswith("_cache")
+    return f"{stem}_cache" if is_argument and _read(stem).role in STAGED else stem
+
+
+def argument(func: tirx.PrimFunc, role: str) -> tirx.Var:
+    """Return the argument of a function that has a role, the first one of several."""
+    return next(each for each in func.params if held_by(each).role == role)
+
+
+def convs_of(func: tirx.PrimFunc) -> int:
+    """Count the convs of the chain that a function computes: each conv has one filter."""
+    return sum(held_by(each).role == "filter" for each in func.params)
+
+
+def is_register(buffer: tirx.Var) -> bool:
+    """Return whether a buffer stands for a register, not for memory."""
+    return str(buffer.name).startswith(REGISTER)
+
+
+def _read(name: str) -> Held:
+    """Read a name that `hexconv.spec.names` gave."""
+    found = re.fullmatch(r"([a-z]+)(\d*)(?:_cache)?", name)
+    return Held(found[1], int(found[2] or 0)) if found else Held(name)

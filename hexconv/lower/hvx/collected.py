@@ -1,0 +1,76 @@
+"""Collect what the HVX kernel needs to know of a conv from its chain, the layouts of its nest, and its plan."""
+
+from math import ceil
+
+from hexconv.kernel.depthwise import is_depthwise, without_groups
+from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.pixels import pixel_lanes
+from hexconv.kernel.hvx.plane import plane_of
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, tile_blocks
+from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.step_rows import Made
+from hexconv.spec import Chain, Plan, Requantize, tensor_extents
+from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.conv import TABLE
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+
+
+def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
+    """Collect what the HVX kernel needs to know of conv `index` (from 0) of a chain in a nest of rows."""
+    chain = without_groups(chain)
+    conv, extents, is_last = chain.conv[index], tensor_extents(chain), index == len(chain.conv) - 1
+    depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, plan.k_split)
+    *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
+    makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
+    sequence, offset = _narrowed(conv.requantize, chain.dtype)
+    return InnerConv(
+        number=index + 1,
+        is_last=is_last,
+        source=extents[index],
+        target=extents[index + 1],
+        plane=plane_of(forms, index, chain.dtype == "int16"),
+        made_as=Made.of(forms, index + 1),
+        target_columns=forms.activations[index + 1].stored_extent("W"),
+        kernel=conv.kernel,
+        stride=conv.stride,
+        dilation=conv.dilation,
+        is_signed=chain.dtype == "int8",
+        is_wide=chain.dtype == "int16",
+        filter_is_wide=chain.dtype_of_filters == "int16",
+        in_zero=chain.output_zero_point(index) + (_flip(chain.dtype) if pixels else 0),
+        filter_zero=conv.filter_zero_point + forms.filter_shift,
+        fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if makes_fours else 0),
+        has_bias=conv.bias,
+        narrowing=sequence,
+        offset=offset,
+        codes=_codes(conv.requantize, chain.dtype),
+        out_channels=conv.out_channels,
+        side_by_side=1 if depthwise else side_by_side,
+        tile_blocks=1 if depthwise else tile_blocks(min(plan.k_split, ceil(conv.out_channels / CHANNEL_BLOCK))),
+        narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
+        makes_fours=makes_fours,
+        depthwise=depthwise,
+        has_table=conv.activation == TABLE,
+        wants_splats=plan.activations == "splats",
+        pixels=pixels,
+    )
+
+
+def _flip(dtype: str) -> int:
+    """The number that makes activations unsigned."""
+    return MADE_UNSIGNED if dtype == "int8" else 0
+
+
+def _narrowed(how: Requantize | None, dtype: str) -> tuple[Shifts | FixedPoint | None, int]:
+    """How sums become results, and the number that this needs added to every sum."""
+    if how is None:
+        return None, 0
+    return narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + _flip(dtype))
+
+
+def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
+    """The least and the largest code of a result, in uint8 or int16."""
+    low, high = INTEGER_RANGE[dtype]
+    least, most = how.codes(low, high) if how else (low, high)
+    return (least, most) if dtype == "int16" else (least - low, most - low)

@@ -1,0 +1,86 @@
+"""Compute the bytes of all caches of every plan of a nest of rows at once."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.rows import PlannedRows, planned_rows
+from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.lower.vtcm import GRANULE_BYTES
+from hexconv.search.exact import Integers
+from hexconv.search.nest_axes import NestAxes
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
+
+OF_ROWS = ("input", "intermediate", "output")
+"""The roles of caches that hold rows of a tensor."""
+
+
+def footprint_bytes(axes: NestAxes) -> Integers:
+    """The bytes of all caches, each cache rounded up to whole granules."""
+    caches = {words: [_caches(axes, planned) for planned in row] for words, row in axes.by_tiles.items()}
+    known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
+    slots, total = _slots(axes), np.zeros(1, axes.kind)
+    for name, cache in known.items():
+        of_words = {words: [_bytes_of(each, name) for each in row] for words, row in caches.items()}
+        sizes = axes.of_words(of_words).astype(axes.kind)[:, None]
+        rows, rows_of_one = _cache_rows(axes, cache.number) if cache.role in OF_ROWS else (1, 1)
+        bytes = sizes // rows_of_one * rows * slots.get(name, 1) * counts(axes, cache)
+        of_threads = {words: _copies_of(row[0], name) for words, row in caches.items()}
+        copies = axes.of_words(of_threads)[:, None, None]
+        total = total + copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
+    return total
+
+
+def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
+    """Return [words, 1, 1]: 1 where a cache counts, else 0.
+
+    Where some cache lies in VTCM, those in VTCM count; elsewhere all do.
+    """
+    return np.array([cache.is_in_vtcm(plan) or not plan.uses_vtcm for plan in axes.space.words])[:, None, None] * 1
+
+
+def _caches(axes: NestAxes, planned: PlannedRows) -> dict[str, PredictedCache]:
+    """Return the caches of a plan with one slot each, by name."""
+    return {cache.name: cache for cache in rows_footprints(axes.chain, _single(axes, planned).plan)}
+
+
+def _single(axes: NestAxes, planned: PlannedRows) -> PlannedRows:
+    """Return the same plan with kernels that copy themselves, so that no cache has a second slot."""
+    return planned_rows(axes.chain, replace(planned.plan, buffering="single"))
+
+
+def _cache_rows(axes: NestAxes, tensor: int) -> tuple[Integers, Integers]:
+    """Return the rows of a tensor's cache, and the rows of the same cache in `_caches`."""
+    known = {words: _single(axes, row[0]).cache_rows[tensor] for words, row in axes.by_tiles.items()}
+    sampled = axes.of_words(known)[:, None, None]
+    return axes.rows(lambda planned: planned.cache_rows[tensor]), sampled
+
+
+def _slots(axes: NestAxes) -> dict[str, Integers]:
+    """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
+    double, resident = axes.space.flags("buffering", "double"), axes.space.flags("filters", "resident")
+    times: dict[str, Integers] = {}
+    runs: Any = np.array(axes.one[0].extents[-1].batch, axes.kind)
+    for index in reversed(range(len(axes.chain.conv))):
+        is_last = index == len(axes.chain.conv) - 1
+        trips = axes.rows(lambda planned: planned.bands.most_stripes + planned.run_in)
+        steps = runs * trips if is_last else runs
+        tiles = steps * axes.tiles(lambda planned, index=index: planned.channel_tiles(index))
+        times |= {OUTPUT_CACHE: tiles} if is_last else {}
+        times[filter_cache(index + 1)] = np.where(resident, 1, tiles)
+        runs = steps * axes.again if is_last else steps
+    times[INPUT_CACHE] = np.where(axes.rows(lambda planned: planned.streams), 1, runs)
+    return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}
+
+
+def _bytes_of(caches: Mapping[str, PredictedCache], name: str) -> int:
+    """Return the bytes of a cache; 0 if a plan doesn't have it."""
+    return caches[name].bytes if name in caches else 0
+
+
+def _copies_of(caches: Mapping[str, PredictedCache], name: str) -> int:
+    """Return the number of equal copies of a cache, one a thread; 1 if a plan doesn't have it."""
+    return caches[name].copies if name in caches else 1
