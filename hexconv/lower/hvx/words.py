@@ -41,6 +41,8 @@ def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tir
                     tap: vector.load(operands.filter, base + (lies + tap * of_tap) * (side * VECTOR_BYTES))
                     for tap, _ in read.taps
                 }
+                if layout.goes_on:  # several bytes of a word come from one load
+                    stored = {tap: inner.bind("stored", load, vector.VECTOR) for tap, load in stored.items()}
                 value = inner.bind("word", _word(conv, stored, read), vector.VECTOR)
                 inner.store(planes.words, vector.at(to + (goes + place) * VECTOR_BYTES), vector.stored(value))
 
