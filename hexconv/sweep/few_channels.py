@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.spec import Chain, Conv2d, Padding
+from hexconv.spec.chain import IN_BLOCKS, OutputLayout
 from hexconv.sweep.arithmetic import drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.geometry import input_axis
@@ -23,7 +24,7 @@ def few_channels(draw: Draw, kind: Kind) -> Iterator[Chain]:
     channels = [draw.one_of(draw.number(1, MOST_CHANNELS), draw.number(1, 4)), *(_channels(draw) for _ in convs)]
     convs = [replace(conv, out_channels=out) for conv, out in zip(convs, channels[1:], strict=True)]
     width, zero_point = draw.number(LEAST_COLUMNS, MOST_COLUMNS), drawn_zero_point(draw, kind.dtype)
-    layout = draw.one_of("NHWC8h8w32c", "NHWC", "NHCW32c")
+    layout: OutputLayout = draw.one_of(IN_BLOCKS, "NHWC", "NHCW32c")
     for rows, first in ((draw.number(1, MOST_ROWS), 0), (1, 0), *((1, first) for first in range(1, len(convs)))):
         left = convs[first:]
         height, columns = (input_axis(draw, left, axis, size) for axis, size in enumerate((rows, width)))
