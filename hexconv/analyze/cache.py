@@ -16,9 +16,9 @@ class PredictedCache:
 
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
-        role: what it holds, one of `BUFFER_ROLES`.
-        number: the number of the conv that it is of, from 1: an intermediate or the output is of the conv that makes
-            it; 0 for the input.
+        role: what the cache holds, one of `BUFFER_ROLES`.
+        number: the number of the conv that it belongs to, from 1: an intermediate or the output belongs to the conv
+            that makes it; 0 for the input.
         dtype: the type of an element.
         shape: the packed sizes, in elements.
         copies: how many equal parts the first axis has: one for each thread that has a cache of its own.
@@ -37,7 +37,7 @@ class PredictedCache:
         return BUFFER_ROLES[self.role].place
 
     def is_in_vtcm(self, plan: Plan) -> bool:
-        """Whether a plan puts it into VTCM; words of weights never are there, nor words of windows beside splats."""
+        """Whether a plan puts it into VTCM. Words of weights never lie there, nor words of windows beside splats."""
         by_word = self.role == "words" or (self.role == "window" and plan.activations == "splats")
         return plan.is_in_vtcm(self.place) and not by_word
 

@@ -1,27 +1,28 @@
-"""How large every cache is, from the shapes and the plan alone: the closed form.
+"""Predict how large every cache is, from the shapes and the plan alone: the closed form.
 
-One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. What
-it needs is found backwards, from the output to the input.
+One outer step computes `k_split` blocks of 32 output channels by `h_split` blocks of 8 rows, over the full width. The
+tensors that it needs are found backwards, from the output to the input.
 
-Output cache. One step of the last conv: h_split block rows (all of them if there are fewer), full width, k_split
-channel blocks.
+Output cache. It holds one step of the last conv: h_split block rows (all of them if there are fewer), full width,
+k_split channel blocks.
 
-Filter caches. The k_split output-channel blocks of one step, all input channels, the whole kernel. Each conv stages its
-own; a 3x3 kernel makes a cache 9 times as large. Resident filters are staged whole.
+Filter caches. Each conv has one, which holds the k_split output-channel blocks of one step, with all input channels and
+the whole kernel; a 3x3 kernel makes it 9 times as large as 1x1. Resident filters are staged whole.
 
 Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
 blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
 
-Input cache. The stripe that the first conv reads in one of its steps (`hexconv.analyze.slabs`).
+Input cache. It holds the stripe that the first conv reads in one of its steps (`hexconv.analyze.slabs`).
 
-Intermediates. The stripe that the next conv reads, with all channels: a conv sums over all input channels, so all
-output channels of the conv before it must be there.
+Intermediates. Each holds the stripe that the next conv reads, with all channels: a conv sums over all input channels,
+so all output channels of the conv before it must be there.
 
 Accumulators. Where a conv has an epilogue, its sums live in one block of 8 x 8 x 32 until they are written out.
 
 Double buffering. A cache that is copied to or from more than once has two slots. A ring of the input has as many slabs
-more as one step of the first conv adds to its stripe, `step * stride`: they are read ahead. (None where a stride steps
-over slabs, since those that follow aren't those that come next.) What is copied once needs no second slot.
+more as one step of the first conv adds to its stripe, `step * stride`: they are read ahead. (There are none where a
+stride steps over slabs, since the next slabs to read then aren't those that follow.) A cache that is copied once has
+one slot.
 
 Knob by knob: `h_split` scales everything that has rows, and each slab of halo is paid once a step, so larger steps
 waste less on it. `k_split` scales filter caches and the output cache; intermediates hold all channels whatever it is.
@@ -30,7 +31,7 @@ multiplies the rows read. Padding makes a tensor longer and wider (`hexconv.spec
 stripe is the whole tensor, and in the width. Batch costs nothing: one image at a time is cached. The dtype changes
 bytes, and integers and float16 add accumulators, as do bias and activation.
 
-Sources: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
+Source: seed document 003, "Cache Usage" of each section; where its prose and its TIR differ, its TIR.
 """
 
 from dataclasses import replace
@@ -46,7 +47,7 @@ FILTER_BLOCK = (8, 32, 4)
 
 
 def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
-    """Every cache of a chain under a plan, in the order in which they are first written.
+    """Predict every cache of a chain under a plan, in the order in which they are first written.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
@@ -68,7 +69,7 @@ def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
-    """The names of the caches with two slots: one slot is computed on while the other is copied to or from.
+    """Name the caches with two slots: one slot is computed on while the other is copied to or from.
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=64)
@@ -84,7 +85,7 @@ def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
 
 
 def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
-    """How often each cache is copied to or from: the iterations of all loops around the copy."""
+    """Return how often each cache is copied to or from: the iterations of all loops around the copy."""
     times, runs, last = {}, tensor_extents(chain)[-1].batch, len(chain.conv) - 1
     for index in reversed(range(len(chain.conv))):
         channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
@@ -98,19 +99,19 @@ def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
 
 
 def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
-    """The packed shape of a stripe of one image: `slabs` slabs, full width, all channels."""
+    """Return the packed shape of a stripe of one image: `slabs` slabs, full width, all channels."""
     return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
 
 
 def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
-    """The cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
+    """Predict the cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
     out_blocks, *block = packed_filter(chain, index)
     shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
     return PredictedCache(filter_cache(index + 1), "filter", index + 1, chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
-    """The shape of the packed filter of conv `index`; its first axis is blocks of 32 output channels."""
+    """Return the shape of the packed filter of conv `index`; its first axis is blocks of 32 output channels."""
     out_channels, inputs, *kernel = chain.filter_shapes[index]
     out_blocks = -(-out_channels // CHANNEL_BLOCK)
     if chain.conv[index].groups > 1 and inputs % CHANNEL_BLOCK:
@@ -119,7 +120,7 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
 
 
 def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
-    """The cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
+    """Predict the cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
     number, dtype = index + 1, chain.output_dtype(index)
     if index < len(chain.conv) - 1:
         return PredictedCache(intermediate(number), "intermediate", number, dtype, _stripe(tensor, slabs))

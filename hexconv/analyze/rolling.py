@@ -48,7 +48,7 @@ def stripe_rows_of(chain: Chain, stripe_rows: int, band: Band) -> Iterator[Strip
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
             above = begin * conv.stride[0] - conv.padding.top
-            below = (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
+            below = conv.rows_read(end) - conv.padding.top
             if start == band.first and 0 < tensor == len(chain.conv) - 1:
                 above, below = above - band.ahead, below + band.behind
             begin, end = max(ended[tensor], above), max(min(below, chain.shapes[tensor][1]), ended[tensor])

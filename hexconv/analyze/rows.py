@@ -216,7 +216,7 @@ class PlannedRows(RowSteps):
 
     @property
     def without_bands(self) -> "PlannedRows":
-        """The same chain on one thread."""
+        """Return the same plan on one thread."""
         return self if self.bands.count == 1 else planned_rows(self.chain, replace(self.plan, threads=1))
 
     def _depthwise_instructions(self, index: int) -> int:

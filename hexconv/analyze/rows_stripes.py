@@ -64,7 +64,7 @@ class RowStripes:
         """
         rows = [min(self.plan.stripe_rows, self.output_rows)]
         for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
-            rows.insert(0, min((rows[0] - 1) * conv.stride[0] + conv.reach[0], source.rows))
+            rows.insert(0, min(conv.rows_read(rows[0]), source.rows))
         return tuple(rows)
 
     @property
@@ -97,9 +97,8 @@ class RowStripes:
         size = self.stripe_rows[-1]
         reader, shares = Share(size, size, size, 0), []
         for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
-            (stride, _), (reach, _) = conv.stride, conv.reach
-            apart, under = reader.apart * stride, (reader.under - 1) * stride + reach
-            made, read = min(apart, under), (reader.made - 1) * stride + reach
+            apart, under = reader.apart * conv.stride[0], conv.rows_read(reader.under)
+            made, read = min(apart, under), conv.rows_read(reader.made)
             reader = Share(apart, under, made, min(max(made, read), source.rows))
             shares.insert(0, reader)
         return tuple(shares)

@@ -61,7 +61,7 @@ def _first_stripe(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
         conv = chain.conv[index]
         end = max(min(ends[0], chain.shapes[index + 1][1]), 0)
         behind = band.behind if 0 < index == len(chain.conv) - 1 else 0
-        ends.insert(0, (end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top + behind)
+        ends.insert(0, conv.rows_read(end) - conv.padding.top + behind)
     return ends
 
 
@@ -85,7 +85,7 @@ def _rows_of_band(chain: Chain, stripe_rows: int, band: Band, cut: list[int]) ->
         rows[-1] += own_end - begin
         for tensor in range(len(chain.conv) - 1, -1, -1):
             conv = chain.conv[tensor]
-            below = (own_end - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
+            below = conv.rows_read(own_end) - conv.padding.top
             above = begin * conv.stride[0] - conv.padding.top
             if start == band.first and 0 < tensor == len(chain.conv) - 1:
                 above -= band.ahead  # `behind` makes rows sooner, not more of them

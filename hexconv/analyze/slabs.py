@@ -1,4 +1,4 @@
-"""How many slabs of 8 rows a nest of blocks holds of every tensor, and in how many steps it makes them.
+"""Count the slabs of 8 rows that a nest of blocks holds of every tensor, and the steps in which it makes them.
 
 Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
 
@@ -80,5 +80,4 @@ def slabs_read(conv: Conv2d, step: int) -> int:
     >>> slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), 2), slabs_read(Conv2d(out_channels=1, stride=(2, 2)), 2)
     (3, 4)
     """
-    last_row = (ROW_BLOCK * step - 1) * conv.stride[0] + conv.reach[0] - 1
-    return last_row // ROW_BLOCK + 1
+    return (conv.rows_read(ROW_BLOCK * step) - 1) // ROW_BLOCK + 1

@@ -27,7 +27,7 @@ class Form:
     """One way to multiply and accumulate.
 
     Attributes:
-        instruction: as LLVM names the intrinsic.
+        instruction: the name of LLVM's intrinsic.
         operands: the types of its operands, for people.
         products: how many products one lane of 32 bits sums.
         splats: whether the activations have to be a vector: one word in all lanes.

@@ -47,7 +47,7 @@ def build_(
         threads: for a model, let each chain run on this many threads; the default is one on Hexagon, and all of
             this machine.
         seed: start the random generator here.
-        json: print the names of the written files as JSON.
+        json: print what was built as JSON.
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting

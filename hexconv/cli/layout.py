@@ -12,9 +12,10 @@ layout = App(name="layout", help="Show where an element lives, in packed, oneDNN
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]
 TABLE = Path("reports/layout_usage.csv")
-PAGE = Path(__file__).parents[1] / "layout" / "README.md"
+PAGE = "hexconv/layout/README.md"
 Name = Annotated[
-    str, Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} has them all.")
+    str,
+    Parameter(help=f"`NHWC8h8w32c`, `nChw16c`, `in-out-channel`, `aligned`, ...: {PAGE} in the package has them all."),
 ]
 
 

@@ -26,7 +26,7 @@ def tir(
         target: choose kernels for Hexagon, or for this machine (llvm).
         digest: write NAME.tir.sha256 in place of NAME.tir: its SHA-256 sum and, in comments, caches, loops and copies.
         output: write the files into this folder; the default is beside each case file.
-        json: print the names of the written files as JSON.
+        json: print JSON instead.
     """
     # Imported here, so that `--help` doesn't wait the seconds that importing TVM takes.
     from hexconv.cli.progress import starting

@@ -92,8 +92,8 @@ def row_bands(chain: Chain, plan: Plan) -> RowBands:
     written = output.rows if chain.output_layout != ACTIVATION_TAG else output.row_blocks * ROW_BLOCK
     spans = [Span(1, 0, written)]
     for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
-        stride, reader = conv.stride[0], spans[0]
-        spans.insert(0, Span(reader.scale * stride, (reader.more - 1) * stride + conv.reach[0], source.rows))
+        reader = spans[0]
+        spans.insert(0, Span(reader.scale * conv.stride[0], conv.rows_read(reader.more), source.rows))
     stripe_rows = min(plan.stripe_rows, written)
     tops = tuple(tensor.top for tensor in extents)
     return RowBands(ceil(output.rows / rows), rows, stripe_rows, tuple(spans), tops)

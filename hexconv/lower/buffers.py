@@ -1,4 +1,4 @@
-"""What a buffer of a TIR function is: the one place that reads names.
+"""Read what a buffer of a TIR function holds from its name; no other module reads names.
 
 A cache is a TE tensor, an argument a parameter, scratch a declared buffer; each is named where it is made
 (`hexconv.spec.names`). TVM's passes replace every one of them by new buffers, and hand nothing on but the name.
@@ -23,7 +23,7 @@ class Held:
     """What a buffer holds.
 
     Attributes:
-        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ..
+        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ...
         number: the number of the conv, from 1; 0 where the buffer belongs to none.
     """
 
@@ -37,7 +37,7 @@ class Held:
 
     @property
     def is_copied(self) -> bool:
-        """Whether it is, or is copied from or to, an argument that has a cache."""
+        """Whether the buffer is an argument that has a cache, or such a cache."""
         return self.role not in UNCACHED
 
 

@@ -58,7 +58,7 @@ class Callable:
 
     Attributes:
         module: `NAME_kernel` and `NAME_task0`, ...
-        name: what their names begin with.
+        name: the text with which their names begin.
         arguments: names of the chain's arguments, in the order of the parameters.
         memories: the caches, in the order of the parameters behind them.
         tasks: the number of iterations of each parallel loop.

@@ -13,6 +13,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import Call
 
+from hexconv.lower.sblock import with_body
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 MARK = "hexconv_at"
@@ -20,14 +21,14 @@ MARK = "hexconv_at"
 
 @dataclass(frozen=True)
 class Result:
-    """What a conv writes.
+    """How the block that writes a conv's result counts rows and channels.
 
     Attributes:
-        number: of the conv, from 1.
-        row_axis: of its block, the axis of rows.
-        channel_axis: likewise of blocks of channels.
-        channels: that the latter counts at a time.
-        rows: that the former counts at a time.
+        number: the number of the conv, from 1.
+        row_axis: the block's axis of rows.
+        channel_axis: the block's axis of blocks of channels.
+        channels: how many channels one step along `channel_axis` is.
+        rows: how many rows one step along `row_axis` is.
     """
 
     number: int
@@ -57,7 +58,7 @@ class Mark:
 
     @classmethod
     def of(cls, statement: Any) -> "Mark | None":
-        """Read a mark; None where a statement is none."""
+        """Read a mark; None for a statement that is no mark."""
         if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, MARK):
             return None
         number, row, rows, block, *band = statement.value.args[1:]
@@ -65,7 +66,7 @@ class Mark:
 
     @property
     def statement(self) -> tirx.Stmt:
-        """The mark as it stands in a block."""
+        """Write the mark as it stands in a block."""
         arguments = (self.number, self.row, self.rows, self.block, *(self.band or ()))
         return tirx.Evaluate(tirx.call_extern("int32", MARK, *arguments))
 
@@ -78,8 +79,8 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
     """Say in each block that writes a result where in the whole tensor that is.
 
     Args:
-        module: scheduled, with blocks.
-        results: by the names of the blocks that write them.
+        module: a scheduled module with blocks.
+        results: the results of the convs, by the names of the blocks that write them.
     """
 
     def marked(block: s_tir.SBlock) -> s_tir.SBlock:
@@ -87,19 +88,9 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
             return block
         result = results[block.name_hint]
         row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
-        block_number = _blocks(channel, result.channels)
-        at = Mark(result.number, row * result.rows, result.rows, block_number).statement
-        return s_tir.SBlock(
-            block.iter_vars,
-            block.reads,
-            block.writes,
-            block.name_hint,
-            tirx.SeqStmt([at, block.body]),
-            block.init,
-            block.alloc_buffers,
-            block.match_buffers,
-            block.annotations,
-        )
+        number = _blocks(channel, result.channels)
+        at = Mark(result.number, row * result.rows, result.rows, number).statement
+        return with_body(block, tirx.SeqStmt([at, block.body]))
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})

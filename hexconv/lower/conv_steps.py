@@ -1,8 +1,8 @@
-"""Steps of convs taken out of the nest, so that a kernel can move in: loops become one call, and the call code.
+"""Take the steps of convs out of the nest for a kernel: a step's loops become one call, and the call becomes code.
 
-A step is what stands inside of all loops that the schedule made for a conv: some rows of some blocks of channels. All
-that a kernel needs to know of it are expressions of the loops around it, and TVM's own passes keep them right: they
-stand in the call, sources and targets as loads of the element where they begin.
+A step stands inside of all loops that the schedule made for a conv: it makes some rows of some blocks of channels. All
+that a kernel needs to know of a step are expressions of the loops around it. They are arguments of the call, where
+TVM's own passes keep them right; sources and targets are loads of the element where they begin.
 
     mark       in each block that writes a result: where it writes, in the whole tensor
     take_out   before:  for ko_inner, ho_inner, wo, ...: if guards: sums; result

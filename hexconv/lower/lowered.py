@@ -22,7 +22,7 @@ class Cache:
     Attributes:
         name: `input_cache`, `filter1_cache`, `intermediate1`, `accumulator1`, `output_cache`.
         scope: TVM's storage scope.
-        dtype: of an element.
+        dtype: the type of an element.
         shape: the compacted shape.
     """
 
@@ -50,7 +50,7 @@ class Allocation:
         name: the name of the first cache that it held.
         holds: the names of all caches in it, in the order of their first use.
         scope: TVM's storage scope.
-        dtype: of an element.
+        dtype: the type of an element.
         elements: elements allocated, in all copies.
         copies: the number of equal copies, one for each thread.
     """

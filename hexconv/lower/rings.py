@@ -19,6 +19,7 @@ from tvm import s_tir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
+from hexconv.lower.sblock import with_allocated
 from hexconv.schedule.roll import RINGS
 
 FIRST_SLABS = "hexconv.first_slabs"
@@ -37,7 +38,7 @@ def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def moved(block: s_tir.SBlock) -> s_tir.SBlock:
         others = [buffer for buffer in block.alloc_buffers if buffer.name not in rings]
-        return _allocating(block, [*others, *inner] if block.name_hint == "root" else others)
+        return with_allocated(block, [*others, *inner] if block.name_hint == "root" else others)
 
     tvm_ffi.structural_walk(func.body, (s_tir.SBlock, note))
     return func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, moved)))
@@ -114,18 +115,3 @@ def _rings(func: tirx.PrimFunc) -> dict[str, int]:
     """Map the name of each ring to its number of slabs."""
     attributes = func.attrs or {}
     return {str(name): int(slabs) for name, slabs in attributes.get(RINGS, {}).items()}
-
-
-def _allocating(block: s_tir.SBlock, buffers: Sequence[tirx.Var]) -> s_tir.SBlock:
-    """Return the same block with other allocations."""
-    return s_tir.SBlock(
-        block.iter_vars,
-        block.reads,
-        block.writes,
-        block.name_hint,
-        block.body,
-        block.init,
-        list(buffers),
-        block.match_buffers,
-        block.annotations,
-    )

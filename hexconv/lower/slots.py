@@ -1,4 +1,4 @@
-"""Double buffering: caches of two slots, of which one is computed on while the other is copied to or from."""
+"""Give caches two slots for double buffering: one is computed on while the other is copied to or from."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ SLOTS = 2
 
 
 def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
-    """The number of the current iteration over nested loops, counted from 0."""
+    """Return the number of the current iteration over nested loops, counted from 0."""
     number: tirx.Expr = tirx.const(0, "int32")
     for loop in loops:
         number = number * loop.extent + loop.loop_var
@@ -22,7 +22,7 @@ def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
 
 
 def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
-    """The loop variables one iteration later, carried over from each loop to the one around it."""
+    """Return the loop variables one iteration later, carried over from each loop to the one around it."""
     analyzer, following = _with_ranges(loops), step_number(loops) + 1
     times: tirx.Expr = tirx.const(1, "int32")
     values: list[tirx.Expr] = []
@@ -35,7 +35,7 @@ def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
 
 
 def slot_of(step: tirx.Expr) -> tirx.Expr:
-    """The slot that a step uses."""
+    """Return the slot that a step uses."""
     return Analyzer().simplify(step % SLOTS)
 
 
@@ -68,12 +68,12 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
 
 
 def _doubled(cache: tirx.Var) -> tirx.Var:
-    """A buffer of two slots under the name of one."""
+    """Declare a buffer of two slots under the name of a cache."""
     return tirx.decl_buffer((SLOTS, *cache.shape), cache.dtype, cache.name, scope=cache.scope())
 
 
 def _with_ranges(loops: Sequence[tirx.For]) -> Analyzer:
-    """What is known of the loop variables."""
+    """Return an analyzer that knows the ranges of the loop variables."""
     analyzer = Analyzer()
     for loop in loops:
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))

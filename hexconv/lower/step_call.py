@@ -23,7 +23,7 @@ CALL = "hexconv_step"
 
 @dataclass(frozen=True)
 class Ring:
-    """A buffer that begins anew after some slabs, and the slab of its tensor that its first one is; 0 slabs: none."""
+    """A ring buffer: its number of slabs, and the slab of its tensor that its first slab is; 0 slabs mean no ring."""
 
     slabs: int
     start: int
@@ -55,7 +55,7 @@ def step_call(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Rin
 
 
 def read_step(statement: tirx.Stmt) -> ConvStep | None:
-    """Read a step from its call; None where a statement is none. Buffers are flat by now."""
+    """Read a step from its call; None for a statement that is no such call. Buffers are flat by now."""
     if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, CALL):
         return None
     call: Any = statement.value
@@ -72,9 +72,9 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
 
 
 def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
-    """Whether no step of these channels made anything before; `end` of its trips over rows where stripes run in.
+    """Whether no step of these channels made anything before this one.
 
-    Then it is the step that has the first row.
+    Where stripes run in, that is the step that has the first row; `end` is then one past its last trip over rows.
     """
     at = found.at
     loops = [step for step in around if step.kind != tirx.ForKind.PARALLEL]
@@ -87,7 +87,7 @@ def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) 
 
 
 def _rows_of(found: Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:
-    """Some rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
+    """Describe rows of a cache as arguments of a call: the element where they begin, the first row, the ring."""
     ring = rings.get(load.source.name, NO_RING)
     row_0 = tirx.const(-ring.start, "int32")
     origin = [row_0 if axis == 1 else found.begin(index) for axis, index in enumerate(load.indices)]

@@ -14,11 +14,11 @@ from hexconv.schedule.loops import LOOP_NAME
 
 @dataclass(frozen=True)
 class Inside:
-    """What the loops of a step hold.
+    """The statements inside of the loops of a step.
 
     Attributes:
-        loops: their variables.
-        named: those with names.
+        loops: the variables of the loops.
+        named: the loops that have names, by name.
         guards: the conditions around the result.
         at: where in the whole tensor the result is.
         result: the store of the result.
@@ -33,15 +33,15 @@ class Inside:
     sums: tirx.BufferStore | None
 
     def begin(self, expression: tirx.Expr) -> tirx.Expr:
-        """An expression where all loops of the step begin."""
+        """Return an expression where all loops of the step begin."""
         return with_values(expression, dict.fromkeys(self.loops, ZERO))
 
     def extent(self, name: str) -> int:
-        """How often a loop of the step runs."""
+        """Return how often a loop of the step runs."""
         return int(self.named[name].extent) if name in self.named else 1
 
     def trips(self, name: str) -> tuple[tirx.Expr, tirx.Expr]:
-        """The trips of a loop of the step that its guards let through: first, one past the last."""
+        """Return the trips of a loop of the step that its guards let through: the first, and one past the last."""
         if name not in self.named:
             return ZERO, tirx.const(1, "int32")
         loop = self.named[name]
@@ -50,7 +50,7 @@ class Inside:
 
     @property
     def operands(self) -> tuple[TensorLoad, TensorLoad] | None:
-        """The loads of a product, activation and filter; of high bytes, which come first, where bytes lie apart."""
+        """Return the loads of a product's activation and filter; of bytes that lie apart, those of the high bytes."""
         if self.sums is None:
             return None
         loads: list[TensorLoad] = []

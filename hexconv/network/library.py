@@ -119,7 +119,7 @@ def write_network(
         program: the model's steps, with plans for its chains.
         tensors: the inputs and outputs of the example.
         folder: where to write.
-        wanted: what for.
+        wanted: what to build it for.
     """
     name = c_name(path.stem[:LONGEST_STEM])
     compiled = Compiled.of(program, name, wanted.target, wanted.isa)

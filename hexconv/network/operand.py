@@ -68,17 +68,17 @@ class Operand:
         return self.layout == NCHW or (self.layout == NHWC and self.is_one_order)
 
     def reshaped(self, extents: Extents) -> "Operand":
-        """The same flat elements under other extents."""
+        """Return the same flat elements under other extents."""
         seen = replace(self, extents=extents, layout=NCHW)
         return replace(seen, layout=NHWC) if seen.is_one_order else seen
 
     @property
     def as_numbers(self) -> "Operand":
-        """The same elements read as the plain numbers that they are: scale 1, zero point 0, no clamp."""
+        """Return the same elements read as plain numbers: scale 1, zero point 0, no clamp."""
         return replace(self, scale=1.0, zero_point=0, low=-inf, high=inf)
 
     def meaning(self, scale: float, zero_point: int) -> "Operand":
-        """The same elements as codes of this scale and zero point."""
+        """Return the same elements read as codes of this scale and zero point."""
         return replace(self, scale=scale, zero_point=zero_point)
 
 

@@ -51,12 +51,12 @@ def check(output: Array, layout: Layout, expected: Array, dtype: str, magnitude:
     """Judge an output.
 
     Args:
-        output: as the run left it.
-        layout: of that.
-        expected: logical NHWC.
-        dtype: of the output.
-        magnitude: of the values that were summed (`hexconv.compute.magnitude`), which tells how far rounding leads
-            where all outputs are small because what they sum cancels. Integers are exact.
+        output: the output as the run left it.
+        layout: the layout of the output.
+        expected: the expected output, logical NHWC.
+        dtype: the type of the output's elements.
+        magnitude: the magnitude of the values that were summed (`hexconv.compute.magnitude`). It tells how far rounding
+            leads where all outputs are small because what they sum cancels. Integers are exact.
         longest_sum: the most products that a conv of the chain adds up for one output.
     """
     logical = layout.unpack(output)

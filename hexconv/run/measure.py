@@ -130,8 +130,8 @@ def run_case(
         ToolMissing: a tool that the runner needs is not installed.
         NotWritten: `save` can't be written.
     """
-    _check_target(case, runner.target)
     chain = case.chain
+    _check_target(case, runner.target)
     _check_macs(chain)
     _check_memory(chain)
     fills = fills or fills_of_run(chain, 0, seed)
@@ -140,9 +140,7 @@ def run_case(
     dtype = chain.output_dtype(len(chain.conv) - 1)
     arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
     measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
-    expected = reference(chain, *tensors.logical)
-    order = magnitude(chain, tensors.image, tensors.filters, tensors.biases)
-    verdict = check(measurement.outputs[0], output_layout(chain), expected, dtype, order, chain.longest_sum)
+    verdict = _compared(chain, tensors, measurement.outputs[0])
     if save:
         _keep(save, _logical(tensors, output_layout(chain).unpack(measurement.outputs[0])))
     counted = (measurement.counts, measurement.vtcm_bytes)
@@ -150,6 +148,13 @@ def run_case(
     told = (case.name, runner.target, given.fill(fills))
     of_simulator = (measurement.slots, measurement.copies, measurement.events, measurement.threads)
     return Run(*told, verdict, measurement.seconds, *counted, *sources, case.kernels, *of_simulator)
+
+
+def _compared(chain: Chain, tensors: Tensors, output: np.ndarray) -> Check:
+    """Compare the output of a run with the reference."""
+    dtype, expected = chain.output_dtype(len(chain.conv) - 1), reference(chain, *tensors.logical)
+    order = magnitude(chain, tensors.image, tensors.filters, tensors.biases)
+    return check(output, output_layout(chain), expected, dtype, order, chain.longest_sum)
 
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:

@@ -1,7 +1,8 @@
-"""The loops of a schedule by name: where TVM makes loops they get their names, and are found by these from then on.
+"""Name the loops of a schedule where TVM makes them, and find them by their names from then on.
 
-Loops over a tensor are called by its axes, `n`, `ho`, `wo`, `ko`, then `hi`, `wi`, `ki` inside of blocks; those over a
-sum `rc`, `rh`, `rw`. A split names both halves: `ko_outer` goes over tiles, `ko_inner` over the blocks of one step.
+Loops over a tensor have the names of its axes: `n`, `ho`, `wo`, `ko`, then `hi`, `wi`, `ki` inside of blocks. Loops
+over a sum are `rc`, `rh` and `rw`. A split names both halves: `ko_outer` goes over tiles, `ko_inner` over the blocks of
+one step.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ STRIPES = "ho_outer"
 
 
 def loop_roles(layout: Layout) -> tuple[str, ...]:
-    """What the loops over a packed activation are called, in the order of its axes.
+    """Name the loops over a packed activation, in the order of its axes.
 
     >>> from hexconv.layout import packed
     >>> loop_roles(packed("NHCW4w32c", (1, 8, 8, 64), logical="NHWC"))
@@ -47,7 +48,7 @@ def loop_roles(layout: Layout) -> tuple[str, ...]:
 
 
 def source_roles(layout: Layout) -> tuple[str, ...]:
-    """What the loops over a packed activation are called where it is read: its channels are input channels.
+    """Name the loops over a packed activation where it is read: its channels are input channels there.
 
     >>> from hexconv.layout import packed
     >>> source_roles(packed("NHWC8h8w32c", (1, 8, 8, 64)))
@@ -57,7 +58,7 @@ def source_roles(layout: Layout) -> tuple[str, ...]:
 
 
 def inner_roles(layout: Layout) -> tuple[str, ...]:
-    """The names of the loops over a packed activation inside of those over blocks.
+    """Name the loops over a packed activation that stand inside of those over blocks.
 
     >>> from hexconv.layout import packed
     >>> inner_roles(packed("NHWC8h8w32c", (1, 8, 8, 64))), inner_roles(packed("NHCW4w32c", (1, 8, 8, 64)))
@@ -76,7 +77,7 @@ def own_loops(sch: Schedule, block: SBlockRV, names: Sequence[str]) -> Loops:
 
 
 def inside_blocks(loops: Loops) -> Loops:
-    """The loops inside of those over the blocks of an activation."""
+    """Return the loops that stand inside of those over the blocks of an activation."""
     return {name: loop for name, loop in loops.items() if name not in OVER_BLOCKS}
 
 
@@ -88,19 +89,19 @@ def name_loops(sch: Schedule, loops: Loops) -> None:
 
 
 def name_part(sch: Schedule, loops: Loops, part: Part) -> None:
-    """Say which part of the chain the outermost of `loops` that stays in the lowered TIR begins."""
+    """Annotate the outermost of `loops` that stays in the lowered TIR with the part of the chain that begins there."""
     *_, innermost = loops.values()
     sch.annotate(next(_longer(sch, loops.values()), innermost), PART, part.name)
 
 
 def note(sch: Schedule, loop: LoopRV, text: str) -> None:
-    """Say what a loop is there for; loops of one iteration vanish, and with them the need to say it."""
+    """Annotate a loop with what it is there for, unless it has one iteration: such loops vanish."""
     if not is_unit(sch, loop):
         sch.annotate(loop, NOTE, text)
 
 
 def extent(sch: Schedule, loop: LoopRV) -> int:
-    """How often a loop runs."""
+    """Return how often a loop runs."""
     return int(sch.get(loop).extent)
 
 
@@ -111,7 +112,7 @@ def is_unit(sch: Schedule, loop: LoopRV) -> bool:
 
 
 def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
-    """The same loop, running `extent` times under its name; a part of the chain that began inside begins with it."""
+    """Let a loop run `extent` times under a name; a part of the chain that began inside of it now begins with it."""
     begins: dict[str, str] = {}
 
     def without_part(inner: tirx.For) -> tirx.For:
@@ -127,5 +128,5 @@ def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
 
 
 def _longer(sch: Schedule, loops: Iterable[LoopRV]) -> Iterator[LoopRV]:
-    """The loops that have more than one iteration."""
+    """Yield the loops that have more than one iteration."""
     return (loop for loop in loops if not is_unit(sch, loop))

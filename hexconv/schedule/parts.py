@@ -13,7 +13,7 @@ BUFFERING = "hexconv.buffering"
 
 
 class Does(Enum):
-    """What a part of a nest does."""
+    """The ways in which a part of a nest works: it copies in or out, or is a conv."""
 
     READ_INPUT = auto()
     READ_FILTER = auto()

@@ -1,4 +1,4 @@
-"""The blocks of a chain where they belong in the nest."""
+"""Describe the blocks of a chain at their places in the nest."""
 
 from dataclasses import dataclass
 

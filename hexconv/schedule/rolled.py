@@ -44,7 +44,7 @@ def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest) -> tvm.IRModul
 
 
 def _stream(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, has_bands: bool) -> Stream:
-    """What makes an intermediate."""
+    """Describe the blocks and loops that make an intermediate."""
     blocks, ho = conv.blocks, sch.get(conv.ho_inner)
     return Stream(
         blocks=_names(sch, [blocks.result, blocks.sums]),
@@ -59,12 +59,12 @@ def _stream(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, has_bands: bo
 
 
 def _band(tensor: int) -> tuple[tirx.Expr, tirx.Expr]:
-    """The rows of a tensor that a thread makes: the first, and one past the last."""
+    """Return the rows of a tensor that a thread makes: the first, and one past the last."""
     return of_band(first_row(tensor)), of_band(end_row(tensor))
 
 
 def _input_stream(sch: Schedule, nest: Nest) -> Stream:
-    """What reads the input."""
+    """Describe the block and the loops that read the input."""
     ho, buffer = sch.get(nest.input_loops["ho"]), steps.written(sch, nest.input).name
     return Stream(_names(sch, [nest.input]), None, None, buffer, ho.loop_var, "ho", steps.all_slabs(sch, nest.input))
 
@@ -74,15 +74,15 @@ def _names(sch: Schedule, blocks: Sequence[steps.SBlockRV]) -> tuple[str, ...]:
 
 
 def _filter_block(sch: Schedule, conv: Placed, plan: Plan) -> str | None:
-    """The block that stages a conv's filter in each tile, if one does."""
+    """Name the block that stages a conv's filter in each tile; None if no block does."""
     return sch.get(conv.blocks.filter_cache).name_hint if plan.filters == "per_tile" else None
 
 
 def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
-    """A placed conv, as rings of slabs need to know it."""
+    """Describe a placed conv for rings of slabs."""
     blocks = conv.blocks
     return Stage(
-        # An accumulator runs where its epilogue does, and isn't named here.
+        # The block of an accumulator isn't named here: it runs where its epilogue does.
         blocks=_names(sch, [blocks.epilogue] if blocks.epilogue else conv.summing),
         filter_block=_filter_block(sch, conv, plan),
         conv=chain.conv[blocks.number - 1],
@@ -95,7 +95,7 @@ def _stage(sch: Schedule, chain: Chain, plan: Plan, conv: Placed) -> Stage:
 
 
 def _input_stage(sch: Schedule, nest: Nest, convs: Sequence[Stage], plan: Plan) -> Stage:
-    """The input cache read, as rings of slabs need to know it."""
+    """Describe the read of the input's cache for rings of slabs."""
     ho, name = sch.get(nest.input_loops["ho"]), steps.written(sch, nest.input).name
     slabs, last = int(ho.extent), steps.all_slabs(sch, nest.input)
     ahead = min(_ahead_slabs(convs), last - slabs) if plan.buffering == "double" else 0
@@ -103,9 +103,9 @@ def _input_stage(sch: Schedule, nest: Nest, convs: Sequence[Stage], plan: Plan) 
 
 
 def _ahead_slabs(convs: Sequence[Stage]) -> int:
-    """The slabs of the input that one step of the first conv adds to those before it.
+    """Count the slabs of the input that one step of the first conv adds to those before it.
 
-    None where a stride steps over slabs: the next ones are then not those that follow.
+    It is none where a stride steps over slabs: the next slabs to read are then not those that follow.
     """
     kernels = [stage.conv for stage in convs if stage.conv]
     if any(halo_slabs(kernel) < 0 for kernel in kernels):

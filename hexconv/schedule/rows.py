@@ -47,6 +47,16 @@ class Geometry(Protocol):
     def padding(self) -> tuple[int, int, int, int]: ...  # noqa: D102
 
 
+def reach_of(conv: Geometry) -> int:
+    """Return the rows that one row of outputs reads: the dilated kernel."""
+    return (conv.kernel[0] - 1) * conv.dilation[0] + 1
+
+
+def end_read(conv: Geometry, end: Number) -> Number:
+    """Return one past the last row that a conv reads for its outputs below row `end`, bottom padding included."""
+    return (end - 1) * conv.stride[0] + (reach_of(conv) - conv.padding[0])
+
+
 Conv = TypeVar("Conv", bound=Geometry)
 
 
@@ -102,8 +112,7 @@ class Rows(Generic[Conv]):
         if tensor == len(self.stages):
             return (stripe + 1) * self.stripe_rows + self.first
         reader = self.stages[tensor]
-        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
-        return (self.end(tensor + 1, stripe) - 1) * reader.stride[0] + (reach - reader.padding[0])
+        return end_read(reader, self.end(tensor + 1, stripe))
 
     def base(self, tensor: int, stripe: Number) -> Number:
         """The first row that the next conv reads in `stripe` (negative in the top padding): row 0 of the cache."""

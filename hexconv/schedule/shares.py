@@ -1,4 +1,4 @@
-"""The rows that each stripe makes of every tensor, where stripes stream (`hexconv.schedule.stream`)."""
+"""Find the rows that each stripe makes of every tensor, where stripes stream (`hexconv.schedule.stream`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hexconv.spec import Conv2d
 
 @dataclass(frozen=True)
 class Stream:
-    """What makes one tensor: an intermediate, or the input that is read.
+    """The blocks and loops that make one tensor: an intermediate, or the input that is read.
 
     Attributes:
         blocks: the names of the blocks that make it.
@@ -20,7 +20,7 @@ class Stream:
         ho: the loop over the rows that a stripe makes.
         loop_name: the name of that loop.
         all_rows: the rows of the whole tensor.
-        band: the rows that a thread makes: the first, and one past the last; None where one makes all.
+        band: the rows that a thread makes: the first, and one past the last; None where one thread makes all.
     """
 
     blocks: tuple[str, ...]
@@ -38,7 +38,7 @@ class Share:
     """The rows of a tensor that each stripe makes.
 
     Attributes:
-        of: what makes the tensor.
+        of: the blocks and loops that make the tensor.
         apart: the rows from the first one of a stripe to the first one of the next.
         rows: how many rows a stripe makes.
         lead: the first row that stripe 0 makes.
@@ -55,11 +55,11 @@ class Share:
 
     @property
     def warm_up(self) -> int:
-        """Stripes before the first one in which the tensor has no row yet."""
+        """How many stripes run in before stripe 0 to make rows of the tensor."""
         return -(-self.lead // self.apart)
 
     def first(self, stripe: tirx.Expr) -> tirx.Expr:
-        """The first row that a stripe makes; below 0 where that is none."""
+        """Return the first row that a stripe makes; it is below 0 where the stripe makes none."""
         return stripe * self.apart + self.lead
 
 
@@ -85,20 +85,19 @@ class Output:
 
 
 def rings_of(shares: Sequence[Share]) -> dict[str, int]:
-    """The rows that the ring of every tensor has, by the name of its buffer."""
+    """Return the rows that the ring of every tensor has, by the name of its buffer."""
     return {share.of.buffer: share.ring_rows for share in shares}
 
 
 def shares_of(output: Output, tensors: Sequence[Stream], is_ahead: bool) -> list[Share]:
-    """What a stripe makes of every tensor, from the end of the chain to its input."""
+    """Return the share of every tensor that a stripe makes, from the end of the chain to its input."""
     shares: list[Share] = []
     reader, apart, under, made = output.conv, output.stripe_rows, output.stripe_rows, output.stripe_rows
     steps_over = False
     for tensor in tensors:
-        stride, reach = reader.stride[0], reader.reach[0]
-        apart, under = apart * stride, (under - 1) * stride + reach
-        read, made = (made - 1) * stride + reach, min(apart, under)
-        steps_over = steps_over or reach < stride
+        apart, under = apart * reader.stride[0], reader.rows_read(under)
+        read, made = reader.rows_read(made), min(apart, under)
+        steps_over = steps_over or reader.reach[0] < reader.stride[0]
         ring = min(max(made, read), tensor.all_rows)
         if tensor.conv is None:
             ahead = min(apart, tensor.all_rows - ring) if is_ahead and not steps_over else 0

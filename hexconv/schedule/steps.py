@@ -1,4 +1,4 @@
-"""Steps that a strategy is made of; each shows the loop nest before and after.
+"""Change a schedule by the steps that a strategy is made of; each docstring shows the loop nest before and after.
 
 A step takes and changes a `tvm.s_tir.Schedule`. Blocks keep the names that `hexconv.compute` gave them.
 """
@@ -38,10 +38,10 @@ class Tiles:
     """The two loops around one outer step of a conv: over tiles of output-channel blocks and of block rows.
 
     Attributes:
-        ko_outer: over channel tiles.
-        ho_outer: over block rows.
+        ko_outer: the loop over channel tiles.
+        ho_outer: the loop over block rows.
         innermost: the inner one of both.
-        source: where what the conv reads is made: once per row step, or for every channel tile of it again.
+        source: the loop at which the conv's source is made: once per row step, or again for every channel tile.
         step: the loops of one step, inside of both.
     """
 
@@ -90,12 +90,12 @@ def write_back(sch: Schedule, cached: SBlockRV, plan: Plan, layout: Layout) -> T
 
 
 def fuse_producer(sch: Schedule, block: SBlockRV, at: LoopRV, names: Sequence[str]) -> Loops:
-    """Compute `block` at loop `at` of its consumer, just before it, as much as one iteration of `at` needs.
+    """Compute `block` at loop `at` of its consumer, just before the consumer, as much as one iteration of `at` needs.
 
     before:  for ...: block                      after:  for at:
              for at: consumer                                for ...: block
                                                              consumer
-    Returns the loops of `block` below `at`, which go over its axes, by the `names` of these.
+    Returns the loops of `block` below `at`: one for each axis, by the axes' `names`.
     """
     sch.compute_at(block, at, preserve_unit_loops=True)
     return own_loops(sch, block, names)
@@ -121,7 +121,7 @@ def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order) -> 
 
 
 def around_step(sch: Schedule, order: Order, n: LoopRV, ko_outer: LoopRV, ho_outer: LoopRV, step: Loops) -> Tiles:
-    """Put the loops over tiles around those of one step, in the plan's order; with one row step the order is no choice.
+    """Put the loops over tiles around those of one step, in the plan's order; one row step allows `h_outer` alone.
 
     before:  n, ko_outer, ho_outer and the loops of one step in any order
     after:   for n, ko_outer, ho_outer: for loops of one step: ...                  order = "k_outer"
@@ -135,7 +135,7 @@ def around_step(sch: Schedule, order: Order, n: LoopRV, ko_outer: LoopRV, ho_out
 
 
 def in_step(loops: Loops) -> Loops:
-    """The loops of a block that is computed in one step of its consumer, in the order that they get there."""
+    """Return the loops of a block that is computed in one step of its consumer, in the order that they have there."""
     step = {"n": loops["n"], "ko_inner": loops["ko"], "ho_inner": loops["ho"], "wo": loops["wo"]}
     return {**step, **inside_blocks(loops)}
 
@@ -158,12 +158,12 @@ def order_reduction(sch: Schedule, loops: Loops, block: int = CHANNEL_BLOCK) -> 
 
 
 def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequence[str], part: Part) -> Loops:
-    """Fill a cache at loop `at`, just before what reads it; without a loop, before everything and once.
+    """Fill a cache at loop `at`, just before the block that reads it; without a loop, once and before all other blocks.
 
     before:  for at: conv                        after:  for at:
                                                              for ...: cache[...] = tensor[...]
                                                              conv
-    Returns the loops over the axes of the cache, by the `names` of these.
+    Returns the loops over the axes of the cache, by the axes' `names`.
     """
     loops = fuse_producer(sch, cache, at, names) if at else own_loops(sch, cache, names)
     name_loops(sch, loops)
@@ -172,15 +172,15 @@ def stage_read(sch: Schedule, cache: SBlockRV, at: LoopRV | None, names: Sequenc
 
 
 def written(sch: Schedule, block: SBlockRV) -> tirx.Var:
-    """The buffer that a block writes."""
+    """Return the buffer that a block writes."""
     return sch.get(block).writes[0].source
 
 
 def all_slabs(sch: Schedule, block: SBlockRV) -> int:
-    """Block rows of the whole tensor that a block writes."""
+    """Count the block rows of the whole tensor that a block writes."""
     return int(written(sch, block).shape[1])
 
 
 def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
-    """A split's factor, no larger than what there is to split."""
+    """Return a split's factor, no larger than the loop's extent."""
     return min(factor, extent(sch, loop))

@@ -82,7 +82,7 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     Args:
         module: scheduled, with blocks.
         output: the end of the chain.
-        tensors: what makes each tensor, from the last intermediate to the input.
+        tensors: the blocks and loops that make each tensor, from the last intermediate to the input.
         is_ahead: whether the input is read ahead.
     """
     shares = shares_of(output, tensors, is_ahead)

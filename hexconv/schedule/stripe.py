@@ -1,4 +1,4 @@
-"""The documented strategy: stripes of the output, every earlier conv computed inside the step that needs it.
+"""Schedule stripes of the output as documented: every earlier conv is computed inside of the step that needs it.
 
 Pattern: input -> conv2d #1 -> ... -> conv2d #n -> output, as `hexconv.compute.chain_module` writes it.
 
@@ -16,10 +16,12 @@ Pattern: input -> conv2d #1 -> ... -> conv2d #n -> output, as `hexconv.compute.c
 3. Tile the write-back: this is the outermost nest.
 4. From the last conv to the first: fuse it into the nest of the one after it, give it outer loops of its own, and read
    its filter there. The cache read that comes last is placed first, since each new stage lands just before the
-consumer. 5. Set sums to zero apart from summing them (decompose_reduction), at rc_outer as the document has it.
+   consumer.
+5. Set sums to zero apart from summing them (decompose_reduction), at rc_outer as the document has it.
 
-Why not split the consumer's rows so that they always divide: the document's caches hold the rows of a whole step, and a
-step that divides would be another schedule. The rest of a split is a guard (T.where) on the loop.
+The consumer's rows are not split so that they always divide: the document's caches hold the rows of a whole step, and
+steps that divide would be another schedule. Where a split leaves a rest, a guard (T.where) on the loop cuts the last
+step.
 
 Source: seed document 003, "Schedule" of each section.
 """
@@ -89,7 +91,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
 
 
 def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tuple[SBlockRV, steps.Tiles]:
-    """The block that copies the output cache to the output, in the outermost tiles."""
+    """Tile the copy of the output cache to the output: these are the outermost tiles; return its block and them."""
     if forms.lays_output_out:
         output = sch.get_sblock(OUTPUT)
         steps.read_whole_blocks(sch, output, 0, inner_axes(last.layout))
@@ -121,7 +123,7 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Form
 
 
 def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> None:
-    """Say which loop a step of a conv begins with that a kernel is going to fill."""
+    """Mark the loop with which each step of a conv begins, if a kernel fills the steps."""
     if forms.has_rows:
         sch.annotate(loop, STEP, conv.number)
 
@@ -130,7 +132,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     """Compute any other conv at loop `at`, in outer loops of its own."""
     loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
     slabs = extent(sch, loops["ho"])
-    rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made whole
+    rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made in one step
     splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
     tiles = steps.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
@@ -159,7 +161,7 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
              for rc_outer, hi, wi, ...: sums += ...
 
     Where a later conv's stride steps over whole slabs, the stripes of a tensor leave slabs out. TVM can't take such a
-    block apart ("not quasi-affine"); it stays as it is before.
+    block apart ("not quasi-affine"); such a block stays whole.
     """
     if forms.has_rows:
         return None  # a kernel sets its sums itself, and reads whole rows
@@ -178,6 +180,6 @@ def _zero_apart(sch: Schedule, conv: Placed, forms: Forms) -> SBlockRV | None:
 
 
 def _read_as_is(sch: Schedule, conv: ConvBlocks, sums: Sequence[SBlockRV]) -> None:
-    """Undo `read_whole_blocks`, which has served: from here on TVM looks at what is really read."""
+    """Undo `read_whole_blocks` once everything is placed: from here on TVM looks at the region that is really read."""
     for block in (*sums, *([conv.epilogue] if conv.epilogue else [])):
         sch.unannotate(block, steps.EXPLICIT_READS)

@@ -1,4 +1,4 @@
-"""Plans of a nest of rows along each axis of the space: those that differ in stripes, and those that differ in tiles.
+"""Take plans of a nest of rows along each axis of the space: plans that differ in stripes, or that differ in tiles.
 
 The words of a plan and its stripes decide how often rows are made, steps run and filters staged. Its words and k_split
 decide how much one row, step or filter takes. One thing depends on both: where stripes stand inside of channel tiles,
@@ -37,7 +37,7 @@ class NestAxes:
 
     @cached_property
     def by_tiles(self) -> dict[Plan, list[PlannedRows]]:
-        """For the same words, the plans [K], with stripes of one height.
+        """The plans [K] for the same words, with stripes of one height.
 
         Stripes are either rows or blocks of 8 rows: all of a space are of one kind.
         """

@@ -19,7 +19,7 @@ OF_ROWS = ("input", "intermediate", "output")
 
 
 def footprint_bytes(axes: NestAxes) -> Integers:
-    """The bytes of all caches, each cache rounded up to whole granules."""
+    """Compute the bytes of all caches, each cache rounded up to whole granules."""
     caches = {words: [_caches(axes, planned) for planned in row] for words, row in axes.by_tiles.items()}
     known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
     slots, total = _slots(axes), np.zeros(1, axes.kind)

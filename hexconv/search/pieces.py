@@ -42,22 +42,22 @@ class Cut:
 
     @property
     def traffic_bytes(self) -> int:
-        """Of all pieces."""
+        """The bytes that all pieces move."""
         return sum(piece.figures.traffic_bytes for piece in self.pieces)
 
     @property
     def macs(self) -> int:
-        """Of all pieces."""
+        """The multiply-accumulates of all pieces."""
         return sum(piece.figures.macs for piece in self.pieces)
 
     @property
     def latency_packets(self) -> float:
-        """Of all pieces, one after the other."""
+        """The packets of all pieces, one after the other."""
         return sum(piece.figures.latency_packets for piece in self.pieces)
 
     @property
     def footprint_bytes(self) -> int:
-        """Of the largest piece."""
+        """The footprint of the largest piece."""
         return max(piece.figures.footprint_bytes for piece in self.pieces)
 
 

@@ -161,7 +161,7 @@ def _check_steps(chain: Chain, plan: Plan) -> None:
     slabs = min(plan.h_split, extents[-1].row_blocks)
     for index in reversed(range(0 if plan.rows else len(chain.conv))):
         conv, source, output = chain.conv[index], extents[index], extents[index + 1]
-        stripe = blocks((slabs * ROW_BLOCK - 1) * conv.stride[0] + conv.reach[0], ROW_BLOCK)
+        stripe = blocks(conv.rows_read(slabs * ROW_BLOCK), ROW_BLOCK)
         slabs = min(stripe, source.row_blocks)
         steps += output.row_blocks * (blocks(slabs, plan.h_split) if index else 1)
     if steps > MOST_STEPS:

@@ -37,12 +37,14 @@ class Chain:
     """conv2d -> conv2d -> ..., one input, one filter per conv.
 
     Attributes:
-        input: logical (N, H, W, C).
-        dtype: of the input, of everything between two convs, and of the filters if nothing else is said of them.
-        filter_dtype: of the filters, where it is another one: the usual quantised network is uint8 with int8 filters.
-        zero_point: of the input, for integer chains.
+        input: the logical sizes of the input, (N, H, W, C).
+        dtype: the type of the input, of intermediates and, unless `filter_dtype` states another one, of the filters.
+        filter_dtype: the type of the filters, if it is another one: the usual quantised network is uint8 with int8
+            filters.
+        zero_point: the zero point of the input, for integer chains.
         output_layout: how the output lies. `"NHWC8h8w32c"`, in blocks of 8 rows, 8 columns and 32 channels, with zeros
-            where these are no elements; `"NHWC"`, its elements alone; `"NHCW32c"`, row by row in blocks of 32 channels.
+            where blocks have no elements; `"NHWC"`, its elements alone; `"NHCW32c"`, row by row in blocks of 32
+            channels.
         conv: the convs in order.
 
     Raises:

@@ -89,6 +89,14 @@ class Conv2d:
         (kh, kw), (dh, dw) = self.kernel, self.dilation
         return (kh - 1) * dh + 1, (kw - 1) * dw + 1
 
+    def rows_read(self, rows: int) -> int:
+        """Count the rows of the padded input that neighbouring rows of the output read.
+
+        >>> Conv2d(out_channels=1, kernel=(3, 3)).rows_read(8), Conv2d(out_channels=1, stride=(2, 2)).rows_read(8)
+        (10, 15)
+        """
+        return (rows - 1) * self.stride[0] + self.reach[0]
+
     @property
     def slug(self) -> str:
         """A short name of the conv's geometry, for test ids and file names.

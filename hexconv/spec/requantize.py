@@ -27,7 +27,7 @@ FRACTION_BITS = 31
 class Requantize:
     """`output = saturate(zero_point + round(accumulator * multiplier * 2**(shift - 31)))`.
 
-    Three roundings of that product:
+    There are three ways to round that product:
 
         away   TFLite's reference kernel (`MultiplyByQuantizedMultiplier`), which rounds twice: the accumulator is
                shifted left where `shift` is positive, multiplied with the high half of twice the product kept, rounded
@@ -37,17 +37,17 @@ class Requantize:
                `rint(accumulator * scale)`, ONNX Runtime's QLinearConv but for its roundings to float32
 
     Attributes:
-        multiplier: Q0.31 fixed point, 2**30 is one half; `"per_channel"`: an int32 for each output channel, which are
-            weights of the chain (`multiplier1`, ...), 1 to 2**31 - 1.
-        shift: power of two, positive is left, as TFLite stores it; `"per_channel"`: an int32 for each output channel
-            (`shift1`, ...), -31 to 0, where multipliers are one a channel too.
-        zero_point: of the output, in the range of its dtype.
-        rounding: as above.
-        clamp: the least and the most that the output may be, codes of its dtype: a relu, relu6 or clip; left out, what
-            the dtype holds.
-        least_odd: of multipliers one a channel, the least that is left of one when it is divided by 2 as often as it
-            can be; left out, nothing is known of them. From 512 on (131072 for int16) no result that isn't cut lies
-            half way between two, and `even` takes fewer instructions.
+        multiplier: the factor in Q0.31 fixed point, so that 2**30 is one half; `"per_channel"`: an int32 of 1 to 2**31
+            - 1 for each output channel. These are weights of the chain (`multiplier1`, ...).
+        shift: a power of two, positive to the left, as TFLite stores it; `"per_channel"`: an int32 of -31 to 0 for each
+            output channel (`shift1`, ...), if multipliers are per channel too.
+        zero_point: the zero point of the output, in the range of its dtype.
+        rounding: how the product is rounded: `"away"` and `"up"` round twice, `"even"` rounds the exact product once.
+        clamp: the least and the most code that the output may have, as a relu, relu6 or clip makes it; if left out, the
+            range of its dtype.
+        least_odd: for multipliers per channel, the least number that is left of any of them after it is divided by 2 as
+            often as that goes; if left out, nothing is known of them. From 512 on (131072 for int16) no product that
+            isn't saturated lies half way between two results, and `"even"` takes fewer instructions.
 
     Raises:
         InputError: a shift for each channel beside one multiplier for all, a clamp that leaves nothing, or `least_odd`

@@ -45,7 +45,7 @@ class Step:
     """One intermediate of requantisation.
 
     Attributes:
-        name: as in the table above.
+        name: the name of the step in the table above.
         least: the smallest value that it can have.
         most: the largest value that it can have.
         bits: the bits of the integer that holds it.

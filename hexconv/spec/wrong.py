@@ -64,7 +64,7 @@ def check_keys(table: Mapping[str, object], path: str, known: Sequence[str]) -> 
     """Refuse a key that a table doesn't have.
 
     Args:
-        table: as the file has it.
+        table: the table as the file has it.
         path: the path of the table, empty for the file's own keys.
         known: the keys that the table may have.
 

@@ -27,11 +27,11 @@ class Request:
     """A request for one row.
 
     Attributes:
-        key: of the tables, the target, the seed and the code that answers: the same key, the same row.
+        key: a digest of the tables, the target, the seed and the code that answers: equal keys mean equal rows.
         case: a name, the slug of chain and plan; where two cases of a grid share it, with a digest behind.
-        digest: of the case alone.
+        digest: the digest of the case alone.
         target: `cache`, `llvm` or `hexagon`.
-        seed: of the random tensors.
+        seed: the seed of the random tensors.
         known: columns that stand before anything is done: what the case is.
         toml: the case; empty where there is none.
         refusal: why there is none: the combination makes no case.

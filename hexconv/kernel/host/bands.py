@@ -130,7 +130,7 @@ def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
     ends = [min(band.first + stripe_rows, band.last)]
     for index in range(len(chain.conv) - 1, -1, -1):
         conv = chain.conv[index]
-        end = (ends[0] - 1) * conv.stride[0] + conv.reach[0] - conv.padding.top
+        end = conv.rows_read(ends[0]) - conv.padding.top
         end += band.behind if 0 < index == len(chain.conv) - 1 else 0
         ends.insert(0, max(min(end, chain.shapes[index][1]), 0))
     return ends

@@ -58,19 +58,19 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
 
 
 def _flip(dtype: str) -> int:
-    """The number that makes activations unsigned."""
+    """Return the number that, added, makes activations unsigned."""
     return MADE_UNSIGNED if dtype == "int8" else 0
 
 
 def _narrowed(how: Requantize | None, dtype: str) -> tuple[Shifts | FixedPoint | None, int]:
-    """How sums become results, and the number that this needs added to every sum."""
+    """Return how sums become results, and the number that narrowing needs added to every sum."""
     if how is None:
         return None, 0
     return narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + _flip(dtype))
 
 
 def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
-    """The least and the largest code of a result, in uint8 or int16."""
+    """Return the least and the largest code of a result, in uint8 or int16."""
     low, high = INTEGER_RANGE[dtype]
     least, most = how.codes(low, high) if how else (low, high)
     return (least, most) if dtype == "int16" else (least - low, most - low)

@@ -24,25 +24,25 @@ class InnerConv:
     Attributes:
         number: the number of the conv, from 1.
         is_last: whether it makes the output.
-        source: stored extents of the tensor that it reads.
-        target: stored extents of the tensor that it makes.
-        plane: how its source lies.
+        source: the stored extents of the tensor that it reads.
+        target: the stored extents of the tensor that it makes.
+        plane: how its source lies in its cache.
         made_as: how the rows of its target are counted.
         target_columns: the pixels of a row of the cache that it fills.
         kernel: (rows, columns), as are stride and dilation.
         is_signed: whether activations are int8.
         is_wide: whether activations are int16, high bytes and low bytes apart.
         filter_is_wide: whether the filter is int16, high bytes and low bytes apart.
-        in_zero: zero point of the source as it is multiplied; with pixels as lanes that is uint8.
-        filter_zero: zero point of the filter as it is packed.
+        in_zero: the zero point of the source as it is multiplied; with pixels as lanes it is multiplied as uint8.
+        filter_zero: the zero point of the filter as it is packed.
         fringe: what the target holds where it has no logical element.
         has_bias: whether the conv has a bias.
         narrowing: how sums become results; None where the sums themselves are stored.
         offset: the number that narrowing needs added to every sum.
-        codes: the least and the most that a result may be, of uint8 or int16.
+        codes: the least and the largest code of a result, in uint8 or int16.
         out_channels: the logical output channels.
-        side_by_side: blocks of output channels that lie side by side in the filter.
-        tile_blocks: blocks of output channels of a tile.
+        side_by_side: how many blocks of output channels lie side by side in the filter.
+        tile_blocks: how many blocks of output channels a tile has.
         narrowed_blocks: how many blocks of a tile make up a vector of the target; 1 where 4 channels do.
         makes_fours: whether its target lies in blocks of 4 channels; int8 is uint8 there.
         depthwise: the conv, if it is computed as a depthwise one; else None.
@@ -98,7 +98,7 @@ class InnerConv:
 
     @property
     def out_blocks(self) -> int:
-        """Blocks of 32 output channels, the last one perhaps part full."""
+        """The number of blocks of 32 output channels; the last one may be part full."""
         return ceil(self.out_channels / CHANNEL_BLOCK)
 
     @property
@@ -113,47 +113,47 @@ class InnerConv:
 
     @property
     def last_channels(self) -> int:
-        """Channels of the last block."""
+        """The channels of the last block."""
         return self.out_channels - (self.out_blocks - 1) * CHANNEL_BLOCK
 
     @property
     def columns(self) -> int:
-        """Logical columns of what it makes."""
+        """The logical columns of the tensor that it makes."""
         first, end = self.target.valid_columns
         return end - first
 
     @property
     def filter_steps(self) -> int:
-        """Filter vectors of one block of output channels."""
+        """The filter vectors of one block of output channels."""
         if self.depthwise:
             return self.kernel[0] * ceil(self.kernel[1] / WORD_PIXELS)
         return self.kernel[0] * self.kernel[1] * self.plane.count * self.plane.words
 
     @property
     def multiplied_words(self) -> int:
-        """Words of a pixel that tiles multiply; splats of a run take all."""
+        """The words of a pixel that tiles multiply; splats of a run multiply all words."""
         if self.splats:
             return self.plane.words
         return multiplied_words(self.source.channels, self.plane.words, self.plane.count)
 
     @property
     def multiplied_steps(self) -> int:
-        """Filter vectors of one block of output channels that tiles multiply."""
+        """The filter vectors that tiles multiply for one block of output channels."""
         return self.kernel[0] * self.kernel[1] * self.plane.count * self.multiplied_words
 
     @property
     def is_one_run(self) -> bool:
-        """Whether what tiles multiply of a row of taps lies side by side."""
+        """Whether the words that tiles multiply for a row of taps lie side by side."""
         return self.kernel[1] == 1 or (self.dilation[1] == 1 and self.multiplied_words == self.plane.words)
 
     @property
     def filter_low_bytes(self) -> int:
-        """Bytes from the high bytes of an int16 filter to its low bytes; 0 where its elements are bytes."""
+        """The bytes from the high bytes of an int16 filter to its low bytes; 0 where its elements are bytes."""
         return self.filter_steps * self.side_by_side * VECTOR_BYTES if self.filter_is_wide else 0
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of the blocks that lie side by side in the filter."""
+        """The bytes of the blocks that lie side by side in the filter."""
         return self.filter_steps * self.side_by_side * VECTOR_BYTES + self.filter_low_bytes
 
     @property
@@ -163,7 +163,7 @@ class InnerConv:
 
     @property
     def split_rows(self) -> int:
-        """Rows of the source that are held with their bytes taken apart: those of a window."""
+        """The rows of the source that are held with their bytes taken apart: those of a window."""
         return (self.kernel[0] - 1) * self.dilation[0] + 1
 
     @property
@@ -173,39 +173,39 @@ class InnerConv:
 
     @property
     def sums_windows_ahead(self) -> bool:
-        """Whether what the filter's zero point takes is summed before the tiles: where rows are whole vectors."""
+        """Whether windows are summed before the tiles, for the filter's zero point: where rows are whole vectors."""
         tiles_multiply = not self.depthwise and not self.pixels
         has_zero = tiles_multiply and self.filter_zero != 0
         return has_zero and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
 
     @property
     def splats(self) -> bool:
-        """Whether it multiplies by splats: of vectors, so that rows are whole ones, and tiles don't sum windows."""
+        """Whether it multiplies by splats: rows then are whole vectors, and tiles don't sum windows."""
         wants = self.wants_splats and not self.depthwise and not self.pixels
         return wants and splats_serve(self.plane.row_bytes, self.filter_zero, self.sums_windows_ahead)
 
     @property
     def window_columns(self) -> int:
-        """Words for the sums of columns: those of the source, and what the last windows read past them."""
+        """The words for the sums of columns: those of the source, and those that the last windows read past them."""
         first, _ = self.target.valid_columns
         reach = (self.kernel[1] - 1) * self.dilation[1]
         return _vectors(max(self.plane.columns, first * self.stride[1] + self.window_pixels + reach))
 
     @property
     def window_pixels(self) -> int:
-        """Words for the sums of windows."""
+        """The words for the sums of windows."""
         return _vectors(self.columns)
 
     @property
     def result_bytes(self) -> int:
-        """Bytes of an element that lie together in the target."""
+        """The bytes of an element that lie together in the target."""
         if not self.narrowing:
             return 4
         return 2 if self.is_wide and self.is_last else 1
 
     @property
     def target_low_bytes(self) -> int:
-        """Bytes from the high bytes of a row of an int16 intermediate to its low bytes; 0 for all else."""
+        """The bytes from the high bytes of a row of an int16 intermediate to its low bytes; 0 for all else."""
         if self.is_last or not self.is_wide:
             return 0
         return self.target_columns * self.narrowed_blocks * CHANNEL_BLOCK

@@ -34,8 +34,8 @@ class Offsets:
         bias: the argument that holds the bias, if there is one.
         block: the first block of 32 channels of the step.
         operands: the operands of the step.
-        taps: of a depthwise conv, as they are laid out; else None.
-        planes: with the words of the filter, where lanes are pixels; else None.
+        taps: the taps of a depthwise conv, as they are laid out; else None.
+        planes: the planes and words of a conv whose lanes are pixels; else None.
     """
 
     memory: tirx.Buffer

@@ -1,6 +1,6 @@
 """Emit a row of outputs of a step: fill what no tile stores to, then for each tile sums, narrowing and stores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -18,6 +18,7 @@ from hexconv.lower.hvx.channels import (
     source_row,
     target_of,
 )
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.operands import Operands
 from hexconv.lower.hvx.reduce import reduce, start_with_words
 from hexconv.lower.hvx.split import split_rows
@@ -26,6 +27,9 @@ from hexconv.lower.hvx.windows import correct_row
 from hexconv.lower.hvx.write import Target, fill_columns, stores
 from hexconv.schedule.block import Block, int32
 from hexconv.spec.narrowing import FixedPoint
+
+Step = Callable[[], None]
+"""Emits some statements of a tile."""
 
 
 def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
@@ -131,13 +135,10 @@ def _overlapped(block: Block, tiles: _Tiles) -> None:
     before:  for tile: start; reduce; store
     after:   first words of tile 0
              for tile: reduce the rest; store, and first words of the next tile (of the last one again, at the end)
-
-    With shifts alone, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes
-    of HVX for two packets per sum: then narrowing and starting alternate, and narrowing is one step ahead.
     """
     tile, operands = tiles.tile, tiles.operands
 
-    def starts(at: Block, x: tirx.Expr) -> list[Callable[[], None]]:
+    def starts(at: Block, x: tirx.Expr) -> list[Step]:
         conv, scratch = tiles.channels.conv, tiles.channels.scratch
         is_zero = (scratch.offsets is None and scratch.windows is None and conv.offset == 0) or conv.is_wide
         first = None if is_zero else initial_sums(at, tiles.channels, x, tile.pixels)
@@ -145,29 +146,29 @@ def _overlapped(block: Block, tiles: _Tiles) -> None:
 
     def one(at: Block, index: tirx.Expr) -> None:
         x = at.bind("x", index * tile.pixels)
-        reduce(
-            at,
-            tile,
-            operands,
-            tiles.left(at, x),
-            lambda: initial_sums(at, tiles.channels, x, tile.pixels),
-            skip_pairs=1,
-        )
+        left = tiles.left(at, x)
+        reduce(at, tile, operands, left, lambda: initial_sums(at, tiles.channels, x, tile.pixels), skip_pairs=1)
         sums = [[at.bind("sum", total, vector.VECTOR) for total in row] for row in results(tile)]
         following = at.bind("following", tirx.min(index + 1, tiles.count - 1) * tile.pixels)
         written = [lambda store=store: store(at) for store in stores(tiles.target, tiles.column(x), sums)]
-        begun = starts(at, following)
-        if isinstance(tiles.channels.conv.narrowing, FixedPoint):
-            lead, *rest = written
-            order = [lead, *(step for pair in zip_longest(rest, begun) for step in pair if step)]
-        else:
-            order = begun + written
-        for step in order:
+        for step in _interleaved(tiles.channels.conv, written, starts(at, following)):
             step()
 
     for begin in starts(block, int32(0)):
         begin()
     block.loop("x", tiles.count, one)
+
+
+def _interleaved(conv: InnerConv, written: Sequence[Step], begun: Sequence[Step]) -> list[Step]:
+    """Return the order of the steps that narrow a tile and of those that start the next one.
+
+    With shifts alone, narrowing is short and goes where the multiplications leave room. A multiplier takes both pipes
+    of HVX for two packets per sum: then narrowing and starting alternate, and narrowing is one step ahead.
+    """
+    if not isinstance(conv.narrowing, FixedPoint):
+        return [*begun, *written]
+    lead, *rest = written
+    return [lead, *(step for pair in zip_longest(rest, begun) for step in pair if step)]
 
 
 def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:

@@ -84,7 +84,7 @@ class Blocks:
 
 @dataclass
 class Reader:
-    """From QEMU's lines to blocks. Addresses stay text until all is counted: there are millions of them."""
+    """Read blocks from QEMU's lines. Addresses stay text until all is counted: there are millions of them."""
 
     blocks: Blocks = field(default_factory=Blocks)
     _described: list[str] | None = None
@@ -184,7 +184,7 @@ def traced(addresses: str, by_stretch: bool = False) -> Iterator[Trace]:
     """Read what QEMU traces inside of this; all of it is in `blocks` behind it.
 
     Args:
-        addresses: of the blocks that are traced (`hexconv.run.simulator.uncounted`).
+        addresses: the addresses of the blocks that are traced (`hexconv.run.simulator.uncounted`).
         by_stretch: whether to keep what ran of each stretch apart, too.
     """
     source, target = os.pipe()

@@ -13,7 +13,7 @@ from tvm import tirx
 
 from hexconv.kernel.host.bands import BandEdges, balanced_edges, even_edges
 from hexconv.schedule.block import REGISTER, Block, Number, int32
-from hexconv.schedule.rows import Geometry, Rows, larger, smaller
+from hexconv.schedule.rows import Geometry, Rows, end_read, larger, reach_of, smaller
 from hexconv.spec import Chain
 
 
@@ -78,8 +78,7 @@ class Bands:
     def _read_above(self, tensor: int, band: int) -> int:
         """Rows of a tensor that the band above reads of a band's own."""
         reader = self.stages[tensor]
-        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
-        return max(reach - reader.stride[0] + self.ahead(tensor, band), 0)
+        return max(reach_of(reader) - reader.stride[0] + self.ahead(tensor, band), 0)
 
     def _is_long_enough(self) -> bool:
         """Whether there are rows to hand up, and bands between edges that leave each its first stripe.
@@ -106,9 +105,8 @@ class Bands:
         if tensor == len(self.stages):
             return min(self.edges.output[band] + self.stripe_rows, self.edges.output[band + 1])
         reader = self.stages[tensor]
-        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
         end = max(min(self._first_end(tensor + 1, band), reader.out_size[0]), 0)
-        return (end - 1) * reader.stride[0] + (reach - reader.padding[0]) + self.behind(tensor, band)
+        return end_read(reader, end) + self.behind(tensor, band)
 
     def cut(self, tensor: int, band: Number) -> tirx.Expr:
         """One past the last row of a tensor that a band computes itself where seams are handed up."""
@@ -216,13 +214,10 @@ class Progress:
         """The rows of a tensor that its conv reads for some rows of its output, and those ahead of and behind them."""
         ahead, behind = (of(tensor, self.band) if is_first else 0 for of in (self.bands.ahead, self.bands.behind))
         reader = self.bands.stages[tensor]
-        reach = (reader.kernel[0] - 1) * reader.dilation[0] + 1
         end_before = block.bind("end_before", tirx.BufferLoad(self.ends, [tensor]))
         base_before = block.bind("base_before", tirx.BufferLoad(self.bases, [tensor]))
         base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0] - ahead)
-        wanted_end = block.bind(
-            "wanted", (output.own_end - 1) * reader.stride[0] + (reach - reader.padding[0]) + behind
-        )
+        wanted_end = block.bind("wanted", end_read(reader, output.own_end) + behind)
         least = end_before if any(self.bands.edges.behind) else int32(0)  # rows of the first stripe may last
         end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(reader.in_size[0])), least))
         # A stride may step over rows, which are never computed.

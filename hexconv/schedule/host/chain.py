@@ -39,7 +39,7 @@ def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels =
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
-        chain: of float32.
+        chain: a chain of float32.
         plan: `h_split` blocks of 8 rows are a stripe, `threads` bands of stripes run side by side, `simd` says for
             which registers.
         cut: how the outputs are cut into tiles.

@@ -18,7 +18,7 @@ class Conv:
     """A conv with its buffers.
 
     Attributes:
-        name: of the conv, in listings.
+        name: the name of the conv in listings.
         source: activations, flat.
         source_first: the element of `source` at which row `source_base` starts.
         lines: where the pixels of the source lie.

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from hexconv.schedule.rows import reach_of
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
@@ -48,8 +49,7 @@ class Stage:
     @property
     def may_start_in_padding(self) -> bool:
         """Whether the rows that a stripe reads may end above the first row of the input, in the top padding."""
-        reach = (self.kernel[0] - 1) * self.dilation[0] + 1
-        return self.padding[0] > reach - self.stride[0]
+        return self.padding[0] > reach_of(self) - self.stride[0]
 
     @property
     def in_blocks(self) -> int:
