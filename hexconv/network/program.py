@@ -41,6 +41,7 @@ class Reading:
         self.steps: list[Step] = []
         self.constants: dict[str, Array] = {}
         self._held: dict[str, Operand] = {}
+        self._given: set[str] = set()
         self._chains = {member.result: member for member in members}
         self._folded = set[Node]()
 
@@ -228,9 +229,10 @@ class Reading:
         port, held = self._port(name, f"output:{name}"), self._held[name]
         made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
         same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
-        is_taken = held.buffer.startswith("output:")
+        is_taken = held.buffer in self._given  # by another output
         if made and same and not is_taken and (held.scale, held.zero_point) == (1.0, 0):
             self._renamed(held.buffer, port.operand.buffer)
+            self._given.add(port.operand.buffer)
         else:
             clean = replace(held, low=port.operand.low, high=port.operand.high)
             self.steps.append(Operation("convert", name, (clean,), port.operand))

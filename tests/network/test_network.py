@@ -168,6 +168,21 @@ def test_what_lies_alike_is_not_copied(tmp_path: Path) -> None:
     assert lives_of(program).keys() == {codes[0]}
 
 
+def test_two_outputs_of_one_tensor_are_two_of_the_callers_buffers(tmp_path: Path) -> None:
+    """One is written by the step that makes the tensor, the other is a copy."""
+    net = Network()
+    net.inputs = [helper.make_tensor_value_info("image", TensorProto.UINT8, (1, 1, 16, 16))]
+    codes = net.conv8(("image", np.float32(0.02), 128), (4, 1, 3, 3))
+    image = net.node("DepthToSpace", [codes[0]], blocksize=2)
+    program = read_network(
+        saved(net, [image, net.node("Identity", [image])], tmp_path / "net.onnx"), Wanted(MIB, "llvm")
+    )
+    one, other = (port.operand.buffer for port in program.outputs)
+    assert one != other
+    assert [step.result.buffer for step in program.steps[-2:]] == [one, other]
+    assert program.steps[-1].sources[0].buffer == one
+
+
 def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork]) -> None:
     folder, built = on_host
     network = hexconv.load(folder)["small"]
