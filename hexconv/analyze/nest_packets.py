@@ -61,7 +61,9 @@ from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.tile_packets import on_pixels, on_tile
 from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
+from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 
@@ -98,6 +100,9 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
         filled, all_vectors = _filled_vectors(planned, index, blocks)
         row.add({"fill": filled, "row": 1}, times)
         blank.add({"fill": all_vectors, "blank_row": 1}, times)
+    if lanes and planned.makes_fours(index):
+        row["fill"] = lanes.results * len(filled_columns(planned.extents[index + 1]))
+        blank["fill"] = lanes.results * planned.source_columns(index + 1) // LANES
     row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
@@ -146,9 +151,14 @@ def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
 
 
 def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
-    """How many vectors of fringe a row with elements has, and a row without any, for one tile of channels."""
+    """How many vectors of fringe a row with elements has, and a row without any, for one tile of channels.
+
+    None in blocks of 4 channels, whose vectors tiles of 32 channels don't count.
+    """
     tensor, in_blocks = planned.extents[index + 1], planned.makes_blocks(index)
-    together = planned.forms.channel_units[index + 1]
+    if planned.makes_fours(index):
+        return 0, 0
+    together = planned.blocks_together(index)
     pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1
     columns = planned.source_columns(index + 1)
     first, end = tensor.valid_columns

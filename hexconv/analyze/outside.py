@@ -39,7 +39,9 @@ from hexconv.kernel.depthwise import (
     source_rows,
     variants,
 )
+from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
+from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK
@@ -175,26 +177,36 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:
-    """Add the accesses of source and filter by a conv whose lanes are pixels: both are laid out again for its tiles."""
-    planes, conv_rows = numbered("planes", index + 1), planned.chain.conv[index].kernel[0] * lanes.planes.groups
-    layout, source, tiles = lanes.planes, lanes.planes.source, planned.tiles(index).total()
-    row_bytes = source.count * ceil(source.bytes / VECTOR_BYTES) * VECTOR_BYTES
-    merged = layout.read_vectors * sum(len(layout.parts(plane)) + 1 for plane in layout.merged)
-    laid_bytes = (layout.chunks * layout.groups * layout.stride + merged) * VECTOR_BYTES
-    for name, size in ((source_cache(index + 1), row_bytes), (planes, laid_bytes)):
-        touched.row[name] += tiles * layout.new_rows * size
-        touched.step[name] += tiles * (layout.rows - layout.new_rows) * size
+    """Add the accesses of source and filter by a conv whose lanes are pixels; the filter is laid out again for it."""
+    layout, conv_rows = lanes.planes, planned.chain.conv[index].kernel[0] * lanes.planes.groups
+    planes = source_cache(index + 1) if layout.is_direct else numbered("planes", index + 1)
+    if not layout.is_direct:
+        _laid(planned, index, layout, touched)
     for tile, times in lanes.tiles:
         touched.row[planes] += times * tile.vectors * lanes.runs(tile) * layout.steps * VECTOR_BYTES
     taps = conv_rows * sum(len({tap for tap, _ in read.taps}) for read in layout.reads)
     touched.once[filter_cache(index + 1)] += planned.extents[index + 1].channel_blocks * taps * VECTOR_BYTES
 
 
+def _laid(planned: PlannedRows, index: int, layout: PixelPlanes, touched: Touched) -> None:
+    """Add what laying out rows as planes reads of the source, and what it reads and writes of the planes."""
+    source, tiles = layout.source, planned.tiles(index).total()
+    row_bytes = source.count * ceil(source.bytes / VECTOR_BYTES) * VECTOR_BYTES
+    merged = layout.read_vectors * sum(len(layout.parts(plane)) + 1 for plane in layout.merged)
+    laid_bytes = (layout.chunks * layout.groups * layout.stride + merged) * VECTOR_BYTES
+    for name, size in ((source_cache(index + 1), row_bytes), (numbered("planes", index + 1), laid_bytes)):
+        touched.row[name] += tiles * layout.new_rows * size
+        touched.step[name] += tiles * (layout.rows - layout.new_rows) * size
+
+
 def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
     """Add what a conv writes: vectors of results, and vectors of the fringe."""
     how, is_last = planned.chain.conv[index].requantize, index == len(planned.chain.conv) - 1
     name = target_cache(index + 1, len(planned.chain.conv))
-    is_wide, together = planned.source_bytes > 1, planned.forms.channel_units[index + 1]
+    if planned.makes_fours(index):
+        _fours(planned, index, name, touched)
+        return
+    is_wide, together = planned.source_bytes > 1, planned.blocks_together(index)
     result_bytes = WORD_BYTES if how is None else 2 if is_wide and is_last else 1
     pixels = VECTOR_BLOCKS // together // result_bytes
     size = VECTOR_BYTES * (2 if is_wide and not is_last else 1)
@@ -209,6 +221,15 @@ def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
         stored = whole * ceil(tile_pixels(blocks) / pixels) + ceil(rest / pixels)
         touched.row[name] += times * blocks // together * (stored + filled) * size
         touched.blank_row[name] += times * blocks // together * (columns // pixels) * size
+
+
+def _fours(planned: PlannedRows, index: int, name: str, touched: Touched) -> None:
+    """Add what a conv writes in blocks of 4 channels: a vector for 32 pixels of a block."""
+    lanes = planned.pixels(index)
+    assert lanes, "blocks of 4 channels lie beside convs whose lanes are pixels"
+    filled = len(filled_columns(planned.extents[index + 1]))
+    touched.row[name] += lanes.results * (lanes.vectors + filled) * VECTOR_BYTES
+    touched.blank_row[name] += lanes.results * planned.source_columns(index + 1) // LANES * VECTOR_BYTES
 
 
 def plain_touched(chain: Chain, plan: Plan) -> Bytes:

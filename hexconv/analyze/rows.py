@@ -24,9 +24,9 @@ from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
+    MADE_UNSIGNED,
     WORD_CHANNELS,
     has_vector_rows,
     multiplied_words,
@@ -37,7 +37,7 @@ from hexconv.kernel.hvx.tiles import (
 )
 from hexconv.kernel.scalar import ScalarWork, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
-from hexconv.spec.extents import REMEMBERED
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
 
 MACS_OF_INSTRUCTION = 128
@@ -76,6 +76,14 @@ class PlannedRows(RowSteps):
         if self.kernels[index] != "hvx":
             return None
         return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
+
+    def makes_fours(self, index: int) -> bool:
+        """Whether conv `index` makes a tensor in blocks of 4 channels."""
+        return self.forms.channel_units[index + 1] == WORD_CHANNELS
+
+    def blocks_together(self, index: int) -> int:
+        """How many blocks of 32 channels lie together in what conv `index` makes, which has no blocks of 4."""
+        return self.forms.channel_units[index + 1] // CHANNEL_BLOCK
 
     def has_offsets(self, index: int) -> bool:
         """Whether what is added to the sums of conv `index` differs by channel."""

@@ -71,7 +71,7 @@ def _output_cache(planned: PlannedRows) -> tuple[int, ...]:
     layout, rows = planned.forms.activations[-1], planned.stripe_rows[-1]
     blocks = min(planned.plan.k_split, planned.extents[-1].channel_blocks)
     if planned.forms.has_output_rows:
-        return (1, rows, blocks // planned.forms.channel_units[-1], *layout.physical_shape[3:])
+        return (1, rows, blocks * CHANNEL_BLOCK // planned.forms.channel_units[-1], *layout.physical_shape[3:])
     _, _, columns, _, *block = layout.physical_shape
     return (1, rows // ROW_BLOCK, columns, blocks, *block)
 
@@ -106,8 +106,9 @@ def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache
         yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
     if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
         yield _memory("scales", "scale", index, "int32", channels * vectors)
-    if lanes := planned.pixels(index):
+    if (lanes := planned.pixels(index)) and lanes.planes.bytes:
         yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
+    if lanes:
         yield _memory("words", "words", index, "uint8", planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION)
     if planned.sums_windows_ahead(index):
         first, end = tensor.valid_columns

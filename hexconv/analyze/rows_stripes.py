@@ -50,7 +50,7 @@ class RowStripes:
     @cached_property
     def forms(self) -> Forms:
         """The layouts of all tensors and filters."""
-        return planned_forms(self.chain, self.plan)
+        return planned_forms(self.chain, self.plan, self.kernels)
 
     @cached_property
     def stripe_rows(self) -> tuple[int, ...]:

@@ -6,8 +6,7 @@ from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import products_of_tile
 from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
-from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.conv import TABLE
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
@@ -66,7 +65,7 @@ def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Part
     sums = blocks * pixels
     if planned.chain.conv[index].requantize is None:
         return Parts(whole=sums)
-    together = planned.forms.channel_units[index + 1]
+    together = planned.blocks_together(index)
     vectors = blocks // together * ceil(pixels * together / VECTOR_BLOCKS) * planned.source_bytes
     return _ending(planned, index, sums, vectors, blocks)
 

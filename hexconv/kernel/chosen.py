@@ -3,14 +3,14 @@
 from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import planned_forms
-from hexconv.spec import Chain, Plan, nest_of
+from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
     """The layouts of all tensors of a chain in its plan's nest."""
     if not is_in_rows(chain, plan):
         return documented_forms(chain)
-    return planned_forms(chain, plan)
+    return planned_forms(chain, plan, tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 
 def is_in_rows(chain: Chain, plan: Plan) -> bool:

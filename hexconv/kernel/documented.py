@@ -26,7 +26,7 @@ def documented_forms(chain: Chain) -> Forms:
         output=output_layout(chain),
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
         row_units=(ROW_BLOCK,) * len(chain.shapes),
-        channel_units=(1,) * len(chain.shapes),
+        channel_units=(CHANNEL_BLOCK,) * len(chain.shapes),
         filter_dtype=chain.dtype_of_filters,
     )
 

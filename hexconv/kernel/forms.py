@@ -22,7 +22,7 @@ class Forms:
         output: the layout of the output: that of its cache, or another one.
         filters: the layout of each conv's filter; the argument and its cache share it.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
-        channel_units: per activation, the blocks of 32 channels that one step along its axis C counts.
+        channel_units: per activation, the channels that one step along its axis C counts: 4, 32, 64 or 128.
         filter_dtype: the dtype of the elements of packed filters.
         filter_shift: the number that packing adds to each element of a filter.
     """

@@ -14,6 +14,7 @@ from tvm import s_tir, tirx
 from tvm.ir import Call
 
 from hexconv.lower.sblock import with_body
+from hexconv.spec.extents import CHANNEL_BLOCK
 
 MARK = "hexconv_at"
 
@@ -26,14 +27,14 @@ class Result:
         number: the number of the conv, from 1.
         row_axis: the block's axis of rows.
         channel_axis: the block's axis of blocks of channels.
-        blocks: how many blocks of 32 channels one step along `channel_axis` is.
+        channels: how many channels one step along `channel_axis` is.
         rows: how many rows one step along `row_axis` is.
     """
 
     number: int
     row_axis: int
     channel_axis: int
-    blocks: int
+    channels: int
     rows: int
 
 
@@ -87,7 +88,8 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
             return block
         result = results[block.name_hint]
         row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
-        at = Mark(result.number, row * result.rows, result.rows, channel * result.blocks).statement
+        number = _blocks(channel, result.channels)
+        at = Mark(result.number, row * result.rows, result.rows, number).statement
         return with_body(block, tirx.SeqStmt([at, block.body]))
 
     main = module["main"]
@@ -97,3 +99,10 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
 def is_call(value: Any, name: str) -> bool:
     """Return whether a value calls a function of this project's that has some name."""
     return isinstance(value, Call) and value.op.name == "tirx.call_extern" and value.args[0].value == name
+
+
+def _blocks(place: tirx.Expr, channels: int) -> tirx.Expr:
+    """The block of 32 channels at a place along an axis that counts `channels` at a time."""
+    if channels >= CHANNEL_BLOCK:
+        return place * (channels // CHANNEL_BLOCK)
+    return tirx.floordiv(place, tirx.const(CHANNEL_BLOCK // channels, "int32"))

@@ -38,7 +38,7 @@ class ConvStep:
         begin: the first row, or block of rows, that it makes, counted from `row`.
         end: one past the last row, or block of rows, that it makes, counted from `row`.
         block: the first block of 32 output channels.
-        most_blocks: the most blocks, or groups of them that lie together, that a step of this conv has.
+        most_blocks: the most blocks of the target that a step of this conv has: of as many channels as lie together.
         is_first: whether no step of these channels came before.
         operands: the source and the filter that it multiplies; None where all that it makes is padding.
         target: the rows that it makes.

@@ -65,8 +65,8 @@ def _results(case: Case) -> dict[str, Result]:
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
     return {
-        output_name(case.chain, index, forms): Result(index + 1, role.index("ho"), role.index("ko"), blocks, rows)
-        for index, (role, blocks, rows) in enumerate(units)
+        output_name(case.chain, index, forms): Result(index + 1, role.index("ho"), role.index("ko"), channels, rows)
+        for index, (role, channels, rows) in enumerate(units)
     }
 
 

@@ -99,7 +99,7 @@ def _write_back(sch: Schedule, last: ConvBlocks, plan: Plan, forms: Forms) -> tu
         output = sch.cache_write(last.result, 0, plan.scope("output"))
         if not forms.has_output_rows:
             return output, steps.write_back(sch, output, plan, forms.output)
-    return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1] * CHANNEL_BLOCK)
+    return output, write_laid_out(sch, output, plan, forms.output, forms.channel_units[-1])
 
 
 def _epilogues(sch: Schedule, convs: Sequence[Placed]) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: 
     loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
     slabs = extent(sch, loops["ho"])
     rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made in one step
-    splits = (rows, plan.k_split // forms.channel_units[conv.number])
+    splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
     tiles = steps.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
     note(sch, tiles.ko_outer, f"compute over all output channels of {before}")

@@ -8,6 +8,8 @@ dtypes stay as drawn.
 One integer case in six has long sums instead: it adds up as many products as are accepted, or nearly, for a few
 outputs.
 
+One case in three of bytes for hvx that is left has few channels and wide rows.
+
 Case i of seed S is the same in every sweep, since each case has a generator of its own.
 """
 
@@ -15,12 +17,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from hexconv.kernel.depthwise import BYTES
 from hexconv.spec import Case, Chain, Conv2d
 from hexconv.spec.chain import IN_BLOCKS, INTEGER_RANGE, Dtype, OutputLayout
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw, Seeded
+from hexconv.sweep.few_channels import few_channels
 from hexconv.sweep.geometry import geometries, input_axis
 from hexconv.sweep.long_sums import long_sums
 from hexconv.sweep.plans import drawn_plan
@@ -52,12 +56,18 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
     """
     kind = _kind(draw, scope)
     is_long = draw.is_one_in(6 if kind.dtype in INTEGER_RANGE else 24)
-    chains = long_sums(draw, kind) if is_long else _ever_smaller(draw, kind, scope)
-    for smaller in chains:
+    for smaller in long_sums(draw, kind) if is_long else _chains(draw, kind, scope):
         case = Case(name, smaller, drawn_plan(draw, smaller, kind.kernel, scope))
         if _is_within(case, scope):
             return case
     raise AssertionError(f"the smallest chain is within no scope: {scope}")
+
+
+def _chains(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
+    """Yield ever smaller chains; one in three of those of bytes for hvx has few channels and wide rows."""
+    if kind.kernel == "hvx" and kind.dtype in BYTES and kind.is_served and draw.is_one_in(3):
+        yield from few_channels(draw, kind)
+    yield from _ever_smaller(draw, kind, scope)
 
 
 def _is_within(case: Case, scope: Scope) -> bool:

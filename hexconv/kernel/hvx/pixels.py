@@ -5,7 +5,7 @@ weights of one output channel, and a sum is 32 pixels of that channel.
 
     tile:    for rows of taps, planes: sums of pixels x channels += dot4(plane, weights)
     result:  4 sums narrow to one vector of words; those of a block (where no channel is: the fringe) are shuffled to
-             pixels of 32 channels
+             pixels of 32 channels, or stored as they are in blocks of 4 channels (`hexconv.kernel.hvx.fours`)
 
 The alternative is channels as lanes (`hexconv.kernel.hvx.tiles`), which takes 32 of them however few there are. The way
 of fewer packets is used. Packets are estimated from counts of instructions: two products fit a packet, or one of
@@ -18,10 +18,9 @@ from math import ceil
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
 from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.plane import plane_of
+from hexconv.kernel.hvx.plane import Plane, plane_of
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
-from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_CHANNELS, multiplied_words, tile_blocks
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BYTES, WORD_CHANNELS, multiplied_words, tile_blocks
 from hexconv.spec import Chain, Conv2d, Requantize, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 from hexconv.spec.narrowing import FixedPoint, narrowing
@@ -64,7 +63,7 @@ class PixelLanes:
     Attributes:
         conv: the conv.
         columns: the columns of a row of outputs.
-        unit: blocks of 32 output channels that lie together in a pixel of the target.
+        unit: output channels that lie together in a pixel of the target.
         tiles_of_channels: the tiles of channels in which a row is computed; each of them lays out its own planes.
         planes: the planes that the conv multiplies.
     """
@@ -106,7 +105,7 @@ class PixelLanes:
     @property
     def shuffled(self) -> int:
         """Instructions that shuffle and store the results of 32 pixels."""
-        words = self.unit * BLOCK_WORDS
+        words = self.unit // WORD_CHANNELS
         whole, rest = divmod(self.results, words)
         of_words = whole * deals(words, words) + deals(words, rest)
         return of_words + ceil(self.results / words) * words
@@ -126,51 +125,70 @@ def _tile(pixels: int) -> PixelTile:
 def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLanes | None:
     """How conv `index` runs with pixels as lanes; None where it can't, or where that doesn't take fewer packets.
 
+    A conv beside a tensor in blocks of 4 channels runs so in any case.
+
     Args:
         chain: the chain, in which only depthwise convs have groups (`without_groups`).
         index: the index of the conv, from 0.
         forms: the layouts of the chain's nest of rows.
         k_split: blocks of output channels of a step.
     """
-    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
-    if not _serves(chain, index, forms) or first >= end:
+    source, unit = plane_of(forms, index, halves=False), forms.channel_units[index + 1]
+    if not serves_pixels(chain, index, forms.filter_shift) or not fits_pixels(source):
         return None
+    found = lanes_between(chain, index, source, unit, k_split)
+    is_beside_words = source.is_of_words or unit == WORD_CHANNELS
+    return found if is_beside_words or packets_of_pixels(found) < packets_of_channels(found) else None
+
+
+def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: int) -> PixelLanes:
+    """How conv `index` runs with pixels as lanes, which `serves_pixels`, between two caches.
+
+    Args:
+        chain: the chain.
+        index: the index of the conv, from 0.
+        source: how the cache lies that it reads.
+        unit: the channels that lie together in the cache that it fills.
+        k_split: blocks of output channels of a step.
+    """
+    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
     blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
-    found = PixelLanes(
+    return PixelLanes(
         conv,
         columns=end - first,
-        unit=forms.channel_units[index + 1],
+        unit=unit,
         tiles_of_channels=ceil(blocks / tile_blocks(min(k_split, blocks))),
         planes=PixelPlanes(
             conv,
             left=first,
             vectors=ceil((end - first) / LANES),
             channels=tensor_extents(chain)[index].channels,
-            source=plane_of(forms, index, halves=False),
+            source=source,
         ),
     )
-    return found if _packets(found) < _packets_of_channels(found) else None
 
 
-def _serves(chain: Chain, index: int, forms: Forms) -> bool:
-    """Whether conv `index` can have pixels as lanes: it reads and makes bytes, and its stride is 1 or 2."""
-    conv = chain.conv[index]
-    if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None:
+def serves_pixels(chain: Chain, index: int, filter_shift: int) -> bool:
+    """Whether conv `index` can have pixels as lanes: it reads and makes bytes, some, and its stride is 1 or 2."""
+    conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
+    if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None or first >= end:
         return False
-    source = plane_of(forms, index, halves=False)
-    fits = VECTOR_BYTES % source.pixel_bytes == 0 and source.columns * source.pixel_bytes >= VECTOR_BYTES
-    is_zero_free = conv.filter_zero_point + forms.filter_shift in (0, MADE_UNSIGNED)
-    return fits and is_zero_free and conv.stride[1] <= MOST_STRIDE
+    return conv.filter_zero_point + filter_shift in (0, MADE_UNSIGNED) and conv.stride[1] <= MOST_STRIDE
 
 
-def _packets(lanes: PixelLanes) -> float:
+def fits_pixels(source: Plane) -> bool:
+    """Whether a conv with pixels as lanes can read a source: vectors hold whole pixels, and a row holds a vector."""
+    return VECTOR_BYTES % source.pixel_bytes == 0 and source.columns * source.pixel_bytes >= VECTOR_BYTES
+
+
+def packets_of_pixels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with pixels as lanes."""
     ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
     moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
     return lanes.products / PRODUCTS_OF_PACKET + ended + moved
 
 
-def _packets_of_channels(lanes: PixelLanes) -> float:
+def packets_of_channels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with 32 channels as lanes."""
     taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source
     steps = taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hexconv.kernel.forms import Forms
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.layout import Layout
 
 WORD_CHANNELS = 4
 
@@ -36,17 +36,21 @@ class Plane:
         """Words of 4 channels in a pixel."""
         return self.pixel_bytes // WORD_CHANNELS
 
-
-def columns_of(forms: Forms, tensor: int) -> int:
-    """The pixels of a row in the cache of a tensor."""
-    return forms.activations[tensor].stored_extent("W")
+    @property
+    def is_of_words(self) -> bool:
+        """Whether a plane has a word of every pixel and nothing else, as planes of convs with pixels as lanes have."""
+        return self.words == 1
 
 
 def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
     """How the cache of a tensor lies: all channels of a pixel together, or planes of some blocks of channels."""
-    columns, unit = columns_of(forms, tensor), forms.channel_units[tensor]
-    channels = next(output.extent for output in forms.activations[tensor].outputs if output.name == "C")
-    by_pixel = len(forms.activations[tensor].outputs) == len("NHWC")
-    count, pixel = (1, channels) if by_pixel else (channels, unit * CHANNEL_BLOCK)
+    return plane_in(forms.activations[tensor], forms.channel_units[tensor], halves)
+
+
+def plane_in(layout: Layout, unit: int, halves: bool = False) -> Plane:
+    """How a cache with a layout lies whose axis C counts `unit` channels a step."""
+    columns = layout.stored_extent("W")
+    channels = next(output.extent for output in layout.outputs if output.name == "C")
+    count, pixel = (1, channels) if len(layout.outputs) == len("NHWC") else (channels, unit)
     row = columns * pixel
     return Plane(count, 2 * row, pixel, columns, row) if halves else Plane(count, row, pixel, columns)

@@ -9,6 +9,9 @@ Where a pixel has less than 4 channels, words go on with the pixels behind it: a
 instead of 7, one of 5 taps of 1 channel 2 words instead of 5. A plane then has 4 bytes from some byte of a pixel on:
 
     3 channels, stride 1:  r0 g0 b0 r1 | g1 b1 r2 g2 | b2 r3 g3 b3, and again for taps 4, 5, ..
+
+A source in blocks of 4 channels (`hexconv.kernel.hvx.fours`) lies in such planes already. With stride 1 its cache is
+multiplied as it is, and nothing is laid out.
 """
 
 from dataclasses import dataclass
@@ -70,8 +73,14 @@ class PixelPlanes:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a word goes on from the end of a pixel into the next pixel."""
-        return self.channels < WORD_CHANNELS and self.conv.dilation[1] == 1
+        """Whether a word goes on from a pixel into the next one; in planes of words, only if that saves words."""
+        possible = self.channels < WORD_CHANNELS and self.conv.dilation[1] == 1
+        return possible and (not self.source.is_of_words or self._words_of_taps < self.conv.kernel[1])
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the source's cache is multiplied as it lies."""
+        return self.source.is_of_words and self.stride == 1 and not self.goes_on
 
     @property
     def words(self) -> int:
@@ -131,15 +140,19 @@ class PixelPlanes:
         return ceil(self.source.columns / (LANES * self.stride))
 
     @property
+    def read_lanes(self) -> int:
+        """Lanes of a row of a plane that tiles read, counted from the start of the row."""
+        return self.left + self.vectors * LANES + max(read.lanes for read in self.reads)
+
+    @property
     def read_vectors(self) -> int:
         """Vectors of a row of a plane that tiles read, counted from the start of the row."""
-        farthest = max(read.lanes for read in self.reads)
-        return ceil((self.left + self.vectors * LANES + farthest) / LANES)
+        return ceil(self.read_lanes / LANES)
 
     @property
     def plane_bytes(self) -> int:
         """Bytes of a row of one plane: they hold all that is laid out and all that tiles read."""
-        return max(self.chunks, self.read_vectors) * VECTOR_BYTES
+        return self.source.bytes if self.is_direct else max(self.chunks, self.read_vectors) * VECTOR_BYTES
 
     @property
     def row_bytes(self) -> int:
@@ -163,12 +176,16 @@ class PixelPlanes:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all planes, and of one row before its words go on."""
+        """Bytes of all planes, and of one row before its words go on; 0 where nothing is laid out."""
+        if self.is_direct:
+            return 0
         return self.rows * self.row_bytes + (self.stride * self.phase_bytes if self.goes_on else 0)
 
     @property
     def laid(self) -> int:
         """Instructions that lay out a row of the source: loads, deals, stores, and shifts of words that go on."""
+        if self.is_direct:
+            return 0
         pixel, stride, goes_on = self.source.words, self.stride, self.goes_on
         loaded = stride * self.source.count * (pixel + deals(pixel, self.words)) + (stride - 1) * self.groups
         stored = self.groups * stride * (2 if goes_on else 1)

@@ -2,10 +2,12 @@
 
     input cache      NHWC         a row of the image is one run, pixels widened to doublewords
     intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
-                     channels as its tiles narrow at a time; as wide as their stores reach
+                     channels as its tiles narrow at a time; as wide as their stores reach. Of few channels NHCW32w4c
+                 (`hexconv.kernel.hvx.fours`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
-    filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate
+    filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate, of few channels
+                     OHIW1i(g)o32o4i
 
 A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
 a tile of them is one run. int8 filters are packed as uint8: 128 is added to each weight and to the zero point.
@@ -24,66 +26,76 @@ from math import ceil
 
 from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise, without_groups
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
-from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BLOCKS, interleaved_blocks, narrowed_blocks
+from hexconv.kernel.hvx.fours import Lies, chosen_blocks
+from hexconv.kernel.hvx.tiles import (
+    MADE_UNSIGNED,
+    PAIR_BYTES,
+    VECTOR_BLOCKS,
+    WORD_CHANNELS,
+    interleaved_blocks,
+    narrowed_blocks,
+)
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
+from hexconv.spec.kernels import Kernel
 
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
 DEPTHWISE_TAG = "OIHW32o4w"
 """The filter of a depthwise conv: words of 4 taps of a row, with one channel in each lane."""
 ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
-BLOCK_WORDS = 8
-"""Words of 4 channels in a block of 32."""
-MADE_UNSIGNED = 128
 MADE_UNSIGNED_HALVES = 1 << 15
 
 
 @lru_cache(REMEMBERED)
-def rows_forms(chain: Chain, k_split: int, has_output_rows: bool) -> Forms:
+def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple[Kernel, ...]) -> Forms:
     """The layouts of all tensors of a chain in a nest of rows.
 
     Args:
         chain: a chain of integers.
         k_split: `k_split` of the plan.
         has_output_rows: whether the output cache is kept in rows, too (`keeps_output_rows`).
+        kernels: the kernel of each conv.
 
     >>> from hexconv.spec import Conv2d
     >>> from hexconv.spec import Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
-    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4, False)
+    >>> forms = rows_forms(Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv)), 4, False, ("hvx",) * 2)
     >>> [layout.physical_shape for layout in (*forms.activations[:2], *forms.filters)]
     [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
     """
     chain = without_groups(chain)
     extents, depthwise = tensor_extents(chain), [is_depthwise(chain, index) for index in range(len(chain.conv))]
     # Depthwise convs read and make one block of channels at a time.
-    units = tuple(
+    blocks = tuple(
         1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
         for index, tensor in enumerate(extents[1:-1])
     )
     output_unit = _output_unit(chain, k_split) if has_output_rows and not depthwise[-1] else 1
     halves = chain.dtype == "int16"
-    between = (_rows(_read_by_depthwise(chain, index), unit, halves) for index, unit in enumerate(units, start=1))
+    wide = (
+        _blocks(_read_by_depthwise(chain, 0)) if depthwise[0] else packed(PIXELS_TAG, _padded(extents[0])),
+        *(_rows(_read_by_depthwise(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
+        _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
+    )
+    lies = [Lies(layout, some * CHANNEL_BLOCK) for layout, some in zip(wide, (1, *blocks, output_unit), strict=True)]
+    shift = {"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0)
+    lies = chosen_blocks(chain, lies, [kernel == "hvx" for kernel in kernels], shift, k_split)
     return Forms(
-        activations=(
-            _blocks(_read_by_depthwise(chain, 0)) if depthwise[0] else packed(PIXELS_TAG, _padded(extents[0])),
-            *between,
-            _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
-        ),
+        activations=tuple(each.layout for each in lies),
         output=output_layout(chain),
-        filters=tuple(_rows_filter(chain, index, k_split, unit) for index, unit in enumerate((1, *units))),
+        filters=tuple(_rows_filter(chain, index, k_split, each.unit) for index, each in enumerate(lies[:-1])),
         row_units=(*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK),
-        channel_units=(1, *units, output_unit),
+        channel_units=tuple(each.unit for each in lies),
         filter_dtype="uint8",
-        filter_shift={"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0),
+        filter_shift=shift,
     )
 
 
-def planned_forms(chain: Chain, plan: Plan) -> Forms:
-    """Return the layouts of all tensors of a chain in the nest of rows of a plan."""
-    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan))
+def planned_forms(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> Forms:
+    """Return the layouts of all tensors of a chain in the nest of rows of a plan; `kernels` are those of its convs."""
+    return rows_forms(chain, plan.k_split, keeps_output_rows(chain, plan), kernels)
 
 
 def keeps_output_rows(chain: Chain, plan: Plan) -> bool:
@@ -110,12 +122,12 @@ def _output_rows(chain: Chain, unit: int) -> Layout:
 
 
 def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
-    """The filter of conv `index` in the order in which tiles multiply it; `unit` blocks of its source lie together."""
+    """The filter of conv `index` in the order of its products; `unit` channels of its source lie together."""
     if is_depthwise(chain, index):
         return packed(DEPTHWISE_TAG, chain.filter_shapes[index], logical="OIHW")
     side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
     inner = f"{side_by_side}o32o4i"
-    order = f"HIW{BLOCK_WORDS * unit}i{inner}" if index else f"HWI2i{inner}"
+    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI2i{inner}"
     if chain.dtype_of_filters != "int16":
         return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
     return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")

@@ -6,6 +6,8 @@ PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
 WORD_CHANNELS = 4
 VECTOR_BYTES = 128
+MADE_UNSIGNED = 128
+"""What is added to int8 elements that are multiplied as uint8."""
 VECTOR_BLOCKS = 4
 """Blocks of 32 channels of pixels in a vector."""
 MOST_BLOCKS = 4

@@ -5,9 +5,8 @@ from math import ceil
 from hexconv.kernel.depthwise import is_depthwise, without_groups
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.pixels import pixel_lanes
-from hexconv.kernel.hvx.plane import columns_of, plane_of
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
-from hexconv.kernel.hvx.tiles import tile_blocks
+from hexconv.kernel.hvx.plane import plane_of
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, tile_blocks
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
@@ -23,6 +22,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     conv, extents, is_last = chain.conv[index], tensor_extents(chain), index == len(chain.conv) - 1
     depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, plan.k_split)
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
+    makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
     sequence, offset = _narrowed(conv.requantize, chain.dtype)
     return InnerConv(
         number=index + 1,
@@ -31,7 +31,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         target=extents[index + 1],
         plane=plane_of(forms, index, chain.dtype == "int16"),
         made_as=Made.of(forms, index + 1),
-        target_columns=columns_of(forms, index + 1),
+        target_columns=forms.activations[index + 1].stored_extent("W"),
         kernel=conv.kernel,
         stride=conv.stride,
         dilation=conv.dilation,
@@ -40,7 +40,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         filter_is_wide=chain.dtype_of_filters == "int16",
         in_zero=chain.output_zero_point(index) + (_flip(chain.dtype) if pixels else 0),
         filter_zero=conv.filter_zero_point + forms.filter_shift,
-        fringe=0 if is_last else chain.output_zero_point(index + 1),
+        fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if makes_fours else 0),
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
@@ -48,7 +48,8 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=1 if depthwise else tile_blocks(min(plan.k_split, ceil(conv.out_channels / CHANNEL_BLOCK))),
-        narrowed_blocks=forms.channel_units[index + 1],
+        narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
+        makes_fours=makes_fours,
         depthwise=depthwise,
         has_table=conv.activation == TABLE,
         wants_splats=plan.activations == "splats",

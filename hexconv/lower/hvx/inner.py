@@ -6,7 +6,7 @@ from math import ceil
 from hexconv.kernel.depthwise import WORD_PIXELS
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import has_vector_rows, multiplied_words, splats_serve
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
@@ -43,7 +43,8 @@ class InnerConv:
         out_channels: the logical output channels.
         side_by_side: how many blocks of output channels lie side by side in the filter.
         tile_blocks: how many blocks of output channels a tile has.
-        narrowed_blocks: how many blocks of a tile make up a vector of the target.
+        narrowed_blocks: how many blocks of a tile make up a vector of the target; 1 where 4 channels do.
+        makes_fours: whether its target lies in blocks of 4 channels; int8 is uint8 there.
         depthwise: the conv, if it is computed as a depthwise one; else None.
         has_table: whether results are looked up in a table.
         wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
@@ -74,6 +75,7 @@ class InnerConv:
     side_by_side: int
     tile_blocks: int
     narrowed_blocks: int
+    makes_fours: bool
     depthwise: Conv2d | None = None
     has_table: bool = False
     wants_splats: bool = False
@@ -85,9 +87,29 @@ class InnerConv:
         return self.made_as.unit == ROW_BLOCK
 
     @property
+    def reads_unsigned(self) -> bool:
+        """Whether its source is uint8 as it is stored: int8 is, too, in blocks of 4 channels."""
+        return not self.is_signed or self.plane.is_of_words
+
+    @property
+    def makes_unsigned(self) -> bool:
+        """Whether its results are uint8 as they are stored."""
+        return not self.is_signed or self.makes_fours
+
+    @property
     def out_blocks(self) -> int:
         """The number of blocks of 32 output channels; the last one may be part full."""
         return ceil(self.out_channels / CHANNEL_BLOCK)
+
+    @property
+    def fours(self) -> int:
+        """Blocks of 4 output channels, the last one perhaps part full."""
+        return ceil(self.out_channels / WORD_CHANNELS)
+
+    @property
+    def fours_elements(self) -> int:
+        """Elements of a row of a block of 4 channels in its target."""
+        return self.target_columns * WORD_CHANNELS
 
     @property
     def last_channels(self) -> int:

@@ -3,6 +3,8 @@
 for tile of up to 128 pixels:
 for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
 for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
+
+A target in blocks of 4 channels gets the vectors of words as they are.
 """
 
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from hexconv.kernel.hvx.pixels import BLOCK_WORDS, PixelTile
 from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import across, dots, scaling, vector
-from hexconv.lower.hvx.channels import Channels, target_of
+from hexconv.lower.hvx.channels import Channels, row_of_source, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
@@ -36,7 +38,8 @@ def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: ti
     assert planes
     target = target_of(block, channels, y)
     fill_columns(block, target)
-    lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
+    if not planes.layout.is_direct:
+        lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
     start = 0
     for tile, times in planes.lanes.tiles:
         row = _Row(channels, planes, target, y, tile)
@@ -83,12 +86,43 @@ class _Some:
 def _tile(block: Block, row: _Row, x: Number) -> None:
     """Emit all channels of one tile, from logical column `x` on."""
     column, together = block.bind("column", x + row.channels.conv.target.left), row.channels.conv.narrowed_blocks
+    if row.channels.conv.makes_fours:
+        for part in range(row.channels.blocks):
+            _store_fours(block, row, column, part)
+        return
     for first in range(0, row.channels.blocks, together):
         words = [_block_words(block, row, column, part) for part in range(first, first + together)]
         for number in range(row.tile.vectors):
             pixels = min(row.tile.pixels - number * LANES, LANES)
             some = [group[number] if group else None for part in words for group in part]
             _store(block, row.target, first, column + number * LANES, some, pixels)
+
+
+def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
+    """Compute and store the blocks of 4 channels of 32 channels."""
+    number = block.bind("block", row.channels.step.block + row.channels.first + part)
+    there, at_once = row.target.channels(part), row.tile.channels
+    for first in range(0, there, at_once):
+        words = _words(block, row, column, _Some(number, range(first, min(first + at_once, there))))
+        for four, vectors in enumerate(words, first // WORD_CHANNELS):
+            for index, value in enumerate(vectors):
+                pixels = min(row.tile.pixels - index * LANES, LANES)
+                store_vector(
+                    block,
+                    row.target,
+                    row.target.word(part, four, column + index * LANES),
+                    _first_pixels(value, pixels, row.channels.conv.fringe),
+                )
+
+
+def _first_pixels(words: tirx.Expr, pixels: int, fringe: int) -> tirx.Expr:
+    """Keep the words of the first pixels, and put the fringe into the others."""
+    if pixels == LANES:
+        return words
+    exists = [byte < pixels * LANE_BYTES for byte in range(VECTOR_BYTES)]
+    there = tirx.bitwise_and(words, vector.repeated([255 if element else 0 for element in exists]))
+    others = vector.repeated([0 if element else fringe & 0xFF for element in exists])
+    return tirx.bitwise_or(there, others) if fringe else there
 
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
@@ -125,15 +159,15 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
     conv, planes, layout = row.channels.conv, row.planes, row.planes.layout
     left, words = block.bind("left", column * LANE_BYTES), block.bind("words", some.block * block_bytes(planes))
     add = dots.signed_dot4_add if conv.filter_zero else dots.dot4_add
+    memory = row.channels.operands.source.buffer if layout.is_direct else planes.laid
+    apart = layout.source.bytes if layout.is_direct else layout.stride * layout.plane_bytes
 
     def add_group(at: Block, base: tirx.Expr, step: tirx.Expr, group: tirx.Expr) -> None:
-        place = at.bind("place", base + group * (layout.stride * layout.plane_bytes))
+        place = at.bind("place", base + group * apart)
         byte = at.bind("byte", words + (step + group * len(layout.reads)) * VECTOR_BYTES)
         for number, read in enumerate(layout.reads):
             start = place + (read.plane * layout.plane_bytes + read.lanes * LANE_BYTES)
-            loads = [
-                vector.load(planes.memory, start + at_vector * VECTOR_BYTES) for at_vector in range(row.tile.vectors)
-            ]
+            loads = [vector.load(memory, start + at_vector * VECTOR_BYTES) for at_vector in range(row.tile.vectors)]
             pixels = [at.bind("pixels", load, vector.VECTOR) for load in loads]
             weights = weights_of(at, planes.words, byte + number * VECTOR_BYTES, some.channels)
             for word, registers in zip(weights, sums, strict=True):
@@ -141,11 +175,19 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
                     put(at, register, add(value_in(register), loaded, word))
 
     def add_row(at: Block, tap: tirx.Expr) -> None:
-        base = at.bind("base", planes.row(row.y * conv.stride[0] + tap * conv.dilation[0]) + left)
+        base = at.bind("base", _row_of_planes(at, row, tap) + left)
         step = tap * (layout.groups * len(layout.reads))
         at.loop("group", trips(layout.groups, 1), lambda inner, group: add_group(inner, base, step, group))
 
     block.loop("row", conv.kernel[0], add_row)
+
+
+def _row_of_planes(block: Block, row: _Row, tap: tirx.Expr) -> Number:
+    """Return the byte where the row of planes begins that a row of taps reads: in the source, or as it is laid out."""
+    conv = row.channels.conv
+    if row.planes.layout.is_direct:
+        return row_of_source(block, row.channels, row.y, tap * conv.dilation[0])
+    return row.planes.row(row.y * conv.stride[0] + tap * conv.dilation[0])
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:

@@ -32,19 +32,26 @@ class Planes:
     Attributes:
         conv: the conv that multiplies the planes.
         lanes: how the conv computes a row with pixels as lanes.
-        memory: uint8, the planes of a window's rows; behind them one row before its words go on.
+        memory: uint8, the planes of a window's rows; behind them one row before its words go on. None where the source
+            is multiplied as it lies.
         words: uint8, the words of the filter.
     """
 
     conv: InnerConv
     lanes: PixelLanes
-    memory: tirx.Buffer
+    memory: tirx.Buffer | None
     words: tirx.Buffer
 
     @property
     def layout(self) -> PixelPlanes:
         """How the planes lie in `memory`."""
         return self.lanes.planes
+
+    @property
+    def laid(self) -> tirx.Buffer:
+        """The memory of planes that are laid out."""
+        assert self.memory is not None, "the source is multiplied as it lies"
+        return self.memory
 
     def row(self, row: Number) -> Number:
         """Return the byte at which the planes of a row begin; rows are counted from the first that the step reads."""
@@ -63,10 +70,9 @@ def planes_of(conv: InnerConv, scope: str) -> Planes | None:
         name = numbered(name, conv.number)
         return tirx.decl_buffer((size,), "uint8", name, scope=where, data_alignment=VECTOR_BYTES)
 
-    words = conv.out_blocks * conv.pixels.planes.steps * VECTOR_BYTES
-    return Planes(
-        conv, conv.pixels, scratch("planes", conv.pixels.planes.bytes, scope), scratch("words", words, "global")
-    )
+    words, size = conv.out_blocks * conv.pixels.planes.steps * VECTOR_BYTES, conv.pixels.planes.bytes
+    memory = scratch("planes", size, scope) if size else None
+    return Planes(conv, conv.pixels, memory, scratch("words", words, "global"))
 
 
 def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
@@ -111,10 +117,10 @@ def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to:
     def some(at: Block, number: tirx.Expr, size: int) -> None:
         loaded = _loaded(at, source, byte + number * of_lanes, layout, size)
         for place, pixels in enumerate(_by_phase(at, loaded, layout)):
-            value = across.flipped(pixels) if planes.conv.is_signed else pixels
+            value = pixels if planes.conv.reads_unsigned else across.flipped(pixels)
             if layout.goes_on:
                 value = tirx.bitwise_and(value, vector.splat((1 << 8 * layout.channels) - 1))
-            at.store(planes.memory, vector.at(to + place * apart + number * VECTOR_BYTES), vector.stored(value))
+            at.store(planes.laid, vector.at(to + place * apart + number * VECTOR_BYTES), vector.stored(value))
 
     block.loop("chunk", whole, lambda at, number: some(at, number, of_lanes))
     if rest:
@@ -167,7 +173,7 @@ def _merge(block: Block, planes: Planes, number: tirx.Expr, to: Number) -> None:
     for place, plane in enumerate(layout.merged):
         value = block.bind("words", _merged(planes, plane, number), vector.VECTOR)
         block.store(
-            planes.memory, vector.at(to + place * layout.plane_bytes + number * VECTOR_BYTES), vector.stored(value)
+            planes.laid, vector.at(to + place * layout.plane_bytes + number * VECTOR_BYTES), vector.stored(value)
         )
 
 
@@ -176,7 +182,7 @@ def _merged(planes: Planes, plane: Merged, number: tirx.Expr) -> tirx.Expr:
     layout, value = planes.layout, vector.splat(0)
     first = layout.rows * layout.row_bytes + number * VECTOR_BYTES
     for phase, lanes, moved in layout.parts(plane):
-        pixels = vector.load(planes.memory, first + (phase * layout.phase_bytes + lanes * LANE_BYTES))
+        pixels = vector.load(planes.laid, first + (phase * layout.phase_bytes + lanes * LANE_BYTES))
         if moved <= 0:
             value = vector.shift_right_logical(pixels, -8 * moved) if moved else pixels
         else:

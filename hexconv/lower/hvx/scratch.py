@@ -49,9 +49,9 @@ class Scratch:
         """The buffers to allocate."""
         windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         scales = [self.scales.memory] if self.scales else []
+        planes = (self.planes.memory, self.planes.words) if self.planes else ()
         apart = [buffer for buffer in (self.offsets, self.split, self.taps) if buffer is not None]
-        planes = [self.planes.memory, self.planes.words] if self.planes else []
-        return [*apart, *scales, *windows, *planes]
+        return [*apart, *scales, *windows, *(buffer for buffer in planes if buffer is not None)]
 
 
 def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan) -> Scratch:

@@ -3,9 +3,12 @@
 for tile of channels: for row: fill what is no element; for tile of pixels: sums, narrowing, stores
 """
 
+from math import ceil
+
 from tvm import tirx
 
 from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
@@ -25,6 +28,8 @@ def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
     """Emit the statements of one step."""
     block = Block()
     full = step.most_blocks * conv.narrowed_blocks
+    if conv.makes_fours:
+        full = ceil(step.most_blocks * WORD_CHANNELS / CHANNEL_BLOCK)
     rest = conv.out_blocks % full or full
     is_ragged = conv.last_channels < CHANNEL_BLOCK
     if conv.out_blocks <= full or not (is_ragged or rest < full):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
 from hexconv.schedule.block import Block, Number

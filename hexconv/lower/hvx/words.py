@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tvm import tirx
 
 from hexconv.kernel.hvx.planes import Read
-from hexconv.kernel.hvx.rows import MADE_UNSIGNED
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.hvx import dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
@@ -41,6 +41,8 @@ def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tir
                     tap: vector.load(operands.filter, base + (lies + tap * of_tap) * (side * VECTOR_BYTES))
                     for tap, _ in read.taps
                 }
+                if layout.goes_on:  # several bytes of a word come from one load
+                    stored = {tap: inner.bind("stored", load, vector.VECTOR) for tap, load in stored.items()}
                 value = inner.bind("word", _word(conv, stored, read), vector.VECTOR)
                 inner.store(planes.words, vector.at(to + (goes + place) * VECTOR_BYTES), vector.stored(value))
 

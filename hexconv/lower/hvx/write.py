@@ -7,6 +7,9 @@ from math import ceil
 import tvm
 from tvm import tirx
 
+from hexconv.kernel.hvx.fours import filled_columns
+from hexconv.kernel.hvx.planes import LANES
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import across, scaling, vector
 from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
 from hexconv.lower.hvx.requantize import Lanes, deal_pixels, narrow, split, two_pixels
@@ -42,11 +45,21 @@ class Target:
     @property
     def vector_pixels(self) -> int:
         """How many pixels a vector holds."""
+        if self.conv.makes_fours:
+            return LANES
         return VECTOR_BLOCKS // self.conv.narrowed_blocks // self.conv.result_bytes
 
     def channels(self, part: int) -> int:
         """Return how many logical channels a block has."""
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
+
+    def fours(self, part: int) -> range:
+        """Return the numbers of the blocks of 4 channels in a block of the tile."""
+        return range(ceil(self.channels(part) / WORD_CHANNELS))
+
+    def word(self, part: int, four: int, column: Number) -> Number:
+        """Return the element where a block of 4 channels of a pixel begins, in a target of such blocks."""
+        return self.pixel(int32(part), column) + four * self.conv.fours_elements
 
 
 def stores(
@@ -82,6 +95,9 @@ def stores(
 def fill_columns(block: Block, target: Target) -> None:
     """Fill the columns of a row that no tile stores to, or that a later tile stores to in part only."""
     (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
+    if target.conv.makes_fours:
+        _fill(block, target, filled_columns(target.conv.target))
+        return
     if target.conv.makes_blocks:
         _fill(block, target, range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels))
         return
@@ -99,13 +115,22 @@ def fill_row(block: Block, target: Target) -> None:
 
         at.loop("column", target.conv.target_columns // pixels, some)
 
+    if target.conv.makes_fours:
+        fours = sum(len(target.fours(number)) for number in range(target.blocks))
+        vectors = fours * target.conv.target_columns // pixels
+        block.loop("vector", vectors, lambda at, i: _store_filled(at, target, target.pixel(int32(0), i * pixels)))
+        return
     block.loop("block", target.blocks // together, part)
 
 
 def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
     for part in range(0, target.blocks if columns else 0, target.conv.narrowed_blocks):
         for column in columns:
-            _store_filled(block, target, target.pixel(part, int32(column)))
+            if not target.conv.makes_fours:
+                _store_filled(block, target, target.pixel(part, int32(column)))
+                continue
+            for four in target.fours(part):
+                _store_filled(block, target, target.word(part, four, int32(column)))
 
 
 def _store_filled(block: Block, target: Target, element: Number) -> None:
@@ -174,12 +199,14 @@ def _store_two(block: Block, target: Target, column: Number, apart: int, sums: S
 
 
 def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
-    """Turn uint8 results into codes of the target's dtype: look them up, or flip their first bit for int8."""
+    """Turn uint8 results into the codes that the target stores: look them up, or flip their first bit for int8."""
+    conv = target.conv
     if target.table is not None:
         loads = [vector.load(target.table, half * vector.BYTES) for half in range(2)]
         table = [block.bind("table", load, vector.VECTOR) for load in loads]
-        return block.bind("codes", scaling.looked_up(results, table), vector.VECTOR)
-    return across.flipped(results) if target.conv.is_signed else results
+        codes = block.bind("codes", scaling.looked_up(results, table), vector.VECTOR)
+        return across.flipped(codes) if conv.is_signed and conv.makes_unsigned else codes
+    return results if conv.makes_unsigned else across.flipped(results)
 
 
 def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:

@@ -43,7 +43,7 @@ class ScalarInner:
         filter_zero: the zero point of the filter as it is laid out.
         fringe: what the target holds where it has no logical element.
         dtype: the type of the target's elements.
-        channel_unit: blocks of 32 channels that one step along the target's axis of channels counts.
+        channel_unit: channels that one step along the target's axis of channels counts.
         beside: the bias, the per-channel values of requantisation, and the table.
         offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
     """

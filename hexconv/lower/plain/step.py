@@ -78,7 +78,7 @@ class _Channels:
 
 def _channels(block: Block, inner: ScalarInner, step: ConvStep) -> _Channels:
     """Count the channels of a step; the last step of a conv may have fewer than the others."""
-    most, lanes = step.most_blocks * inner.channel_unit * CHANNEL_BLOCK, scalar_channels(inner.conv.out_channels)
+    most, lanes = step.most_blocks * inner.channel_unit, scalar_channels(inner.conv.out_channels)
     if most >= inner.channels:
         return _Channels(inner, step, inner.channels, lanes // SCALAR_LANES)
     first = step.block * CHANNEL_BLOCK
