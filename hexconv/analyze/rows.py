@@ -181,9 +181,13 @@ class PlannedRows(RowSteps):
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
+        return self.staging_macs(index) if self.makes_any(index) else 0
+
+    def staging_macs(self, index: int) -> int:
+        """The same, whether or not the loops of conv `index` make anything."""
         if self.kernels[index] == "hvx":
-            return self.filter_sums(index) * MACS_OF_INSTRUCTION * self.bands.count
-        return self.scalar(index).filter_macs * self.bands.count if self.makes_any(index) else 0
+            return self._staging_sums(index) * MACS_OF_INSTRUCTION * self.bands.count
+        return self.scalar(index).filter_macs * self.bands.count
 
     def scalar(self, index: int) -> ScalarWork:
         """What scalar code does for one pixel of conv `index`, and for its filter once."""
@@ -218,7 +222,7 @@ class PlannedRows(RowSteps):
         A thread may make no row of it and still stage the filter: its loops are those of the chain without bands.
         """
         first, end = self.extents[index + 1].valid_columns
-        return self.without_bands.logical_rows(index + 1) > 0 and first < end
+        return first < end and self.without_bands.reaches_any(index + 1)
 
     @property
     def without_bands(self) -> "PlannedRows":
@@ -235,8 +239,11 @@ class PlannedRows(RowSteps):
 
     def filter_sums(self, index: int) -> int:
         """How many instructions sum the filter of conv `index` in a thread, for the zero point of its source."""
+        return self._staging_sums(index) if self.makes_any(index) else 0
+
+    def _staging_sums(self, index: int) -> int:
         conv = self.chain.conv[index]
-        if not self.source_zero(index) or not self.makes_any(index):
+        if not self.source_zero(index):
             return 0
         if is_depthwise(self.chain, index):
             whole = sum(shift == 0 for shift, _ in variants(conv))

@@ -67,7 +67,9 @@ def _macs(axes: NestAxes) -> Integers:
             (planned.macs(index) - first) // max(planned.logical_rows(index + 1), 1)
             for planned, first in zip(axes.one, once, strict=True)
         ]
-        total = total + axes.made(index + 1)[0] * np.array(row, axes.kind) + np.array(once, axes.kind)
+        staging = np.array([planned.staging_macs(index) for planned in axes.one], axes.kind)
+        stages = axes.rows(lambda planned, index=index: planned.makes_any(index))
+        total = total + axes.made(index + 1)[0] * np.array(row, axes.kind) + stages * staging
     return total
 
 

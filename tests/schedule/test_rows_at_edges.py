@@ -4,17 +4,26 @@ The chains were drawn by the random sweep. In each, stripes that run in read wha
 the convs that use it have made all of their rows.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count as counting
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from hexconv.analyze import cache_usage, work_usage
+from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
+from hexconv.lower.lowered import Lowered
 from hexconv.run.copies import Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
+from hexconv.sweep.draw import Seeded
+from hexconv.sweep.random_case import drawn_case
+from hexconv.sweep.scope import Scope
 
 PLAN = 'rows = {rows}\norder = "h_outer"\nhalo = "roll"\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'
 SCALE = 'requantize = {{ multiplier = 1073741824, shift = -9, zero_point = 0, rounding = "up" }}\n'
@@ -68,3 +77,36 @@ def test_a_filter_that_is_never_read_keeps_its_memory_while_it_is_copied(tmp_pat
     path.write_text(f'[chain]\ninput = [1, 1, 30, 32]\ndtype = "uint8"\noutput_layout = "NHWC"\n{made}{plan}')
     case = Case.load(path)
     assert run_case(case, lower_case(case), Simulator(copies=Copies("late"))).check.passed
+
+
+TINY = Scope(
+    dtypes=("uint8", "int8", "int16"), kernels=("hvx",), output=3, channels=33, convs=3, batch=2, macs=2_000_000
+)
+DRAWN = 60
+
+
+def streams() -> Iterator[tuple[Case, Lowered]]:
+    """Yield drawn cases with outputs of at most 3x3 and with much padding, in stripes of rows on one thread or more."""
+    for number in counting():
+        draw = Seeded(77, number)
+        try:
+            case = drawn_case(draw, TINY, f"tiny-{number}")
+            plan = replace(
+                case.plan,
+                rows=draw.number(1, 2),
+                order="h_outer",
+                halo=draw.one_of("roll", "roll", "recompute"),
+                buffering=draw.one_of("double", "single"),
+                threads=draw.one_of(1, 1, 2, 3, 4),
+                arch="v68",
+            )
+            drawn = replace(case, plan=plan)
+            yield drawn, lower_case(drawn)
+        except (AssertionError, InputError, Unsupported):
+            continue
+
+
+def test_drawn_streams_of_tiny_images_do_what_the_closed_form_says() -> None:
+    for case, lowered in islice(streams(), DRAWN):
+        assert cache_usage(case, lowered).agrees, case
+        assert work_usage(case, count(lowered)).agrees, case
