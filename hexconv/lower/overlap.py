@@ -83,8 +83,7 @@ class _Overlap:
         if not isinstance(statement, tirx.For) or not is_over_bands(statement):
             return []
         shared = [copy for copy in self._copies.values() if not copy.is_in_thread]
-        end = _asked(statement.body, end_row(0))
-        own = {part: _in_band(copy, end) for part, copy in self._copies.items() if copy.is_in_thread}
+        own = {part: _in_band(copy, statement.body) for part, copy in self._copies.items() if copy.is_in_thread}
         body = _Overlap(own).whole(statement.body)
         return [*(queues.wait(copy.queue, 0) for copy in shared), _around(statement, [body])]
 
@@ -151,9 +150,9 @@ class _Overlap:
             yield _group(copy, statement)
 
 
-def _in_band(copy: Copy, end: tirx.Var) -> Copy:
+def _in_band(copy: Copy, body: tirx.Stmt) -> Copy:
     """Return a copy of one thread: its ring ends where the thread's rows of the input end."""
-    return replace(copy, ring=replace(copy.ring, end_slab=end)) if copy.ring else copy
+    return replace(copy, ring=replace(copy.ring, end_slab=_asked(body, end_row(0)))) if copy.ring else copy
 
 
 def _asked(body: tirx.Stmt, name: str) -> tirx.Var:

@@ -11,14 +11,15 @@ This file is run by the Python of the environment that has onnxruntime-qnn, and 
 import sys
 from pathlib import Path
 
-import onnxruntime
-import onnxruntime_qnn
-
 VERBOSE = 0
 
 
 def main(model: str, vtcm_mib: str, htp_arch: str) -> None:
     """Open a session, which prepares the graph, and does not run it."""
+    # Imported here: tests import this file where only hexconv's own packages are installed.
+    import onnxruntime
+    import onnxruntime_qnn
+
     onnxruntime.set_default_logger_severity(VERBOSE)
     onnxruntime.register_execution_provider_library("QNN", onnxruntime_qnn.get_library_path())
     device = next(each for each in onnxruntime.get_ep_devices() if each.ep_name == "QNN")
