@@ -43,6 +43,11 @@ CHAINS = {
         (33, "kernel = [4, 6]\nstride = [2, 3]\ndilation = [3, 2]\npadding = [7, 10, 5, 6]"),
         (5, "stride = [1, 2]\ndilation = [3, 2]"),
     ),
+    "one row is read, and the padding below it is long": (
+        1,
+        "input = [2, 1, 5, 2]",
+        (8, "stride = [1, 3]\npadding = [0, 0, 24, 0]"),
+    ),
     "two rows, of which a stride reads one": (
         1,
         "input = [3, 2, 3, 143]",
