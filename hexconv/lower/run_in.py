@@ -55,16 +55,15 @@ def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
 
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
-    """Find the statement of a stripe that reads the input, with its loop over rows, be it over one row alone."""
+    """Find the statement of a stripe that reads the input."""
     found: list[tirx.For] = []
 
     def visit(loop: tirx.For) -> None:
-        is_over_rows = loop.annotations.get(LOOP_NAME) == "ho" and part_of(loop.body) == INPUT_READ
-        if is_over_rows or part_of(loop) == INPUT_READ:
+        if part_of(loop) == INPUT_READ:
             found.append(loop)
 
     tvm_ffi.structural_walk(body, (tirx.For, visit))
-    return next((loop for loop in found if loop.annotations.get(LOOP_NAME) == "ho"), found[0])
+    return found[0]
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:

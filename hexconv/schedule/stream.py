@@ -35,7 +35,7 @@ import tvm_ffi
 from tvm import s_tir, tirx
 
 from hexconv.schedule.guards import conjuncts
-from hexconv.schedule.loops import LOOP_NAME
+from hexconv.schedule.loops import LOOP_NAME, with_extent
 from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
 from hexconv.schedule.shares import Output, Share, Stream, rings_of, shares_of
 
@@ -110,6 +110,8 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
         share = next((share for share in shares if share.of.ho.same_as(loop.loop_var)), None)
         if share is None:
             return loop
+        if share.of.conv is None:  # a read of one row had begun with its loop over columns
+            return with_extent(loop, share.rows, share.of.loop_name)
         annotations = {**loop.annotations, LOOP_NAME: share.of.loop_name}
         return tirx.For(loop.loop_var, loop.min, share.rows, loop.kind, loop.body, annotations=annotations)
 
