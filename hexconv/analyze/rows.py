@@ -1,4 +1,4 @@
-"""The closed form of a nest of rows, from the shapes and the plan alone: its tiles, its products, the bytes it moves.
+"""The closed form of a nest of rows, from the shapes and the plan alone: its products and the bytes that it moves.
 
 Products. One instruction computes 128 products: 4 in each of 32 lanes. Every logical pixel of a step takes one
 instruction for each block of 32 output channels and each word of 4 channels under its window. If the filter has a zero
@@ -13,158 +13,28 @@ Traffic. Counted are the input's logical elements of all rows that are read; eac
 makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
-from hexconv.analyze.rows_steps import RowSteps
+from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
-from hexconv.kernel.forms import has_bytes_apart
-from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
 from hexconv.kernel.hvx.tiles import (
-    FIRST_WORDS,
     MADE_UNSIGNED,
-    WORD_CHANNELS,
-    has_vector_rows,
-    multiplied_words,
-    overlaps_tiles,
-    splats_serve,
-    tile_blocks,
-    tile_pixels,
 )
 from hexconv.kernel.scalar import ScalarWork, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
-from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
 
-MACS_OF_INSTRUCTION = 128
 VECTOR_WORDS = 32
 
 
 @dataclass(frozen=True)
-class PlannedRows(RowSteps):
+class PlannedRows(RowTiles):
     """A chain under a plan whose nest is kept in rows; everything else is derived from it."""
-
-    def filter_zero(self, index: int) -> int:
-        """The zero point of the filter of conv `index`, as the filter is multiplied: of uint8."""
-        return self.chain.conv[index].filter_zero_point + self.forms.filter_shift
-
-    @property
-    def source_bytes(self) -> int:
-        """The bytes of an element of what convs read."""
-        return DTYPE_BYTES[self.chain.dtype]
-
-    @property
-    def filter_bytes(self) -> int:
-        """The bytes of an element of a filter."""
-        return DTYPE_BYTES[self.chain.dtype_of_filters]
-
-    def source_columns(self, index: int) -> int:
-        """How many pixels a stored row of what conv `index` reads has."""
-        return self.forms.activations[index].stored_extent("W")
-
-    def row_bytes(self, index: int) -> int:
-        """How many bytes a stored row of what conv `index` reads has, for all channels."""
-        layout = self.forms.activations[index]
-        return prod(layout.physical_shape[2:]) * (1 if has_bytes_apart(layout) else self.source_bytes)
-
-    def pixels(self, index: int) -> PixelLanes | None:
-        """How pixels of conv `index` are dealt to lanes; None if its lanes are channels."""
-        if self.kernels[index] != "hvx":
-            return None
-        return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
-
-    def makes_fours(self, index: int) -> bool:
-        """Whether conv `index` makes a tensor in blocks of 4 channels."""
-        return self.forms.channel_units[index + 1] == WORD_CHANNELS
-
-    def blocks_together(self, index: int) -> int:
-        """How many blocks of 32 channels lie together in what conv `index` makes, which has no blocks of 4."""
-        return self.forms.channel_units[index + 1] // CHANNEL_BLOCK
-
-    def has_offsets(self, index: int) -> bool:
-        """Whether what is added to the sums of conv `index` differs by channel."""
-        return self.chain.conv[index].bias or self.source_zero(index) != 0
-
-    def source_zero(self, index: int) -> int:
-        """The zero point of what conv `index` reads, as it is multiplied: where lanes are pixels, as uint8."""
-        flip = MADE_UNSIGNED if self.pixels(index) and self.chain.dtype == "int8" else 0
-        return self.chain.output_zero_point(index) + flip
-
-    def multiplies_tiles(self, index: int) -> bool:
-        """Whether lanes of conv `index` are output channels, so that tiles multiply words of its source."""
-        return not is_depthwise(self.chain, index) and self.pixels(index) is None
-
-    def sums_windows_ahead(self, index: int) -> bool:
-        """Whether the windows of conv `index` are summed before its tiles."""
-        if not self.multiplies_tiles(index):
-            return False
-        pixel_bytes = self.forms.activations[index].physical_shape[-1]
-        return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
-
-    def splats(self, index: int) -> bool:
-        """Whether conv `index` multiplies splats of its source's words."""
-        wants = self.plan.activations == "splats" and self.multiplies_tiles(index)
-        return wants and splats_serve(self.row_bytes(index), self.filter_zero(index), self.sums_windows_ahead(index))
-
-    def tiles(self, index: int) -> Counter[int]:
-        """How many tiles of channels conv `index` has, by the channel blocks of a tile."""
-        blocks = self.extents[index + 1].channel_blocks
-        if is_depthwise(self.chain, index):
-            return Counter({1: blocks})
-        split = min(self.plan.k_split, blocks)
-        most, (whole, rest) = tile_blocks(split), divmod(blocks, split)
-        found: Counter[int] = Counter()
-        for size, times in ((split, whole), (rest, 1)):
-            found[most] += size // most * times
-            found[size % most] += times
-        return Counter({size: times for size, times in found.items() if size and times})
-
-    def filter_vectors(self, index: int) -> int:
-        """How many vectors the filter of conv `index` fills, or one byte of each of its elements."""
-        return prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION // self.filter_bytes
-
-    def is_one_run(self, index: int) -> bool:
-        """Whether the words that tiles of conv `index` multiply for a row of taps lie side by side."""
-        conv = self.chain.conv[index]
-        is_whole = self.multiplied_vectors(index) == self.filter_vectors(index)
-        return conv.kernel[1] == 1 or (conv.dilation[1] == 1 and is_whole)
-
-    def multiplied_vectors(self, index: int) -> int:
-        """How many vectors of the filter tiles multiply: those of channels that the source has."""
-        if lanes := self.pixels(index):
-            return lanes.planes.steps * self.extents[index + 1].channel_blocks
-        if index == 0 or self.splats(index):
-            return self.filter_vectors(index)
-        layout = self.forms.activations[index].physical_shape
-        words = layout[-1] // WORD_CHANNELS
-        multiplied = multiplied_words(self.extents[index].channels, words, layout[2])
-        return self.filter_vectors(index) // words * multiplied
-
-    def overlapped(self, index: int) -> Counter[int]:
-        """How many tiles of channels, by their blocks, have first words that are multiplied during the tile before."""
-        conv, tensor = self.chain.conv[index], self.extents[index + 1]
-        first, end = tensor.valid_columns
-        planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]  # C
-        words = self.multiplied_vectors(index) // tensor.channel_blocks
-        in_tiles = self.filter_zero(index) != 0 and not self.sums_windows_ahead(index)
-        if in_tiles or self.splats(index) or self.pixels(index) or not self.is_one_run(index):
-            return Counter()
-        return Counter(
-            {
-                blocks: times
-                for blocks, times in self.tiles(index).items()
-                if overlaps_tiles(conv.kernel[0], planes, words, blocks, (end - first) // tile_pixels(blocks))
-            }
-        )
-
-    def begun_again(self, index: int) -> int:
-        """The instructions of each row that start its last tile once more, where tiles start during the one before."""
-        tiles = self.overlapped(index).items()
-        return sum(times * blocks * tile_pixels(blocks) * FIRST_WORDS for blocks, times in tiles)
 
     def macs(self, index: int) -> int:
         """The multiply-accumulates of conv `index` in a run, recomputed ones included."""
@@ -184,7 +54,7 @@ class PlannedRows(RowSteps):
         return self.staging_macs(index) if self.makes_any(index) else 0
 
     def staging_macs(self, index: int) -> int:
-        """The same, whether or not the loops of conv `index` make anything."""
+        """The multiply-accumulates of that sum, whether or not the loops of conv `index` make anything."""
         if self.kernels[index] == "hvx":
             return self._staging_sums(index) * MACS_OF_INSTRUCTION * self.bands.count
         return self.scalar(index).filter_macs * self.bands.count
@@ -242,6 +112,7 @@ class PlannedRows(RowSteps):
         return self._staging_sums(index) if self.makes_any(index) else 0
 
     def _staging_sums(self, index: int) -> int:
+        """How many instructions sum the filter of conv `index` in a thread that stages it."""
         conv = self.chain.conv[index]
         if not self.source_zero(index):
             return 0

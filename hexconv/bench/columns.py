@@ -3,8 +3,7 @@
 from dataclasses import fields
 
 from hexconv.bench import built, called, hexagon, model, verified, whole
-from hexconv.bench.board import account, moved
-from hexconv.bench.board import verified as board_verified
+from hexconv.bench.board import account, fits, moved
 from hexconv.report.cache_table import COLUMNS as CACHE_COLUMNS
 from hexconv.report.described import attributes, markdown
 from hexconv.report.keys import keys_page
@@ -67,7 +66,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "hvx.csv": ("make bench", hexagon.COLUMNS),
     "hvx_int16.csv": ("make bench", hexagon.COLUMNS),
     "model.csv": ("make model", _of(model.Pair) | {"error": "the model's error: `model / packets - 1`"}),
-    "fits.csv": ("make fits", _of(board_verified.Row)),
+    "fits.csv": ("make fits", _of(fits.Row)),
     "bytes.csv": ("make bytes", _of(moved.Row)),
     "qnn.csv": ("make bench-qnn", _of(account.Account)),
     "networks.csv": ("make bench-networks", _of(whole.Row)),

@@ -179,7 +179,6 @@ def _guarded(
 ) -> tirx.Stmt:
     """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs.
 
-    Where stripes stream, all of what they read may be padding, and TVM has left no load of the input to know a row by:
     `first_rows` has the row at which each ring begins to count.
     """
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
@@ -194,12 +193,9 @@ def _guarded(
         if statement.buffer.same_as(written):
             _, row, _, _ = layout.logical_index(tuple(statement.indices))
             return within(statement, output - 1, row)
-        for load in _loads(statement.value):
-            if load.source.same_as(read):
-                return within(statement, 0, load.indices[1] + numbers.bands.tops[0])
-        name = statement.buffer.name
-        if name in first_rows and cache_name(statement.buffer) == INPUT_CACHE:
-            return within(statement, 0, statement.indices[1] + int(first_rows[name]))
+        row = _row_read(statement, read, numbers.bands.tops[0], first_rows)
+        if row is not None:
+            return within(statement, 0, row)
         return statement
 
     def marked(statement: tirx.Evaluate) -> tirx.Stmt:
@@ -210,6 +206,20 @@ def _guarded(
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
+
+
+def _row_read(store: tirx.BufferStore, image: tirx.Var, top: int, first_rows: Mapping[str, int]) -> tirx.Expr | None:
+    """Return the stored row of the input that a store fills, None for a store into another cache.
+
+    Where stripes stream, all of what they read may be padding: TVM has then left no load of the image to know the row
+    by, but the ring counts rows.
+    """
+    for load in _loads(store.value):
+        if load.source.same_as(image):
+            return load.indices[1] + top
+    name = store.buffer.name
+    is_ring = name in first_rows and cache_name(store.buffer) == INPUT_CACHE
+    return store.indices[1] + int(first_rows[name]) if is_ring else None
 
 
 TRIPS = "stripes"

@@ -2,7 +2,7 @@
 
 Every chain is planned in 1, 2, 4 and 8 MiB of VTCM, in its best cut, with every cache in VTCM. The bytes are those of
 the closed form, which `hexconv best` prints; a plan moves the same on every Hexagon whose VTCM holds it. Nothing runs
-here: `python -m hexconv.bench.board.verified` runs the answers.
+here: `python -m hexconv.bench.board.fits` runs the answers.
 
 QNN's bytes are the sum of the read and written bytes in `reports/qnn.csv` (`hexconv.bench.board.account`). QNN plans
 for the least time, not for the fewest bytes, and pads channels as it stores them.

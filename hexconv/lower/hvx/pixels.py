@@ -9,21 +9,21 @@ A target in blocks of 4 channels gets the vectors of words as they are.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from tvm import tirx
 
 from hexconv.kernel.hvx.pixels import BLOCK_WORDS, PixelTile
 from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
-from hexconv.lower.hvx import across, dots, scaling, vector
+from hexconv.lower.hvx import dots, scaling, vector
 from hexconv.lower.hvx.channels import Channels, row_of_source, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.pixel_words import first_pixels, store_pixels, with_fringe
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
 from hexconv.lower.hvx.words import block_bytes, weights_of
-from hexconv.lower.hvx.write import Target, as_codes, fill_columns, kept, store_vector
+from hexconv.lower.hvx.write import Target, as_codes, fill_columns, store_vector
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint
@@ -95,7 +95,7 @@ def _tile(block: Block, row: _Row, x: Number) -> None:
         for number in range(row.tile.vectors):
             pixels = min(row.tile.pixels - number * LANES, LANES)
             some = [group[number] if group else None for part in words for group in part]
-            _store(block, row.target, first, column + number * LANES, some, pixels)
+            store_pixels(block, row.target, first, column + number * LANES, some, pixels)
 
 
 def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
@@ -111,18 +111,8 @@ def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
                     block,
                     row.target,
                     row.target.word(part, four, column + index * LANES),
-                    _first_pixels(value, pixels, row.channels.conv.fringe),
+                    first_pixels(value, pixels, row.channels.conv.fringe),
                 )
-
-
-def _first_pixels(words: tirx.Expr, pixels: int, fringe: int) -> tirx.Expr:
-    """Keep the words of the first pixels, and put the fringe into the others."""
-    if pixels == LANES:
-        return words
-    exists = [byte < pixels * LANE_BYTES for byte in range(VECTOR_BYTES)]
-    there = tirx.bitwise_and(words, vector.repeated([255 if element else 0 for element in exists]))
-    others = vector.repeated([0 if element else fringe & 0xFF for element in exists])
-    return tirx.bitwise_or(there, others) if fringe else there
 
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
@@ -221,7 +211,7 @@ def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
         totals = [value_in(registers[number]) for registers in sums]
         made = narrow_ready(block, [*totals, *[totals[-1]] * (WORD_CHANNELS - len(sums))], conv.narrowing)
         codes = as_codes(block, row.target, scaling.clamped_bytes(made, *conv.codes))
-        found.append(block.bind("words", _with_fringe(codes, conv.fringe, len(sums)), vector.VECTOR))
+        found.append(block.bind("words", with_fringe(codes, conv.fringe, len(sums)), vector.VECTOR))
     return found
 
 
@@ -232,45 +222,3 @@ def _lanes(block: Block, channels: Channels, channel: tirx.Expr) -> Lanes:
         return {}
     loads = {name: tirx.BufferLoad(scales.memory, [scales.place(name, channel).base]) for name in scales.how.vectors}
     return {name: block.bind(name, vector.splat(load), vector.VECTOR) for name, load in loads.items()}
-
-
-def _with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
-    """Keep the first `channels` bytes of each word, and put the fringe into the others."""
-    if channels == WORD_CHANNELS:
-        return words
-    there = (1 << 8 * channels) - 1
-    kept_words = tirx.bitwise_and(words, vector.splat(there))
-    others = (fringe & 0xFF) * 0x01010101 & ~there
-    return tirx.bitwise_or(kept_words, vector.splat(vector.signed(others))) if fringe else kept_words
-
-
-def _store(
-    block: Block, target: Target, part: int, column: Number, words: Sequence[tirx.Expr | None], pixels: int
-) -> None:
-    """Store the results of up to 32 pixels, given as words of all channels that lie together."""
-    fringe = vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
-    shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
-    for number in range(ceil(pixels / most)):
-        value, there = shuffled[number], min(pixels - number * most, most)
-        assert value is not None, "some channel is there"
-        ordered = kept(target.conv, value, [CHANNEL_BLOCK] * (there * target.conv.narrowed_blocks))
-        store_vector(block, target, target.pixel(int32(part), column + number * most), ordered)
-
-
-def _shuffled(block: Block, words: Sequence[tirx.Expr | None], fringe: tirx.Expr) -> list[tirx.Expr | None]:
-    """Turn vectors of words, one word a pixel, into vectors of pixels with all of their words.
-
-    None stands for a vector that holds nothing but the fringe.
-    """
-    if len(words) == 1:
-        return list(words)
-    found: list[tirx.Expr | None] = []
-    halves = (_shuffled(block, words[::2], fringe), _shuffled(block, words[1::2], fringe))
-    for even, odd in zip(*halves, strict=True):
-        if even is None and odd is None:
-            found += [None, None]
-            continue
-        low, high = (fringe if value is None else value for value in (even, odd))
-        pair = block.bind("shuffled", across.shuffle_words(high, low), "int32x64")
-        found += [across.lower(pair), across.upper(pair)]
-    return found

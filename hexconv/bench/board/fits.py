@@ -1,4 +1,4 @@
-"""`python -m hexconv.bench.board.verified`: lowers, counts and runs the answers that stand on the board of bytes.
+"""`python -m hexconv.bench.board.fits`: lowers, counts and runs the answers that stand on the board of bytes.
 
 Every chain is planned as on the board, fused or in its best cut, in 8, 4, 2 and 1 MiB of VTCM. Each case of an answer
 is verified: the search's figures are what TVM allocates, what the run uses, and what the loops move and multiply, and
@@ -108,7 +108,7 @@ def _image(chain: Chain) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the table, a net at a time; exit 1 if something doesn't fit or doesn't hold."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench.board.verified", description=__doc__)
+    parser = argparse.ArgumentParser(prog="hexconv.bench.board.fits", description=__doc__)
     parser.add_argument("--nets", nargs="+", choices=tuple(NETS), default=list(NETS))
     parser.add_argument("--csv", type=Path, default=Path("reports/fits.csv"), help="the table")
     options = parser.parse_args(arguments)

@@ -1,0 +1,67 @@
+"""Store results of convs whose lanes are pixels: vectors of words, 4 channels each, become vectors of pixels."""
+
+from collections.abc import Sequence
+from math import ceil
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.planes import LANES
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.lower.hvx import across, vector
+from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.planes import LANE_BYTES
+from hexconv.lower.hvx.write import Target, kept, store_vector
+from hexconv.schedule.block import Block, Number, int32
+from hexconv.spec.extents import CHANNEL_BLOCK
+
+
+def with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
+    """Keep the first `channels` bytes of each word, and put the fringe into the others."""
+    if channels == WORD_CHANNELS:
+        return words
+    there = (1 << 8 * channels) - 1
+    kept_words = tirx.bitwise_and(words, vector.splat(there))
+    others = (fringe & 0xFF) * 0x01010101 & ~there
+    return tirx.bitwise_or(kept_words, vector.splat(vector.signed(others))) if fringe else kept_words
+
+
+def first_pixels(words: tirx.Expr, pixels: int, fringe: int) -> tirx.Expr:
+    """Keep the words of the first pixels, and put the fringe into the others."""
+    if pixels == LANES:
+        return words
+    exists = [byte < pixels * LANE_BYTES for byte in range(VECTOR_BYTES)]
+    there = tirx.bitwise_and(words, vector.repeated([255 if element else 0 for element in exists]))
+    others = vector.repeated([0 if element else fringe & 0xFF for element in exists])
+    return tirx.bitwise_or(there, others) if fringe else there
+
+
+def store_pixels(
+    block: Block, target: Target, part: int, column: Number, words: Sequence[tirx.Expr | None], pixels: int
+) -> None:
+    """Store the results of up to 32 pixels, given as words of all channels that lie together."""
+    fringe = vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
+    shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
+    for number in range(ceil(pixels / most)):
+        value, there = shuffled[number], min(pixels - number * most, most)
+        assert value is not None, "some channel is there"
+        ordered = kept(target.conv, value, [CHANNEL_BLOCK] * (there * target.conv.narrowed_blocks))
+        store_vector(block, target, target.pixel(int32(part), column + number * most), ordered)
+
+
+def _shuffled(block: Block, words: Sequence[tirx.Expr | None], fringe: tirx.Expr) -> list[tirx.Expr | None]:
+    """Turn vectors of words, one word a pixel, into vectors of pixels with all of their words.
+
+    None stands for a vector that holds nothing but the fringe.
+    """
+    if len(words) == 1:
+        return list(words)
+    found: list[tirx.Expr | None] = []
+    halves = (_shuffled(block, words[::2], fringe), _shuffled(block, words[1::2], fringe))
+    for even, odd in zip(*halves, strict=True):
+        if even is None and odd is None:
+            found += [None, None]
+            continue
+        low, high = (fringe if value is None else value for value in (even, odd))
+        pair = block.bind("shuffled", across.shuffle_words(high, low), "int32x64")
+        found += [across.lower(pair), across.upper(pair)]
+    return found
