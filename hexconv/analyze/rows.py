@@ -13,7 +13,7 @@ Traffic. Counted are the input's logical elements of all rows that are read; eac
 makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -87,17 +87,9 @@ class PlannedRows(RowTiles):
         return products + self.filter_sums(index) * self.bands.count
 
     def makes_any(self, index: int) -> bool:
-        """Whether the loops of conv `index` make any logical element: its reader may read nothing but its padding.
-
-        A thread may make no row of it and still stage the filter: its loops are those of the chain without bands.
-        """
+        """Whether any thread makes a logical element of conv `index`: its reader may read nothing but its padding."""
         first, end = self.extents[index + 1].valid_columns
-        return first < end and self.without_bands.reaches_any(index + 1)
-
-    @property
-    def without_bands(self) -> "PlannedRows":
-        """Return the same plan on one thread."""
-        return self if self.bands.count == 1 else planned_rows(self.chain, replace(self.plan, threads=1))
+        return first < end and self.logical_rows(index + 1) > 0
 
     def _depthwise_instructions(self, index: int) -> int:
         """The instructions of a depthwise conv; a zero point of its filter other than 0 and 128 doubles them."""

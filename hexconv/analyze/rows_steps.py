@@ -107,18 +107,6 @@ class RowSteps(RowStripes):
         """Count the steps that make any logical row of a tensor."""
         return sum(int((rows > 0).sum()) * times for rows, times in self._rows_with_elements[tensor])
 
-    def reaches_any(self, tensor: int) -> bool:
-        """Whether any stripe reaches a logical row of a tensor, be it past the rows that are stored.
-
-        TVM leaves the products of a step out only if no stripe of the loop reaches such a row; it does not ask whether
-        the guard of the stripe's rows lets that stripe make anything.
-        """
-        first, end = self.extents[tensor].valid_rows
-        rows = self.shares[tensor].made if self.streams and tensor < len(self.chain.conv) else self.stripe_rows[tensor]
-        is_open = end == self.extents[tensor].rows
-        starts = np.concatenate([steps.start for steps in self.steps[tensor]])
-        return first < end and bool(((starts + rows > first) & (is_open | (starts < end))).any())
-
     def rows_together(self, tensor: int) -> list[int]:
         """Count how often the steps of a tensor make four, two and one rows together (`TILE_ROWS`)."""
         made = [0] * len(TILE_ROWS)

@@ -78,6 +78,24 @@ class RowBands:
         """
         return range(self.first(-1, band) // self.stripe_rows, ceil(self.end(-1, band) / self.stripe_rows))
 
+    def makes_any(self, tensor: int, rows: range) -> bool:
+        """Whether any stripe of any band makes one of these stored rows of a tensor.
+
+        >>> from hexconv.spec import Conv2d, Padding
+        >>> sparse = Conv2d(out_channels=1, stride=(4, 1), padding=Padding(top=1, bottom=2))
+        >>> bands = row_bands(Chain(input=(1, 6, 6, 1), conv=(sparse,)), Plan(kernel="hvx", rows=1))
+        >>> [row for row in range(9) if bands.makes_any(0, range(row, row + 1))]
+        [0, 4, 8]
+        """
+        return any(self._makes_any(tensor, rows, band) for band in range(self.count))
+
+    def _makes_any(self, tensor: int, rows: range, band: int) -> bool:
+        span, stripes = self.spans[tensor], self.stripes(band)
+        first, end = max(rows.start, self.first(tensor, band)), min(rows.stop, self.end(tensor, band))
+        starts = (stripe * self.stripe_rows * span.scale for stripe in stripes)
+        height = self.stripe_rows * span.scale + span.more
+        return any(max(first, start) < min(end, start + height) for start in starts)
+
     @property
     def most_stripes(self) -> int:
         """The most stripes that a band has."""

@@ -1,6 +1,6 @@
 """Describe one step of a conv for its kernel: its rows and channels, and where its operands and results lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tvm import tirx
@@ -56,6 +56,11 @@ class ConvStep:
     operands: "StepOperands | None"
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+    @property
+    def of_padding(self) -> "ConvStep":
+        """Return the same step where all that it makes is padding."""
+        return replace(self, operands=None)
 
 
 @dataclass(frozen=True)

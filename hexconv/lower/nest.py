@@ -27,7 +27,7 @@ from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copi
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
-from hexconv.spec import Case
+from hexconv.spec import Case, tensor_extents
 from hexconv.spec.names import filter_cache
 
 
@@ -127,10 +127,21 @@ def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
+    made = _made(case)
     convs = [IN_ROWS[choice.used](chain, index, forms, plan, arguments) for index, choice in enumerate(case.kernels)]
-    filled = fill(module, lambda step: convs[step.number - 1].emit(step))
+    filled = fill(module, lambda step: convs[step.number - 1].emit(step if step.number in made else step.of_padding))
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
     return tvm.IRModule({"main": main.with_body(with_memory(main.body, memory))})
+
+
+def _made(case: Case) -> set[int]:
+    """Return the numbers of the convs that make any logical row; the reader of another one reads its padding alone.
+
+    TVM leaves the products of such a conv out where it can show that no stripe reaches a logical row, which it can for
+    some strides and not for others.
+    """
+    bands, tensors = row_bands(case.chain, case.settled), tensor_extents(case.chain)[1:]
+    return {number for number, rows in enumerate(tensors, 1) if bands.makes_any(number, range(*rows.valid_rows))}
 
 
 def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:

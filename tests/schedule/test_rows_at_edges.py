@@ -88,11 +88,13 @@ TINY = Scope(
     dtypes=("uint8", "int8", "int16"), kernels=("hvx",), output=3, channels=33, convs=3, batch=2, macs=2_000_000
 )
 DRAWN = 60
+NOTHING_IS_READ = 1188
+"""A draw whose last conv steps over all rows of the convs before it."""
 
 
-def streams() -> Iterator[tuple[Case, Lowered]]:
+def streams(first: int) -> Iterator[tuple[Case, Lowered]]:
     """Yield drawn cases with outputs of at most 3x3 and with much padding, in stripes of rows on one thread or more."""
-    for number in counting():
+    for number in counting(first):
         draw = Seeded(77, number)
         try:
             case = drawn_case(draw, TINY, f"tiny-{number}")
@@ -111,7 +113,30 @@ def streams() -> Iterator[tuple[Case, Lowered]]:
             continue
 
 
+def steps_over_rows(drawn: tuple[Case, Lowered]) -> bool:
+    return any(conv.stride[0] > conv.reach[0] for conv in drawn[0].chain.conv)
+
+
 def test_drawn_streams_of_tiny_images_do_what_the_closed_form_says() -> None:
-    for case, lowered in islice(streams(), DRAWN):
+    for case, lowered in islice(streams(0), DRAWN):
         assert cache_usage(case, lowered).agrees, case
         assert work_usage(case, count(lowered)).agrees, case
+
+
+@pytest.mark.parametrize("first", [345, 660])
+def test_drawn_strides_that_step_over_rows_wait_for_every_copy(first: int) -> None:
+    """These draws hold the two classes that streams of tiny images seldom have: rings that only some stripes read."""
+    for case, lowered in islice(filter(steps_over_rows, streams(first)), 6):
+        assert work_usage(case, count(lowered)).agrees, case
+        assert run_case(case, lowered, Simulator(copies=Copies("late"))).check.passed, case
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_conv_that_makes_padding_alone_multiplies_nothing(threads: int) -> None:
+    """Its steps have five rows, so that TVM can't show that none of them is logical."""
+    case = drawn_case(Seeded(77, NOTHING_IS_READ), TINY, "padding")
+    plan = replace(case.plan, rows=1, order="h_outer", halo="roll", buffering="single", threads=threads, arch="v69")
+    unread = replace(case, plan=plan)
+    usage = work_usage(unread, count(lower_case(unread)))
+    assert usage.agrees
+    assert [conv.macs for conv in usage.convs][:2] == [0, 0]
