@@ -28,6 +28,7 @@ from hexconv.kernel.scalar import ScalarWork, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
+from hexconv.spec.strips import in_strips
 
 VECTOR_WORDS = 32
 
@@ -117,7 +118,8 @@ class PlannedRows(RowTiles):
 @lru_cache(REMEMBERED)
 def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
     """The closed forms of a chain under a plan; each figure is computed once and remembered."""
-    return PlannedRows(without_groups(chain), plan, tuple(choice.used for choice in choose_kernels(chain, plan)))
+    nest, of_nest = in_strips(chain, plan)
+    return PlannedRows(without_groups(nest), of_nest, tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 
 def rows_work(chain: Chain, plan: Plan) -> Work:

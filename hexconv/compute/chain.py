@@ -11,10 +11,11 @@ from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import lookup_place
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.names import OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
+from hexconv.spec.strips import Strips
 from hexconv.spec.vectors import OF_CHANNELS, vector_names, whole_channels
 
 
-def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
+def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
     Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
@@ -29,15 +30,16 @@ def chain_module(chain: Chain, forms: Forms | None = None) -> tvm.IRModule:
     Args:
         chain: what to compute.
         forms: the layouts of all tensors, by default those of the document.
+        strips: the strips that the chain is a batch of, where it is one: `input` is then the whole images.
     """
     forms = forms or documented_forms(chain)
     chain = without_groups(chain) if forms.has_rows else chain
     stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
-    image = te.placeholder(chain.input, chain.dtype, "input")
+    image = te.placeholder(strips.images if strips else chain.input, chain.dtype, "input")
     filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, forms)
-    tensor = pack_input(image, stored[0], chain.zero_point)
+    tensor = pack_input(image, stored[0], chain.zero_point, strips)
     for index in range(len(chain.conv)):
         source = Source(tensor, stored[index], chain.output_zero_point(index))
         ends = has_epilogue(chain, index, forms)

@@ -9,6 +9,7 @@ from hexconv.kernel import has_bytes_apart
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
+from hexconv.spec.strips import Strips
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,10 @@ class Filter:
         return high.astype("int32") * 256 + low.astype("int32")
 
 
-def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
+def pack_input(image: te.Tensor, stored: Stored, zero_point: int, strips: Strips | None = None) -> te.Tensor:
     """Pack the stored part of the logical NHWC input, with `zero_point` wherever there is no logical element.
+
+    Of strips, each is read where it begins in its image.
 
     Padding and packing are one stage, so that the schedule can turn it into the input cache read (seed document 003,
     "Packed input").
@@ -59,7 +62,8 @@ def pack_input(image: te.Tensor, stored: Stored, zero_point: int) -> te.Tensor:
 
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(stored.layout, index)
-        logical = image[at.n, at.row - extents.top, at.column - extents.left, at.channel]
+        n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
+        logical = image[n, at.row - extents.top, first + at.column, at.channel]
         return at.where_logical(stored, logical, tirx.const(zero_point, image.dtype))
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)

@@ -1,5 +1,7 @@
 """Lower a case: from its chain by way of its schedule to its lowered module."""
 
+from dataclasses import replace
+
 from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
 from hexconv.kernel import forms_of, is_in_rows
@@ -8,6 +10,7 @@ from hexconv.lower.lowered import Lowered, lower
 from hexconv.lower.nest import lower_nest
 from hexconv.schedule import host, stripe
 from hexconv.spec import Case, nest_of
+from hexconv.spec.strips import Strips, in_strips, strips_of
 
 
 def lower_case(case: Case) -> Lowered:
@@ -21,7 +24,14 @@ def lower_case(case: Case) -> Lowered:
     check_supported(case.chain)
     chain, plan = case.chain, case.settled
     if is_in_rows(chain, plan):
-        return lower_nest(stripe(chain_module(chain, forms_of(chain, plan)), chain, plan), case)
+        return _lower_rows(case, strips_of(chain, plan))
     if nest_of(chain, plan) == "bands":
         return lower_function(host.chain_function(chain, plan))
     return lower(stripe(chain_module(chain), chain, plan))
+
+
+def _lower_rows(case: Case, strips: Strips | None) -> Lowered:
+    """Lower a case in a nest of rows; strips of columns are a batch of images to the nest."""
+    chain, plan = in_strips(case.chain, case.settled)
+    module = chain_module(chain, forms_of(chain, plan), strips)
+    return lower_nest(stripe(module, chain, plan), replace(case, chain=chain, plan=plan), strips)

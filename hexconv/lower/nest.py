@@ -23,16 +23,24 @@ from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
+from hexconv.lower.strips import in_images
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case, tensor_extents
 from hexconv.spec.names import filter_cache
+from hexconv.spec.strips import Strips
 
 
-def lower_nest(sch: Schedule, case: Case) -> Lowered:
-    """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own."""
+def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lowered:
+    """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own.
+
+    Args:
+        sch: the schedule.
+        case: the chain and the plan of the nest.
+        strips: the strips that the chain is a batch of, where it is one.
+    """
     bands, shared = row_bands(case.chain, case.settled), _shared(case)
     beginning = Beginning.of(sch.mod["main"])
     numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
@@ -41,7 +49,8 @@ def lower_nest(sch: Schedule, case: Case) -> Lowered:
         return in_bands(func, numbers, forms_of(case.chain, case.settled).output, bool(shared))
 
     compacted = passes.compact(mark(sch.mod, _results(case)))
-    shaped = rename_loops(passes.unblock(compacted, deal_out, numbers.ranges))
+    dealt = passes.unblock(compacted, deal_out, numbers.ranges)
+    shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
     filled = _filled(_outside(flat, shared), case)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case))

@@ -15,6 +15,7 @@ from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled, unstated
 from hexconv.spec.plan import Plan
+from hexconv.spec.strips import why_no_strips
 from hexconv.spec.toml import to_toml
 from hexconv.spec.wrong import first_complaint, in_one_line
 
@@ -76,6 +77,7 @@ class Case:
         if self.plan.h_split > most_h:
             raise InputError("plan.h_split", str(self.plan.h_split), f"1 to {most_h}, the blocks of 8 rows of a conv")
         _check_rows(self.chain, self.plan)
+        _check_strips(self.chain, self.plan)
         _check_steps(self.chain, self.plan)
 
     @cached_property
@@ -148,6 +150,12 @@ def _check_rows(chain: Chain, plan: Plan) -> None:
     if chain.output_layout == IN_BLOCKS and plan.rows % ROW_BLOCK and ROW_BLOCK % plan.rows:
         given = f"{plan.rows} of an output in {IN_BLOCKS}"
         raise InputError("plan.rows", given, f'1, 2, 4 or whole blocks of {ROW_BLOCK}, or output_layout = "NHWC"')
+
+
+def _check_strips(chain: Chain, plan: Plan) -> None:
+    """A strip is some blocks of the output's columns, of a chain that can be computed in strips."""
+    if plan.w_split and (why_not := why_no_strips(chain, plan.w_split)):
+        raise InputError.because(f"plan.w_split: {plan.w_split}, but {why_not}", "leave it out")
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:

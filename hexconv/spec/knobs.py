@@ -58,6 +58,7 @@ KNOBS: Mapping[str, Knob] = {
     "k_split": Knob(turned=(2,), named="ks{}"),
     "h_split": Knob(turned=(2,), named="hs{}"),
     "rows": Knob(turned=(2,), beside={"kernel": "hvx"}, named="r{}"),
+    "w_split": Knob(turned=(2,), beside={"kernel": "hvx"}, named="ws{}"),
     "order": Knob(turned=("h_outer",), searched=get_args(Order)),
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
     "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),

@@ -1,0 +1,36 @@
+"""Let strips of columns write where they stand in the image.
+
+before:  output[strip, row, column, channel] = ...              [N * strips, H, columns of a strip, K]
+after:   output[strip // strips, row, first + column, channel]  [N, H, W, K]
+"""
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+
+from hexconv.layout import packed
+from hexconv.spec.names import OUTPUT
+from hexconv.spec.strips import Strips
+
+
+def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
+    """Give a function whose strips are a batch the output of the whole images (plain loops, packed buffers)."""
+    main = module["main"]
+    old = next(argument for argument in main.params if argument.name == OUTPUT)
+    of_strips, of_images = (
+        packed(strips.chain.output_layout, shape, logical="NHWC")
+        for shape in (strips.chain.shapes[-1], strips.outputs)
+    )
+    new = tirx.decl_buffer(of_images.physical_shape, old.dtype, OUTPUT)
+
+    def moved(store: tirx.BufferStore) -> tirx.BufferStore:
+        if not store.buffer.same_as(old):
+            return store
+        number, row, column, channel = of_strips.logical_index(tuple(store.indices))
+        place = {"n": strips.image_of(number), "w": strips.first_made(number, tirx.min) + column}
+        return tirx.BufferStore(new, store.value, list(of_images.physical_index(h=row, c=channel, **place)))
+
+    body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, moved))
+    params = [new if argument.same_as(old) else argument for argument in main.params]
+    func = tirx.PrimFunc(params, body, attrs=main.attrs)
+    return tirx.transform.StmtSimplify()(tvm.IRModule({"main": func}))
