@@ -16,6 +16,7 @@ makes anything, or once for all threads if it is resident; and the packed output
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
@@ -28,7 +29,7 @@ from hexconv.kernel.scalar import ScalarWork, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
-from hexconv.spec.strips import in_strips
+from hexconv.spec.strips import in_strips, strips_of
 
 VECTOR_WORDS = 32
 
@@ -44,11 +45,14 @@ class PlannedRows(RowTiles):
         first, end = self.extents[index + 1].valid_columns
         return self.logical_rows(index + 1) * (end - first) * self.scalar(index).macs + self.macs_once(index)
 
-    @property
-    def input_row_bytes(self) -> int:
-        """The bytes that are copied of a row of the input."""
+    def input_bytes(self, rows: Any) -> Any:
+        """Return the bytes that are copied of so many rows of the input, strip by strip equally many."""
         first, end = self.extents[0].valid_columns
-        return (end - first) * self.chain.input[3] * DTYPE_BYTES[self.chain.dtype]
+        of_pixel = self.chain.input[3] * DTYPE_BYTES[self.chain.dtype]
+        if not self.strips:
+            return rows * (end - first) * of_pixel
+        valid = (self.strips.valid_columns(0, number) for number in range(self.strips.count))
+        return rows // self.strips.count * sum(end - first for first, end in valid) * of_pixel
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
@@ -119,13 +123,14 @@ class PlannedRows(RowTiles):
 def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
     """The closed forms of a chain under a plan; each figure is computed once and remembered."""
     nest, of_nest = in_strips(chain, plan)
-    return PlannedRows(without_groups(nest), of_nest, tuple(choice.used for choice in choose_kernels(chain, plan)))
+    kernels = tuple(choice.used for choice in choose_kernels(chain, plan))
+    return PlannedRows(without_groups(nest), of_nest, kernels, strips_of(chain, plan))
 
 
 def rows_work(chain: Chain, plan: Plan) -> Work:
     """The bytes that a nest of rows moves and the multiply-accumulates that it does."""
     planned, last = planned_rows(chain, plan), len(chain.conv) - 1
-    traffic = {"input": planned.logical_rows(0) * planned.input_row_bytes}
+    traffic = {"input": planned.input_bytes(planned.logical_rows(0))}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
     traffic["output"] = prod(planned.forms.output.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]

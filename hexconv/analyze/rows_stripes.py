@@ -26,6 +26,7 @@ from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import planned_forms
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.kernels import Kernel
+from hexconv.spec.strips import Strips
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ class RowStripes:
         chain: the chain that is computed.
         plan: the plan that it is computed by.
         kernels: the kernel of each conv.
+        strips: the strips of columns that the chain is a batch of; None where its rows are whole.
     """
 
     chain: Chain
     plan: Plan
     kernels: tuple[Kernel, ...]
+    strips: Strips | None = None
 
     @cached_property
     def extents(self) -> tuple[Extents, ...]:

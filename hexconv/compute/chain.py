@@ -1,5 +1,8 @@
 """Build a whole chain as one PrimFunc: the packed input, then each conv with its epilogue."""
 
+from dataclasses import replace
+from functools import partial
+
 import tvm
 from tvm import te, tirx
 
@@ -34,7 +37,7 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
     """
     forms = forms or documented_forms(chain)
     chain = without_groups(chain) if forms.has_rows else chain
-    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    stored = _all_stored(chain, forms, strips)
     image = te.placeholder(strips.images if strips else chain.input, chain.dtype, "input")
     filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
@@ -52,6 +55,16 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
     arguments = [image, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
+
+
+def _all_stored(chain: Chain, forms: Forms, strips: Strips | None) -> list[Stored]:
+    """Every tensor as it is stored; a strip has the columns of a tensor that lie in the image."""
+    stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
+    for tensor in range(len(stored)):
+        if strips and not strips.is_inside(tensor):
+            valid = partial(strips.valid_columns, tensor, least=tirx.min, most=tirx.max)
+            stored[tensor] = replace(stored[tensor], columns=valid)
+    return stored
 
 
 def output_name(chain: Chain, index: int, forms: Forms) -> str:

@@ -1,5 +1,6 @@
 """Index stored tensors with TVM expressions, by the index maths of `hexconv.layout`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,10 +17,18 @@ Index = Any
 
 @dataclass(frozen=True)
 class Stored:
-    """The stored part of an activation: which of its elements are logical, and its layout."""
+    """The stored part of an activation: which of its elements are logical, and its layout.
+
+    Attributes:
+        extents: the stored extents.
+        layout: the layout.
+        columns: from the number of an image to its logical columns, the first and one past the last, where images
+            differ in them.
+    """
 
     extents: Extents
     layout: Layout
+    columns: "Callable[[Index], tuple[Index, Index]] | None" = None
 
     @property
     def padded(self) -> tuple[int, int, int, int]:
@@ -82,6 +91,9 @@ class Position:
         _, all_rows, all_columns, all_channels = stored.padded
         rows = _between(self.row, *extents.valid_rows, all_rows)
         columns = _between(self.column, *extents.valid_columns, all_columns)
+        if stored.columns:
+            first, end = stored.columns(self.n)
+            columns = [self.column >= first, self.column < end]
         channels = _between(self.channel, 0, extents.channels, all_channels)
         for conditions in (channels, columns, rows):
             value = te.if_then_else(te.all(*conditions), value, otherwise) if conditions else value

@@ -25,6 +25,7 @@ class Result:
 
     Attributes:
         number: the number of the conv, from 1.
+        image_axis: the block's axis of images.
         row_axis: the block's axis of rows.
         channel_axis: the block's axis of blocks of channels.
         channels: how many channels one step along `channel_axis` is.
@@ -32,6 +33,7 @@ class Result:
     """
 
     number: int
+    image_axis: int
     row_axis: int
     channel_axis: int
     channels: int
@@ -44,6 +46,7 @@ class Mark:
 
     Attributes:
         number: the number of the conv, from 1.
+        image: the image that it writes.
         row: the row that it writes, or the first row of a block of rows.
         rows: how many rows such a block has.
         block: the block of 32 channels that it writes.
@@ -51,6 +54,7 @@ class Mark:
     """
 
     number: int
+    image: tirx.Expr
     row: tirx.Expr
     rows: int
     block: tirx.Expr
@@ -61,13 +65,13 @@ class Mark:
         """Read a mark; None for a statement that is no mark."""
         if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, MARK):
             return None
-        number, row, rows, block, *band = statement.value.args[1:]
-        return cls(int(number), row, int(rows), block, (band[0], band[1]) if band else None)
+        number, image, row, rows, block, *band = statement.value.args[1:]
+        return cls(int(number), image, row, int(rows), block, (band[0], band[1]) if band else None)
 
     @property
     def statement(self) -> tirx.Stmt:
         """Write the mark as it stands in a block."""
-        arguments = (self.number, self.row, self.rows, self.block, *(self.band or ()))
+        arguments = (self.number, self.image, self.row, self.rows, self.block, *(self.band or ()))
         return tirx.Evaluate(tirx.call_extern("int32", MARK, *arguments))
 
     def in_band(self, first: tirx.Expr, end: tirx.Expr) -> "Mark":
@@ -87,9 +91,10 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
         if block.name_hint not in results:
             return block
         result = results[block.name_hint]
-        row, channel = (block.iter_vars[axis].var for axis in (result.row_axis, result.channel_axis))
+        axes = (result.image_axis, result.row_axis, result.channel_axis)
+        image, row, channel = (block.iter_vars[axis].var for axis in axes)
         number = _blocks(channel, result.channels)
-        at = Mark(result.number, row * result.rows, result.rows, number).statement
+        at = Mark(result.number, image, row * result.rows, result.rows, number).statement
         return with_body(block, tirx.SeqStmt([at, block.body]))
 
     main = module["main"]

@@ -34,6 +34,7 @@ class ConvStep:
 
     Attributes:
         number: the number of the conv, from 1.
+        image: the image of the batch that it makes some of.
         row: the first row of the whole stored result that the step may make.
         begin: the first row, or block of rows, that it makes, counted from `row`.
         end: one past the last row, or block of rows, that it makes, counted from `row`.
@@ -47,6 +48,7 @@ class ConvStep:
     """
 
     number: int
+    image: tirx.Expr
     row: tirx.Expr
     begin: tirx.Expr
     end: tirx.Expr
@@ -56,6 +58,13 @@ class ConvStep:
     operands: "StepOperands | None"
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
+
+    @property
+    def rows(self) -> tuple[tirx.Expr, tirx.Expr]:
+        """The rows that it makes in its band, counted from `row`: the first, and one past the last; of no slabs."""
+        if self.band is None:
+            return self.begin, self.end
+        return tirx.max(self.begin, self.band[0] - self.row), tirx.min(self.end, self.band[1] - self.row)
 
     @property
     def of_padding(self) -> "ConvStep":

@@ -18,11 +18,13 @@ from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
 from hexconv.lower.conv_marks import Result, mark
 from hexconv.lower.conv_steps import fill
+from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
+from hexconv.lower.strip_edges import edges_of, fill_edges
 from hexconv.lower.strips import in_images
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
 from hexconv.lower.transfers.taken_apart import as_one
@@ -52,7 +54,7 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
-    filled = _filled(_outside(flat, shared), case)
+    filled = _filled(_outside(flat, shared), case, strips)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled, bands.count))
@@ -74,7 +76,7 @@ def _results(case: Case) -> dict[str, Result]:
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
     return {
-        output_name(case.chain, index, forms): Result(index + 1, role.index("ho"), role.index("ko"), channels, rows)
+        output_name(case.chain, index, forms): Result(index + 1, role.index("n"), role.index("ho"), role.index("ko"), channels, rows)
         for index, (role, channels, rows) in enumerate(units)
     }
 
@@ -132,13 +134,20 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
     return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES, **more)
 
 
-def _filled(module: tvm.IRModule, case: Case) -> tvm.IRModule:
+def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
     made = _made(case)
     convs = [IN_ROWS[choice.used](chain, index, forms, plan, arguments) for index, choice in enumerate(case.kernels)]
-    filled = fill(module, lambda step: convs[step.number - 1].emit(step if step.number in made else step.of_padding))
+    edges = [strips and edges_of(strips, chain, index, forms) for index in range(len(convs))]
+
+    def emitted(step: ConvStep) -> tirx.Stmt:
+        there, edge = step if step.number in made else step.of_padding, edges[step.number - 1]
+        kernel = convs[step.number - 1].emit(there)
+        return tirx.SeqStmt([kernel, fill_edges(edge, step)]) if edge else kernel
+
+    filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
     return tvm.IRModule({"main": main.with_body(with_memory(main.body, memory))})
 

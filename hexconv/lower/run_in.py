@@ -14,6 +14,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower.copies import part_of
+from hexconv.lower.transfers.run import is_one
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
@@ -55,15 +56,21 @@ def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
 
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
-    """Find the statement of a stripe that reads the input."""
+    """Find the statement of a stripe that reads the input, without the loops of one trip around it."""
     found: list[tirx.For] = []
+    once: list[tirx.For] = []
 
     def visit(loop: tirx.For) -> None:
         if part_of(loop) == INPUT_READ:
             found.append(loop)
+        elif is_one(loop.extent):
+            once.append(loop)
 
     tvm_ffi.structural_walk(body, (tirx.For, visit))
-    return found[0]
+    read: tirx.Stmt = found[0]
+    for loop in once:
+        read = _at(read, loop.loop_var, loop.min)
+    return read
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:

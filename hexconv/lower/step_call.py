@@ -1,6 +1,6 @@
 """Write one step of a conv as a call, and read it back: between both, TVM's passes keep its arguments right.
 
-    hexconv_step(conv, row, begin, end, block, most blocks, is first, limits, band, target, source, filter[..])
+    hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, target, source, filter[..])
 
 A band is two arguments or none. Targets and sources are three each: a load of the element where they begin, the first
 row, and the rows of a ring.
@@ -44,7 +44,8 @@ def step_call(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Rin
     at, (begin, end) = found.at, found.trips("ho_inner")
     is_first = _is_first(found, around, end if streams else None)
     band = at.band or ()
-    arguments = [at.number, found.begin(at.row), begin, end, found.begin(at.block), found.extent("ko_inner"), is_first]
+    image, row, block = (found.begin(place) for place in (at.image, at.row, at.block))
+    arguments = [at.number, image, row, begin, end, block, found.extent("ko_inner"), is_first]
     arguments += [len(band), *band]
     arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
     if operands := found.operands:
@@ -59,7 +60,7 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
     if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, CALL):
         return None
     call: Any = statement.value
-    number, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
+    number, image, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
     band, places = rest[: int(limits)], rest[int(limits) :]
     target, *source = (
         Rows(load.source, load.indices[0], first, int(ring))
@@ -67,7 +68,7 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
     )
     filter = places[-1]
     operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
-    known = (int(number), row, begin, end, block, int(most), is_first, operands, target)
+    known = (int(number), image, row, begin, end, block, int(most), is_first, operands, target)
     return ConvStep(*known, (band[0], band[1]) if band else None)
 
 

@@ -36,7 +36,7 @@ def _traffic_bytes(axes: NestAxes) -> Integers:
     """The bytes that all tensors move between memory and the caches."""
     sample, convs = axes.one, range(len(axes.chain.conv))
     work = [rows_work(axes.chain, planned.plan).traffic_bytes for planned in sample]
-    total = axes.made(0)[0] * sample[0].input_row_bytes + work[0]["output"]
+    total = sample[0].input_bytes(axes.made(0)[0]) + work[0]["output"]
     for index in convs:
         sizes = [each[filter_name(index + 1)] // p.filter_stagings(index) for each, p in zip(work, sample, strict=True)]
         total = total + axes.stagings(index) * np.array(sizes, axes.kind)

@@ -5,6 +5,9 @@ columns that two strips share are recomputed. A conv that makes c columns of its
 
     columns c * stride .. (c - 1) * stride + reach        reach = (kernel - 1) * dilation + 1
 
+Where convs pad columns, a strip may begin left of the image or end right of it. What it makes there of a tensor is
+padding for the conv that reads it (`Strips.valid_columns`).
+
 Strip s begins at column min(s * width, columns - width): the last one begins early, so that all are equally wide. The
 columns that it shares with the strip before it are written twice, with the same values. Strips of one image follow each
 other, so filters that are staged once serve all of them.
@@ -13,12 +16,28 @@ other, so filters that are staged once serve all of them.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 from hexconv.spec.chain import IN_BLOCKS, Chain
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
 from hexconv.spec.plan import Plan
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """What a strip has of one tensor.
+
+    Attributes:
+        columns: the columns of a strip.
+        stride: the columns of the tensor from one column of the output to the next.
+        left: the column of the first strip at which the image begins.
+        image_columns: the columns of the whole tensor.
+    """
+
+    columns: int
+    stride: int
+    left: int
+    image_columns: int
 
 
 @dataclass(frozen=True)
@@ -31,7 +50,7 @@ class Strips:
         columns: the columns of the output in a strip.
         images: the shape of the whole input, NHWC.
         outputs: the shape of the whole output, NHWC.
-        stride: the columns of the input from one column of the output to the next.
+        tensors: what a strip has of every tensor, the input first.
     """
 
     chain: Chain
@@ -39,7 +58,7 @@ class Strips:
     columns: int
     images: tuple[int, int, int, int]
     outputs: tuple[int, int, int, int]
-    stride: int
+    tensors: tuple["Stripe", ...]
 
     def image_of(self, number: Any) -> Any:
         """Return the image of strip `number` of the batch, a number or an expression."""
@@ -55,8 +74,42 @@ class Strips:
         return least(number % self.count * self.columns, self.outputs[2] - self.columns)
 
     def first_read(self, number: Any, least: Callable[[Any, Any], Any] = min) -> Any:
-        """Return the first column of the input that strip `number` of the batch reads; the rest as in `first_made`."""
-        return self.first_made(number, least) * self.stride
+        """Return the column of the input at which strip `number` of the batch begins; it may lie left of the image.
+
+        The rest is as in `first_made`.
+        """
+        return self.first_made(number, least) * self.tensors[0].stride - self.tensors[0].left
+
+    def valid_columns(
+        self,
+        tensor: int,
+        number: Any,
+        least: Callable[[Any, Any], Any] = min,
+        most: Callable[[Any, Any], Any] = max,
+    ) -> tuple[Any, Any]:
+        """Return the first and one past the last column of a tensor of strip `number` that lies in the image.
+
+        Args:
+            tensor: the number of the tensor; 0 is the input.
+            number: the number of the strip in the batch, a number or an expression.
+            least: the minimum of two of them.
+            most: the maximum of two of them.
+
+        >>> from hexconv.spec import Conv2d
+        >>> same = Conv2d(out_channels=8, kernel=(3, 3), padding=1)
+        >>> chain = Chain(input=(1, 20, 20, 4), output_layout="NHWC", dtype="uint8", conv=(same, same))
+        >>> strips = strips_of(chain, Plan(kernel="hvx", w_split=1))
+        >>> [strips.valid_columns(0, number) for number in range(strips.count)]
+        [(2, 12), (0, 12), (0, 10)]
+        """
+        stripe = self.tensors[tensor]
+        begin = stripe.left - self.first_made(number, least) * stripe.stride
+        return least(most(begin, 0), stripe.columns), most(least(begin + stripe.image_columns, stripe.columns), 0)
+
+    def is_inside(self, tensor: int) -> bool:
+        """Whether all columns that strips have of a tensor lie in the image."""
+        ends = (self.valid_columns(tensor, number) for number in (0, self.count - 1))
+        return all(columns == (0, self.tensors[tensor].columns) for columns in ends)
 
 
 @lru_cache(REMEMBERED)
@@ -75,12 +128,20 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     images, rows, _, channels = chain.input
     columns = chain.shapes[-1][2]
     width = min(plan.w_split * COLUMN_BLOCK, columns)
-    read = width
-    for conv in reversed(chain.conv):
-        read = (read - 1) * conv.stride[1] + conv.reach[1]
-    count, stride = blocks(columns, width), prod(conv.stride[1] for conv in chain.conv)
-    of_strips = replace(chain, input=(images * count, rows, read, channels))
-    return Strips(of_strips, count, width, chain.input, chain.shapes[-1], stride)
+    count, tensors = blocks(columns, width), _stripes(chain, width)
+    whole = tuple(replace(conv, padding=replace(conv.padding, left=0, right=0)) for conv in chain.conv)
+    of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=whole)
+    return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
+
+
+def _stripes(chain: Chain, width: int) -> tuple[Stripe, ...]:
+    """Return what a strip of `width` columns of the output has of every tensor."""
+    found = [Stripe(width, 1, 0, chain.shapes[-1][2])]
+    for conv, shape in zip(reversed(chain.conv), reversed(chain.shapes[:-1]), strict=True):
+        reader, stride = found[0], conv.stride[1]
+        read = (reader.columns - 1) * stride + conv.reach[1]
+        found.insert(0, Stripe(read, reader.stride * stride, reader.left * stride + conv.padding.left, shape[2]))
+    return tuple(found)
 
 
 def in_strips(chain: Chain, plan: Plan) -> tuple[Chain, Plan]:
@@ -93,16 +154,13 @@ def why_no_strips(chain: Chain, w_split: int) -> str:
     """Say why a chain can't be computed in strips of so many blocks of columns; empty if it can.
 
     >>> from hexconv.spec import Conv2d
-    >>> same = Chain(input=(1, 20, 44, 4), dtype="uint8", conv=(Conv2d(out_channels=8, kernel=(3, 3), padding=1),))
-    >>> why_no_strips(same, 2)
-    'chain.conv[0] pads columns, and each strip would need a padding of its own'
+    >>> chain = Chain(input=(1, 20, 44, 4), dtype="uint8", conv=(Conv2d(out_channels=8),))
+    >>> why_no_strips(chain, 2)
+    "the last of the output's blocks of 8 columns has 4, and is whole"
     """
     columns = chain.shapes[-1][2]
     if w_split > blocks(columns, COLUMN_BLOCK):
         return f"the output has {blocks(columns, COLUMN_BLOCK)} blocks of {COLUMN_BLOCK} columns"
     if chain.output_layout == IN_BLOCKS and columns % COLUMN_BLOCK:
         return f"the last of the output's blocks of {COLUMN_BLOCK} columns has {columns % COLUMN_BLOCK}, and is whole"
-    for index, conv in enumerate(chain.conv):
-        if conv.padding.left or conv.padding.right:
-            return f"chain.conv[{index}] pads columns, and each strip would need a padding of its own"
     return ""

@@ -1,0 +1,93 @@
+"""Fill what a strip of columns makes outside of the image: a conv behind it reads padding there.
+
+A kernel makes all columns of a strip, those left and right of the image too. They then get the zero point of the
+tensor, row by row:
+
+    for row of the step:
+        for column in range(0, first), then range(end, columns): for 8 channels: cache[..] = zero point
+"""
+
+from dataclasses import dataclass
+
+import tvm
+from tvm import tirx
+
+from hexconv.compute.stored import Position, Stored
+from hexconv.kernel import Forms, has_bytes_apart
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
+from hexconv.lower.conv_step import ConvStep, in_ring
+from hexconv.lower.plain.cache import FlatCache
+from hexconv.schedule.block import Block
+from hexconv.spec import Chain, tensor_extents
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.strips import Strips
+
+TOGETHER_BYTES = 8
+"""The bytes that are stored at a time."""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The columns of a tensor that may lie outside of the image.
+
+    Attributes:
+        strips: the strips of the chain.
+        tensor: the number of the tensor; 0 is the input.
+        stored: the tensor of a strip.
+        unit: the channels that one block of its steps has.
+        zero: the zero point of its elements, as they are stored.
+    """
+
+    strips: Strips
+    tensor: int
+    stored: Stored
+    unit: int
+    zero: int
+
+    @property
+    def columns(self) -> int:
+        """The stored columns of a strip."""
+        return self.stored.extents.columns
+
+
+def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | None:
+    """Describe what conv `index` (from 0) makes outside of the image; None where it makes nothing there."""
+    if strips.is_inside(index + 1):
+        return None
+    flip = MADE_UNSIGNED if forms.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0
+    stored = Stored(tensor_extents(chain)[index + 1], forms.activations[index + 1])
+    return Edges(strips, index + 1, stored, forms.channel_units[index + 1], chain.output_zero_point(index + 1) + flip)
+
+
+def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
+    """Emit the stores of one step."""
+    block, (begin, end) = Block(), step.rows
+    first, last = edges.strips.valid_columns(edges.tensor, step.image, tirx.min, tirx.max)
+    left, right = block.bind("left", first), block.bind("right", last)
+
+    def row(at: Block, index: tirx.Expr) -> None:
+        y = at.bind("y", index + begin)
+        at.loop("column", left, lambda inner, x: _pixel(inner, edges, step, y, x))
+        at.loop("column", edges.columns - right, lambda inner, x: _pixel(inner, edges, step, y, x + right))
+
+    outside = tirx.any(left > 0, right < edges.columns)
+    block.when(outside, lambda at: at.loop("row", tirx.max(end - begin, 0), row))
+    return block.statement()
+
+
+def _pixel(block: Block, edges: Edges, step: ConvStep, y: tirx.Expr, x: tirx.Expr) -> None:
+    """Fill the channels of one pixel."""
+    layout, place = edges.stored.layout, step.target
+    cache = FlatCache.of(layout, place.buffer, place.origin)
+    lanes = min(TOGETHER_BYTES // tvm.DataType(place.buffer.dtype).itemsize, edges.unit)
+    first, most = step.block * CHANNEL_BLOCK, step.most_blocks * edges.unit
+    there = block.bind("there", tirx.min(most, edges.stored.padded[3] - first))
+
+    def some(at: Block, group: tirx.Expr) -> None:
+        for byte in (0, 1) if has_bytes_apart(layout) else (0,):
+            element = Position(0, in_ring(place, place.first + y), x, group * lanes, tirx.const(byte, "int32"))
+            value = edges.stored.as_stored(tirx.const(edges.zero, "int32"), element).astype(place.buffer.dtype)
+            whole = tirx.Ramp(cache.place(element.packed(layout, byte)), 1, lanes)
+            at.store(place.buffer, whole, tirx.Broadcast(value, lanes))
+
+    block.loop("group", tirx.floordiv(there, lanes), some)
