@@ -86,6 +86,7 @@ def rows_touched(chain: Chain, plan: Plan) -> Bytes:
         times = (rows, stored - rows, planned.making_steps(tensor), planned.bands.count, *planned.rows_together(tensor))
         for each, count in zip(touched.parts, times, strict=True):
             total.update({name: size * count for name, size in each.items()})
+        total[target_cache(tensor, len(chain.conv))] += planned.filled_bytes(tensor, stored)
     return total
 
 

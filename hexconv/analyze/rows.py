@@ -22,6 +22,7 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
+from hexconv.kernel.forms import output_layout
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )
@@ -53,6 +54,15 @@ class PlannedRows(RowTiles):
             return rows * (end - first) * of_pixel
         valid = (self.strips.valid_columns(0, number) for number in range(self.strips.count))
         return rows // self.strips.count * sum(end - first for first, end in valid) * of_pixel
+
+    def filled_bytes(self, tensor: int, rows: Any) -> Any:
+        """Return the bytes outside of the image that are filled in so many rows of an intermediate, in all strips."""
+        if not self.strips or self.strips.is_inside(tensor):
+            return 0 * rows
+        layout, columns = self.forms.activations[tensor], self.strips.tensors[tensor].columns
+        valid = (self.strips.valid_columns(tensor, number) for number in range(self.strips.count))
+        filled = sum(first + columns - end for first, end in valid)
+        return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
@@ -133,6 +143,6 @@ def rows_work(chain: Chain, plan: Plan) -> Work:
     traffic = {"input": planned.input_bytes(planned.logical_rows(0))}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
-    traffic["output"] = prod(planned.forms.output.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    traffic["output"] = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {conv_name(index + 1): planned.macs(index) for index in range(last + 1)}
     return Work(traffic, macs)

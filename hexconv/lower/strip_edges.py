@@ -35,7 +35,8 @@ class Edges:
         tensor: the number of the tensor; 0 is the input.
         stored: the tensor of a strip.
         unit: the channels that one block of its steps has.
-        zero: the zero point of its elements, as they are stored.
+        zero: the zero point of its elements, as they are stored; codes of uint8 are read as int8 there.
+        dtype: the dtype of its elements.
     """
 
     strips: Strips
@@ -43,6 +44,7 @@ class Edges:
     stored: Stored
     unit: int
     zero: int
+    dtype: str
 
     @property
     def columns(self) -> int:
@@ -54,9 +56,12 @@ def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | 
     """Describe what conv `index` (from 0) makes outside of the image; None where it makes nothing there."""
     if strips.is_inside(index + 1):
         return None
+    # In blocks of 4 channels int8 lies as uint8, in a buffer of int8.
     flip = MADE_UNSIGNED if forms.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0
     stored = Stored(tensor_extents(chain)[index + 1], forms.activations[index + 1])
-    return Edges(strips, index + 1, stored, forms.channel_units[index + 1], chain.output_zero_point(index + 1) + flip)
+    zero = chain.output_zero_point(index + 1)
+    held = zero - flip if zero >= 0 else zero + flip
+    return Edges(strips, index + 1, stored, forms.channel_units[index + 1], held, chain.dtype)
 
 
 def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
@@ -86,7 +91,7 @@ def _pixel(block: Block, edges: Edges, step: ConvStep, y: tirx.Expr, x: tirx.Exp
     def some(at: Block, group: tirx.Expr) -> None:
         for byte in (0, 1) if has_bytes_apart(layout) else (0,):
             element = Position(0, in_ring(place, place.first + y), x, group * lanes, tirx.const(byte, "int32"))
-            value = edges.stored.as_stored(tirx.const(edges.zero, "int32"), element).astype(place.buffer.dtype)
+            value = edges.stored.as_stored(tirx.const(edges.zero, edges.dtype), element)
             whole = tirx.Ramp(cache.place(element.packed(layout, byte)), 1, lanes)
             at.store(place.buffer, whole, tirx.Broadcast(value, lanes))
 

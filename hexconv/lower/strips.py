@@ -1,7 +1,11 @@
 """Let strips of columns write where they stand in the image.
 
-before:  output[strip, row, column, channel] = ...              [N * strips, H, columns of a strip, K]
-after:   output[strip // strips, row, first + column, channel]  [N, H, W, K]
+before:  output[strip, row, column, channel] = ...                      [N * strips, H, columns of a strip, K]
+after:   if columns before the strip <= first + column:
+             output[strip // strips, row, first + column, channel] = ...    [N, H, W, K]
+
+The last strip begins early. It leaves the columns alone that the strip before it has written: a copy of them may still
+be under way.
 """
 
 import tvm
@@ -23,12 +27,16 @@ def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
     )
     new = tirx.decl_buffer(of_images.physical_shape, old.dtype, OUTPUT)
 
-    def moved(store: tirx.BufferStore) -> tirx.BufferStore:
+    def moved(store: tirx.BufferStore) -> tirx.Stmt:
         if not store.buffer.same_as(old):
             return store
         number, row, column, channel = of_strips.logical_index(tuple(store.indices))
-        place = {"n": strips.image_of(number), "w": strips.first_made(number, tirx.min) + column}
-        return tirx.BufferStore(new, store.value, list(of_images.physical_index(h=row, c=channel, **place)))
+        place = strips.first_made(number, tirx.min) + column
+        indices = of_images.physical_index(n=strips.image_of(number), h=row, w=place, c=channel)
+        written = tirx.BufferStore(new, store.value, list(indices))
+        if strips.divide:
+            return written
+        return tirx.IfThenElse(strips.first_left(number) <= place, written, None)
 
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, moved))
     params = [new if argument.same_as(old) else argument for argument in main.params]

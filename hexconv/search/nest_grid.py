@@ -21,7 +21,7 @@ from hexconv.search.nest_axes import NestAxes
 from hexconv.search.nest_footprint import counts, footprint_bytes
 from hexconv.search.space import Space
 from hexconv.spec import Chain
-from hexconv.spec.names import filter_name
+from hexconv.spec.names import filter_name, target_cache
 from hexconv.spec.places import MIXED
 
 
@@ -55,6 +55,8 @@ def _outside_bytes(axes: NestAxes) -> Integers:
             for name in dict.fromkeys(name for size in sizes for name in size):
                 of_tiles = np.array([size[name] for size in sizes], axes.kind)
                 total = total + times * (1 - counts(axes, caches[name])) * of_tiles
+        target, rows = caches[target_cache(index + 1, len(axes.chain.conv))], sum(axes.made(index + 1)[:2])
+        total = total + (1 - counts(axes, target)) * axes.one[0].filled_bytes(index + 1, rows)
     return total
 
 

@@ -9,7 +9,7 @@ Where convs pad columns, a strip may begin left of the image or end right of it.
 padding for the conv that reads it (`Strips.valid_columns`).
 
 Strip s begins at column min(s * width, columns - width): the last one begins early, so that all are equally wide. The
-columns that it shares with the strip before it are written twice, with the same values. Strips of one image follow each
+columns that it shares with the strip before it are made twice, and written once. Strips of one image follow each
 other, so filters that are staged once serve all of them.
 """
 
@@ -71,7 +71,16 @@ class Strips:
             number: a number or an expression.
             least: the minimum of two of them.
         """
-        return least(number % self.count * self.columns, self.outputs[2] - self.columns)
+        return least(self.first_left(number), self.outputs[2] - self.columns)
+
+    @property
+    def divide(self) -> bool:
+        """Whether the strips divide the output, so that no column is made twice."""
+        return self.count * self.columns == self.outputs[2]
+
+    def first_left(self, number: Any) -> Any:
+        """Return the first column of the output that strip `number` of the batch writes: no earlier strip makes it."""
+        return number % self.count * self.columns
 
     def first_read(self, number: Any, least: Callable[[Any, Any], Any] = min) -> Any:
         """Return the column of the input at which strip `number` of the batch begins; it may lie left of the image.

@@ -9,6 +9,7 @@ from hexconv.spec.kernels import Kernel
 from hexconv.spec.kernels.hvx import most_threads
 from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
 from hexconv.spec.places import MIXED, Storage
+from hexconv.spec.strips import why_no_strips
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Scope
 
@@ -45,7 +46,15 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
             knobs[name] = draw.one_of(*knob.drawn)
     if kernel == "hvx":
         knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
+    if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
+        knobs["w_split"] = _strip(draw, chain)
     return Plan(kernel=kernel, **knobs)
+
+
+def _strip(draw: Draw, chain: Chain) -> int | None:
+    """Blocks of columns of a strip: any, where the chain can be computed in strips."""
+    w_split = draw.size(tensor_extents(chain)[-1].column_blocks)
+    return None if why_no_strips(chain, w_split) else w_split
 
 
 def _rows(draw: Draw, chain: Chain) -> int:
