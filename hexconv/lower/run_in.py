@@ -57,20 +57,18 @@ def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
     """Find the statement of a stripe that reads the input, without the loops of one trip around it."""
-    found: list[tirx.For] = []
-    once: list[tirx.For] = []
-
-    def visit(loop: tirx.For) -> None:
-        if part_of(loop) == INPUT_READ:
-            found.append(loop)
-        elif is_one(loop.extent):
-            once.append(loop)
-
-    tvm_ffi.structural_walk(body, (tirx.For, visit))
-    read: tirx.Stmt = found[0]
-    for loop in once:
-        read = _at(read, loop.loop_var, loop.min)
+    loops: list[tirx.For] = []
+    tvm_ffi.structural_walk(body, (tirx.For, loops.append))
+    read: tirx.Stmt = next(loop for loop in loops if part_of(loop) == INPUT_READ)
+    for loop in loops:
+        if is_one(loop.extent) and _uses(read, loop.loop_var):
+            read = _at(read, loop.loop_var, loop.min)
     return read
+
+
+def _uses(statement: tirx.Stmt, variable: tirx.Var) -> bool:
+    """Whether a variable is free in a statement."""
+    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(statement, []))
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:
