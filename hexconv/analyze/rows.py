@@ -22,11 +22,11 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
-from hexconv.kernel.forms import output_layout
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )
 from hexconv.kernel.scalar import ScalarWork, scalar_work
+from hexconv.layout import packed
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
@@ -139,10 +139,18 @@ def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
 
 def rows_work(chain: Chain, plan: Plan) -> Work:
     """The bytes that a nest of rows moves and the multiply-accumulates that it does."""
-    planned, last = planned_rows(chain, plan), len(chain.conv) - 1
+    return work_of(planned_rows(chain, plan))
+
+
+def work_of(planned: PlannedRows) -> Work:
+    """The bytes that a planned chain moves and the multiply-accumulates that it does."""
+    chain, last = planned.chain, len(planned.chain.conv) - 1
     traffic = {"input": planned.input_bytes(planned.logical_rows(0))}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
-    traffic["output"] = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
+    written = packed(
+        chain.output_layout, planned.strips.outputs if planned.strips else chain.shapes[-1], logical="NHWC"
+    )
+    traffic["output"] = prod(written.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {conv_name(index + 1): planned.macs(index) for index in range(last + 1)}
     return Work(traffic, macs)

@@ -34,7 +34,11 @@ def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
     >>> [(cache.name, cache.bytes) for cache in rows_footprints(chain, plan)][:3]
     [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
-    planned = planned_rows(chain, plan)
+    return footprints_of(planned_rows(chain, plan))
+
+
+def footprints_of(planned: PlannedRows) -> tuple[PredictedCache, ...]:
+    """Predict every cache of a planned chain."""
     return tuple(_of_bands(planned, cache) for cache in (*_caches(planned), *_scratch(planned)))
 
 

@@ -17,8 +17,8 @@ from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
 from hexconv.lower.conv_marks import Result, mark
-from hexconv.lower.conv_steps import fill
 from hexconv.lower.conv_step import ConvStep
+from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
@@ -76,7 +76,9 @@ def _results(case: Case) -> dict[str, Result]:
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
     return {
-        output_name(case.chain, index, forms): Result(index + 1, role.index("n"), role.index("ho"), role.index("ko"), channels, rows)
+        output_name(case.chain, index, forms): Result(
+            index + 1, role.index("n"), role.index("ho"), role.index("ko"), channels, rows
+        )
         for index, (role, channels, rows) in enumerate(units)
     }
 

@@ -22,8 +22,7 @@ def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
     main = module["main"]
     old = next(argument for argument in main.params if argument.name == OUTPUT)
     of_strips, of_images = (
-        packed(strips.chain.output_layout, shape, logical="NHWC")
-        for shape in (strips.chain.shapes[-1], strips.outputs)
+        packed(strips.chain.output_layout, shape, logical="NHWC") for shape in (strips.chain.shapes[-1], strips.outputs)
     )
     new = tirx.decl_buffer(of_images.physical_shape, old.dtype, OUTPUT)
 

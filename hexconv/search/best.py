@@ -3,15 +3,17 @@
 import time
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError
 from hexconv.search.found import Found, choose
-from hexconv.search.grid import evaluate
+from hexconv.search.grid import Grid, evaluate, joined
 from hexconv.search.machine import rates
 from hexconv.search.question import Question
 from hexconv.search.space import Space
+from hexconv.search.strips import least_bytes, widths
 from hexconv.spec import Chain
 
 REMEMBERED = 4096
@@ -34,8 +36,31 @@ def best_plan(chain: Chain, question: Question) -> Found:
     started = time.perf_counter()
     space = Space.of(chain, question.plan, question.storages)
     space.check(chain)
-    found = choose(chain, evaluate(chain, space, rates(question.plan.arch)), question, lower_bound(chain, question))
+    bound = lower_bound(chain, question)
+    grid = evaluate(chain, space, rates(question.plan.arch))
+    found = choose(chain, grid, question, bound)
+    if bound is None or not found.best or found.best.traffic_bytes > bound:
+        found = _in_strips(chain, grid, question, found)
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))
+
+
+def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
+    """Look at strips of columns too; `grid` and `found` are those of whole rows.
+
+    Without a bound on the objective, strips are looked at only where no plan of whole rows fits.
+    """
+    passed_over, bound = 0, lower_bound(chain, question)
+    if bound is None and found.best:
+        return found
+    for w_split in widths(chain, question.plan):
+        least = found.best.traffic_bytes if found.best and bound is not None else None
+        if least is not None and least_bytes(chain, w_split) >= least:
+            passed_over += prod(grid.space.shape)
+            continue
+        more = evaluate(chain, replace(grid.space, w_splits=(w_split,)), rates(question.plan.arch))
+        grid = joined(grid, more)
+        found = choose(chain, grid, question, bound)
+    return found.beside(passed_over)
 
 
 def lower_bound(chain: Chain, question: Question) -> int | None:

@@ -1,6 +1,6 @@
 """The result of a search: the best plan, and the reason why each other plan was not chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Proof:
         status: `optimal`, which follows from the method.
         scope: what was held fixed in all plans, and which knobs were turned.
         plans: the number of plans in the space.
-        evaluated: the number of plans whose figures were computed: all.
+        evaluated: the number of plans whose figures were computed: all but those that a bound excludes at once.
         fitting: the number of plans that fit.
         excluded: every plan but the answer, by the bound that excludes it.
         lower_bound: the bytes of traffic that no plan of any kind goes below; None for other objectives.
@@ -87,6 +87,13 @@ class Found:
     smallest: Figures
     front: tuple[Figures, ...]
     proof: Proof
+
+    def beside(self, plans: int) -> "Found":
+        """Return the same result where a bound excludes so many further plans, whose figures weren't computed."""
+        if not plans:
+            return self
+        excluded = (*self.proof.excluded, Excluded("strips that read at least as much as the answer moves", plans))
+        return replace(self, proof=replace(self.proof, plans=self.proof.plans + plans, excluded=excluded))
 
     @property
     def runner_up(self) -> Figures | None:

@@ -81,6 +81,23 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         space: its plans, all of one kernel.
         rates: the machine's rates, for the latency.
     """
+    first, *others = (
+        replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, w_splits=(w_split,)))
+        for number, w_split in enumerate(space.w_splits)
+    )
+    for other in others:
+        first = joined(first, other)
+    return first
+
+
+def joined(grid: Grid, other: Grid) -> Grid:
+    """Join the grids of two spaces that differ in their widths of strips alone."""
+    space = replace(grid.space, w_splits=(*grid.space.w_splits, *other.space.w_splits))
+    return Grid(space, *(np.concatenate([getattr(grid, name), getattr(other, name)]) for name in FIGURES))
+
+
+def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
+    """Compute the figures of plans with strips of one width, or with whole rows."""
     return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
 
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.rows import PlannedRows, planned_rows
-from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.analyze.rows import PlannedRows
+from hexconv.analyze.rows_footprint import footprints_of
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.exact import Integers
 from hexconv.search.nest_axes import NestAxes
+from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 OF_ROWS = ("input", "intermediate", "output")
@@ -20,7 +22,7 @@ OF_ROWS = ("input", "intermediate", "output")
 
 def footprint_bytes(axes: NestAxes) -> Integers:
     """Compute the bytes of all caches, each cache rounded up to whole granules."""
-    caches = {words: [_caches(axes, planned) for planned in row] for words, row in axes.by_tiles.items()}
+    caches = {words: [_caches(planned) for planned in row] for words, row in axes.by_tiles.items()}
     known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
     slots, total = _slots(axes), np.zeros(1, axes.kind)
     for name, cache in known.items():
@@ -42,19 +44,20 @@ def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
     return np.array([cache.is_in_vtcm(plan) or not plan.uses_vtcm for plan in axes.space.words])[:, None, None] * 1
 
 
-def _caches(axes: NestAxes, planned: PlannedRows) -> dict[str, PredictedCache]:
+def _caches(planned: PlannedRows) -> dict[str, PredictedCache]:
     """Return the caches of a plan with one slot each, by name."""
-    return {cache.name: cache for cache in rows_footprints(axes.chain, _single(axes, planned).plan)}
+    return {cache.name: cache for cache in footprints_of(_single(planned))}
 
 
-def _single(axes: NestAxes, planned: PlannedRows) -> PlannedRows:
+@lru_cache(REMEMBERED)
+def _single(planned: PlannedRows) -> PlannedRows:
     """Return the same plan with kernels that copy themselves, so that no cache has a second slot."""
-    return planned_rows(axes.chain, replace(planned.plan, buffering="single"))
+    return replace(planned, plan=replace(planned.plan, buffering="single"))
 
 
 def _cache_rows(axes: NestAxes, tensor: int) -> tuple[Integers, Integers]:
     """Return the rows of a tensor's cache, and the rows of the same cache in `_caches`."""
-    known = {words: _single(axes, row[0]).cache_rows[tensor] for words, row in axes.by_tiles.items()}
+    known = {words: _single(row[0]).cache_rows[tensor] for words, row in axes.by_tiles.items()}
     sampled = axes.of_words(known)[:, None, None]
     return axes.rows(lambda planned: planned.cache_rows[tensor]), sampled
 

@@ -1,9 +1,10 @@
 """The plan space of a chain: every plan that the knobs allow, as a grid of numpy axes.
 
-Two knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
+Some knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
 is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
 that the plan with fewer departures from the documented schedule stands before one with more. Stripes are `h_split`
-blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block.
+blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block. Each width of strips of columns has
+such a grid of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
 Where caches lie is one more such knob; the search is given its values.
 """
 
-FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows"))
+FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows", "w_split"))
 """Knobs of a plan that a search leaves as they are."""
 
 ROWS = (1, 2, 4)
@@ -42,19 +43,21 @@ PART = 1 << 18
 
 @dataclass(frozen=True)
 class Space:
-    """Plans of one chain; a plan's number counts through words, then stripes, then k_split.
+    """Plans of one chain; a plan's number counts through strips, words, stripes and k_split, the last one fastest.
 
     Attributes:
         words: one plan for every combination of words, with splits of 1.
         h_splits: the values of `h_split`, [H], increasing.
         k_splits: the values of `k_split`, [K], increasing.
         rows: the heights in rows of the stripes that follow those of `h_splits`.
+        w_splits: the widths of strips; None stands for whole rows, and for what `words` say.
     """
 
     words: tuple[Plan, ...]
     h_splits: Integers
     k_splits: Integers
     rows: tuple[int, ...] = ()
+    w_splits: tuple[int | None, ...] = (None,)
 
     @classmethod
     def of(cls, chain: Chain, plan: Plan, storages: Sequence[Storage] = ()) -> "Space":
@@ -110,7 +113,7 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The numbers of combinations of words, of stripes, and of values of k_split."""
+        """The numbers of combinations of words, of stripes, and of values of k_split, for one width of strips."""
         return len(self.words), len(self.rows) + len(self.h_splits), len(self.k_splits)
 
     @property
@@ -121,12 +124,19 @@ class Space:
     @property
     def size(self) -> int:
         """How many plans there are."""
-        return prod(self.shape)
+        return prod(self.shape) * len(self.w_splits)
 
     def plan(self, number: int) -> Plan:
         """Return one plan of the space."""
-        word, h, k = np.unravel_index(number, self.shape)
-        return replace(self.words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+        strips, rest = divmod(int(number), prod(self.shape))
+        word, h, k = np.unravel_index(rest, self.shape)
+        return replace(self.in_strips(strips).words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+
+    def in_strips(self, number: int) -> "Space":
+        """Return the plans with strips of one of the widths."""
+        w_split = self.w_splits[number]
+        words = tuple(replace(words, w_split=w_split) for words in self.words) if w_split else self.words
+        return replace(self, words=words, w_splits=(None,))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
         """Return where a knob has a value: [words, 1, 1]."""
@@ -145,7 +155,9 @@ def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ..
     found = []
     for values in product(*words.values()):
         try:
-            found.append(replace(plan, k_split=1, h_split=1, rows=None, **dict(zip(words, values, strict=True))))
+            found.append(
+                replace(plan, k_split=1, h_split=1, rows=None, w_split=None, **dict(zip(words, values, strict=True)))
+            )
         except InputError:
             continue
     return tuple(found)
@@ -182,5 +194,6 @@ class Scope:
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
         names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
         turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
-        splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
+        strips = [w_split for w_split in space.w_splits if w_split]
+        splits = {"w_split": strips[::-1], "rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
         return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items() if len(all)})
