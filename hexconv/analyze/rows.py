@@ -133,8 +133,8 @@ class PlannedRows(RowTiles):
 def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
     """The closed forms of a chain under a plan; each figure is computed once and remembered."""
     nest, of_nest = in_strips(chain, plan)
-    kernels = tuple(choice.used for choice in choose_kernels(chain, plan))
-    return PlannedRows(without_groups(nest), of_nest, kernels, strips_of(chain, plan))
+    choices = choose_kernels(chain, plan)
+    return PlannedRows(without_groups(nest), of_nest, tuple(choice.used for choice in choices), strips_of(chain, plan))
 
 
 def rows_work(chain: Chain, plan: Plan) -> Work:

@@ -76,9 +76,7 @@ def _results(case: Case) -> dict[str, Result]:
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
     return {
-        output_name(case.chain, index, forms): Result(
-            index + 1, role.index("n"), role.index("ho"), role.index("ko"), channels, rows
-        )
+        output_name(case.chain, index, forms): Result(index + 1, *map(role.index, ("n", "ho", "ko")), channels, rows)
         for index, (role, channels, rows) in enumerate(units)
     }
 

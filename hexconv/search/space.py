@@ -152,12 +152,11 @@ def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ..
     """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
     turned = {knob: words for knob, words in WORDS.items() if acts(knob, plan.kernel or "plain")}
     words = {"storage": storages or (plan.storage,), **turned}
+    first = replace(plan, k_split=1, h_split=1, rows=None, w_split=None)
     found = []
     for values in product(*words.values()):
         try:
-            found.append(
-                replace(plan, k_split=1, h_split=1, rows=None, w_split=None, **dict(zip(words, values, strict=True)))
-            )
+            found.append(replace(first, **dict(zip(words, values, strict=True))))
         except InputError:
             continue
     return tuple(found)

@@ -42,9 +42,9 @@ class Plan:
         rows: rows computed per outer step, instead of `h_split`: 1, 2 or 4, or any number where the chain's output lies
             row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are
             read.
-        w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole. Strips
-            follow each other, and the columns that two of them read are recomputed (`hexconv.spec.strips`). The hvx
-            kernel alone obeys it.
+        w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole.
+            Strips follow each other, and the columns that two of them read are recomputed (`hexconv.spec.strips`). The
+            hvx kernel alone obeys it.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.

@@ -106,7 +106,7 @@ class Strips:
 
         >>> from hexconv.spec import Conv2d
         >>> same = Conv2d(out_channels=8, kernel=(3, 3), padding=1)
-        >>> chain = Chain(input=(1, 20, 20, 4), output_layout="NHWC", dtype="uint8", conv=(same, same))
+        >>> chain = Chain(input=(1, 20, 20, 4), output_layout="NHWC", conv=(same, same))
         >>> strips = strips_of(chain, Plan(kernel="hvx", w_split=1))
         >>> [strips.valid_columns(0, number) for number in range(strips.count)]
         [(2, 12), (0, 12), (0, 10)]
@@ -127,7 +127,7 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
 
     >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
-    >>> chain = Chain(input=(2, 20, 44, 4), output_layout="NHWC", dtype="uint8", conv=(conv, conv))
+    >>> chain = Chain(input=(2, 20, 44, 4), output_layout="NHWC", conv=(conv, conv))
     >>> strips = strips_of(chain, Plan(kernel="hvx", w_split=2))
     >>> strips.count, strips.columns, strips.chain.input
     (3, 16, (6, 20, 20, 4))

@@ -22,7 +22,8 @@ def every_cut(chain: Chain, question: Question) -> list[tuple[float, int]]:
     """Cost in the objective and largest footprint of each way to cut that fits."""
     count, found = len(chain.conv), []
     for inner in (ends for size in range(count) for ends in combinations(range(1, count), size)):
-        plans = [best_plan(piece_of(chain, *part), question).best for part in pairwise((0, *inner, count))]
+        pieces = [piece_of(chain, *part) for part in pairwise((0, *inner, count))]
+        plans = [best_plan(piece, question).best if is_supported(piece) else None for piece in pieces]
         figures = [plan for plan in plans if plan]
         if len(figures) < len(plans):
             continue
