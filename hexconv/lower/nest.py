@@ -75,10 +75,11 @@ def _results(case: Case) -> dict[str, Result]:
     forms = forms_of(case.chain, case.settled)
     roles = [loop_roles(layout) for layout in forms.activations[1:]]
     units = zip(roles, forms.channel_units[1:], forms.row_units[1:], strict=True)
-    return {
-        output_name(case.chain, index, forms): Result(index + 1, *map(role.index, ("n", "ho", "ko")), channels, rows)
-        for index, (role, channels, rows) in enumerate(units)
-    }
+    results = {}
+    for index, (role, channels, rows) in enumerate(units):
+        image, row, channel = (role.index(name) for name in ("n", "ho", "ko"))
+        results[output_name(case.chain, index, forms)] = Result(index + 1, image, row, channel, channels, rows)
+    return results
 
 
 def _shared(case: Case) -> tuple[str, ...]:

@@ -115,6 +115,11 @@ class Strips:
         begin = stripe.left - self.first_made(number, least) * stripe.stride
         return least(most(begin, 0), stripe.columns), most(least(begin + stripe.image_columns, stripe.columns), 0)
 
+    def reads(self, tensor: int) -> bool:
+        """Whether any strip has a column of a tensor that lies in the image; a stride may step over all of them."""
+        valid = (self.valid_columns(tensor, number) for number in range(self.count))
+        return any(first < end for first, end in valid)
+
     def is_inside(self, tensor: int) -> bool:
         """Whether all columns that strips have of a tensor lie in the image."""
         ends = (self.valid_columns(tensor, number) for number in (0, self.count - 1))
@@ -172,4 +177,8 @@ def why_no_strips(chain: Chain, w_split: int) -> str:
         return f"the output has {blocks(columns, COLUMN_BLOCK)} blocks of {COLUMN_BLOCK} columns"
     if chain.output_layout == IN_BLOCKS and columns % COLUMN_BLOCK:
         return f"the last of the output's blocks of {COLUMN_BLOCK} columns has {columns % COLUMN_BLOCK}, and is whole"
+    strips = strips_of(chain, Plan(kernel="hvx", w_split=w_split))
+    for index in range(len(chain.conv)):
+        if strips and not strips.reads(index):
+            return f"chain.conv[{index}] would read nothing but padding: no strip has a column of the image"
     return ""
