@@ -34,7 +34,7 @@ SECONDS = ("seconds", "elapsed_seconds")  # seconds of the kernel, and of all wo
 
 COLUMNS = (*WHAT, *CHAIN, *PLAN, *KERNELS, *SIZES, *WORK, *RUN, *COUNTS, *SECONDS)
 WHOLE = (
-    *("zero_point", "rows"),
+    *("zero_point", "rows", "w_split"),
     *(knob for knob, value in plan_columns(Plan()).items() if isinstance(value, int)),
     *(name for name in COLUMNS if name.endswith(("_bytes", "macs", "packets", "instructions")) and "per" not in name),
     *("issue_slots", "stalls", "vector_loads"),
