@@ -10,6 +10,7 @@ tensor, row by row:
 from dataclasses import dataclass
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
@@ -71,7 +72,7 @@ def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
     left, right = block.bind("left", first), block.bind("right", last)
 
     def row(at: Block, index: tirx.Expr) -> None:
-        y = at.bind("y", index + begin)
+        y = at.bind("y", in_ring(step.target, step.target.first + index + begin))
         at.loop("column", left, lambda inner, x: _pixel(inner, edges, step, y, x))
         at.loop("column", edges.columns - right, lambda inner, x: _pixel(inner, edges, step, y, x + right))
 
@@ -81,7 +82,7 @@ def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
 
 
 def _pixel(block: Block, edges: Edges, step: ConvStep, y: tirx.Expr, x: tirx.Expr) -> None:
-    """Fill the channels of one pixel."""
+    """Fill the channels of one pixel, in row `y` and column `x` of the cache."""
     layout, place = edges.stored.layout, step.target
     cache = FlatCache.of(layout, place.buffer, place.origin)
     lanes = min(TOGETHER_BYTES // tvm.DataType(place.buffer.dtype).itemsize, edges.unit)
@@ -90,9 +91,24 @@ def _pixel(block: Block, edges: Edges, step: ConvStep, y: tirx.Expr, x: tirx.Exp
 
     def some(at: Block, group: tirx.Expr) -> None:
         for byte in (0, 1) if has_bytes_apart(layout) else (0,):
-            element = Position(0, in_ring(place, place.first + y), x, group * lanes, tirx.const(byte, "int32"))
+            element = Position(0, y, x, group * lanes, tirx.const(byte, "int32"))
             value = edges.stored.as_stored(tirx.const(edges.zero, edges.dtype), element)
-            whole = tirx.Ramp(cache.place(element.packed(layout, byte)), 1, lanes)
-            at.store(place.buffer, whole, tirx.Broadcast(value, lanes))
+            start = _not_negative(cache.place(element.packed(layout, byte)))
+            at.store(place.buffer, tirx.Ramp(start, 1, lanes), tirx.Broadcast(value, lanes))
 
     block.loop("group", tirx.floordiv(there, lanes), some)
+
+
+def _not_negative(index: tirx.Expr) -> tirx.Expr:
+    """Divide in an index as one divides what is not negative.
+
+    TVM doesn't know the sign of bound values, and would correct every quotient.
+    """
+
+    def divided(node: tirx.FloorDiv) -> tirx.Expr:
+        return tirx.truncdiv(node.a, node.b)
+
+    def rest(node: tirx.FloorMod) -> tirx.Expr:
+        return tirx.truncmod(node.a, node.b)
+
+    return tvm_ffi.structural_map(index, [(tirx.FloorDiv, divided), (tirx.FloorMod, rest)])

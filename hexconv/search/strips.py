@@ -1,9 +1,9 @@
 """Which strips of columns a search looks at, and which of them a bound excludes.
 
-Of all widths with the same number of strips the least is the best: its caches are smaller, and its strips share fewer
-columns. Strips cost traffic, since two neighbours both read the columns that they share. So a search looks at them
-where no plan of whole rows fits, or where the best one moves more than is needed; the widest first, since they read
-the least.
+Of all widths with the same number of strips the least is taken: its strips share the fewest columns, and its caches
+are the smallest, unless a kernel lays a wider row out in fewer bytes. Strips cost traffic, since two neighbours both
+read the columns that they share. So a search looks at them where no plan of whole rows fits, or where the best one
+moves more than is needed; the widest first, since they read the least.
 """
 
 from collections.abc import Iterator

@@ -86,7 +86,7 @@ def _moved(run: Run) -> tirx.Stmt:
         first, begin = to + number * run.steps[0], where + number * run.steps[1]
         if not is_one(run.count):
             first, begin = (_in_one_register(place, unit) for place in (first, begin))
-        vectors, rest = _parts(run.elements, lanes)
+        vectors, units = _parts(run.elements, lanes, unit)
 
         def whole(inner: Block, index: tirx.Expr) -> None:
             loaded = tirx.BufferLoad(source, [tirx.Ramp(begin + index * lanes, 1, lanes)])
@@ -100,7 +100,7 @@ def _moved(run: Run) -> tirx.Stmt:
             inner.store(target, tirx.Ramp(left, 1, unit) if unit > 1 else left, vector.concealed_bytes(loaded, dtype))
 
         at.loop("vector", vectors, whole)
-        at.loop("unit", rest // unit if isinstance(rest, int) else tirx.floordiv(rest, unit), some)
+        at.loop("unit", units, some)
 
     block.loop("row", int(run.count) if isinstance(run.count, tirx.IntImm) else run.count, row)
     return block.statement()
@@ -121,9 +121,17 @@ def _unit(run: Run) -> int:
     return gcd(PAIR_BYTES // itemsize(run.target[0]), *run.steps, *places)
 
 
-def _parts(elements: tirx.Expr, lanes: int) -> tuple[Number, Number]:
-    """Return the number of whole vectors, and the number of elements that are left."""
+def _parts(elements: tirx.Expr, lanes: int, unit: int) -> tuple[Number, Number]:
+    """Return the number of whole vectors, and the number of units that are left; both sizes are powers of two.
+
+    TVM would make divisions by negative numbers of some divisions, which its LLVM codegen can't take; not of shifts.
+    """
     if isinstance(elements, tirx.IntImm):
-        return divmod(int(elements), lanes)
-    vectors = Analyzer().simplify(tirx.floordiv(elements, lanes))
-    return vectors, Analyzer().simplify(elements - vectors * lanes)
+        vectors, rest = divmod(int(elements), lanes)
+        return vectors, rest // unit
+    rest = tirx.bitwise_and(elements, tirx.const(lanes - 1, "int32"))
+    return _shifted(elements, lanes), _shifted(rest, unit)
+
+
+def _shifted(elements: tirx.Expr, size: int) -> tirx.Expr:
+    return elements if size == 1 else tirx.shift_right(elements, tirx.const(size.bit_length() - 1, "int32"))

@@ -1,0 +1,80 @@
+"""Strips of columns in the search: its grid against single plans, its answer against every width."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hexconv.analyze import planned_work
+from hexconv.analyze.fit import vtcm_terms
+from hexconv.search import Question, Space, best_plan, evaluate
+from hexconv.search.grid import Grid
+from hexconv.search.machine import rates
+from hexconv.search.strips import least_bytes, widths
+from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+
+HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
+VALID = Conv2d(out_channels=8, kernel=(3, 3), requantize=HOW)
+SAME = replace(VALID, padding=Padding(top=1, left=1, bottom=1, right=1))
+HVX = Plan(kernel="hvx", storage="vtcm")
+CHAINS = {
+    "valid": Chain(input=(1, 40, 70, 8), dtype="uint8", output_layout="NHWC", conv=(VALID, VALID, VALID)),
+    "same": Chain(input=(2, 24, 60, 8), dtype="uint8", output_layout="NHWC", conv=(SAME, SAME)),
+    "stride": Chain(
+        input=(1, 24, 90, 8), dtype="uint8", output_layout="NHWC", conv=(SAME, replace(SAME, stride=(2, 2)))
+    ),
+}
+
+
+def whole_grid(chain: Chain) -> Grid:
+    """Every plan in whole rows and in strips of every width."""
+    blocks = -(-chain.shapes[-1][2] // 8)
+    return evaluate(chain, replace(Space.of(chain, HVX), w_splits=(None, *range(1, blocks))), rates("v68"))
+
+
+@pytest.mark.parametrize("storage", ["vtcm", "filters+output"])
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_grid_has_the_figures_of_single_plans(name: str, storage: str) -> None:
+    chain = CHAINS[name]
+    space = replace(Space.of(chain, HVX, (storage,)), w_splits=(None, 2, 3))  # pyright: ignore[reportArgumentType]
+    grid = evaluate(chain, space, rates("v68"))
+    for number in np.random.default_rng(1).integers(space.size, size=25):
+        figures = grid.figures(int(number))
+        work = planned_work(chain, figures.plan)
+        assert figures.traffic_bytes == sum(work.traffic_bytes.values()), figures.plan
+        assert figures.macs == sum(work.macs.values())
+        assert figures.footprint_bytes == sum(term.vtcm_bytes for term in vtcm_terms(chain, figures.plan))
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@settings(max_examples=8, deadline=None)
+@given(st.integers(10, 20), st.sampled_from((0, 2048, 6144)))
+def test_no_plan_of_any_width_moves_less(name: str, log_limit: int, more: int) -> None:
+    chain, limit = CHAINS[name], (1 << log_limit) + more
+    every = whole_grid(chain)
+    fitting = every.traffic_bytes[every.footprint_bytes <= limit]
+    found = best_plan(chain, Question(limit, plan=HVX, target="hexagon"))
+    assert (found.best is None) == (not len(fitting))
+    if found.best:
+        assert found.best.traffic_bytes == fitting.min()
+        assert sum(each.plans for each in found.proof.excluded) == found.proof.plans - 1
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_no_plan_in_strips_moves_less_than_their_bound(name: str) -> None:
+    chain = CHAINS[name]
+    for w_split in islice(widths(chain, HVX), 6):
+        space = replace(Space.of(chain, HVX), w_splits=(w_split,))
+        assert evaluate(chain, space, rates("v68")).traffic_bytes.min() >= least_bytes(chain, w_split)
+
+
+def test_strips_fit_where_whole_rows_do_not() -> None:
+    chain, limit = CHAINS["valid"], 28 << 10
+    whole = evaluate(chain, Space.of(chain, HVX), rates("v68"))
+    found = best_plan(chain, Question(limit, plan=HVX, target="hexagon"))
+    assert whole.footprint_bytes.min() > limit
+    assert found.best
+    assert found.best.plan.w_split
