@@ -5,8 +5,9 @@ pieces cost together is a sum, and
 
     least(end) = min over start < end of  least(start) + cost(best plan of start .. end - 1)
 
-is exact: of n convs, n (n + 1) / 2 pieces are searched, each over all of its plans. At a cut an intermediate is
-written and read again; in return the cut may save MACs and memory.
+is exact: n convs have n (n + 1) / 2 pieces, and each is searched over all of its plans, unless cuts with it need more
+bytes than the whole chain moves as one piece. At a cut an intermediate is written and read again; in return the cut may
+save MACs and memory.
 
 Costs are compared by traffic, then MACs (for the latency: packets, then traffic), then the number of pieces. For the
 footprint the largest piece counts, since pieces take turns in VTCM; among cuts with the same largest footprint the one
@@ -70,7 +71,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
     asked, summed = Pieces(chain, question), Pieces(chain, _by_sum(chain, question))
     best = _least(summed)
     pairs = [(start, end) for end in range(1, asked.count + 1) for start in range(end)]
-    found = [one for pair in pairs if (one := asked.found(*pair))]
+    found = [one for pair in pairs if (one := asked.promising(*pair))]
     alone = [(index, asked.found(index, index + 1)) for index in range(asked.count)]
     return Cuts(
         best=best,
@@ -79,7 +80,7 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
         joints=tuple(_joints(summed, best)) if best else (),
         too_large=tuple((index + 1, one.smallest) for index, one in alone if one and not one.best),
         margin=margin(asked, best) if best and question.objective == "traffic" else None,
-        pieces_searched=len(pairs),
+        pieces_searched=len(found),
         plans=sum(one.proof.plans for one in found),
     )
 

@@ -44,10 +44,10 @@ def margin(pieces: Pieces, cut: Cut) -> Margin | None:
 
 
 def _steps(pieces: Pieces) -> Steps:
-    """Return the fronts of all pieces."""
+    """Return the fronts of all pieces that may be part of a cut with less traffic."""
     steps: Steps = {}
     for start, end in combinations(range(pieces.count + 1), 2):
-        found = pieces.found(start, end)
+        found = pieces.promising(start, end)
         steps[start, end] = [(one.footprint_bytes, one.traffic_bytes) for one in found.front] if found else []
     return steps
 

@@ -1,9 +1,11 @@
 """Chains in pieces: each piece fused, under its best plan."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
+from hexconv.analyze.needed import needed_work
 from hexconv.errors import Unsupported
-from hexconv.search.best import best_plan
+from hexconv.search.best import REMEMBERED, best_plan
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.question import Question
@@ -75,9 +77,39 @@ class Pieces:
         except Unsupported:
             return None
 
+    def promising(self, first: int, end: int) -> Found | None:
+        """Search all plans of a piece; None also where no cut with this piece can move less than the whole chain does.
+
+        A cut moves at least what its pieces need. Single convs are always searched: they are what fusing is held
+        against.
+        """
+        if end - first > 1 and self._is_hopeless(first, end):
+            return None
+        return self.found(first, end)
+
+    def _is_hopeless(self, first: int, end: int) -> bool:
+        whole = self.found(0, self.count) if self.question.objective == "traffic" else None
+        if whole is None or whole.best is None or (first, end) == (0, self.count):
+            return False
+        before, after = self._least_needed
+        needed = before[first] + _needed_bytes(self.chain, first, end) + after[end]
+        return needed > whole.best.traffic_bytes
+
+    @cached_property
+    def _least_needed(self) -> tuple[list[int], list[int]]:
+        """The least bytes that any cut needs: for each conv of those before it, and of it and those behind it."""
+        count = self.count
+        before, after = [0] * (count + 1), [0] * (count + 1)
+        for end in range(1, count + 1):
+            before[end] = min(before[start] + _needed_bytes(self.chain, start, end) for start in range(end))
+        for start in reversed(range(count)):
+            ends = range(start + 1, count + 1)
+            after[start] = min(_needed_bytes(self.chain, start, end) + after[end] for end in ends)
+        return before, after
+
     def piece(self, first: int, end: int) -> Piece | None:
         """Return convs `first` .. `end - 1` under their best plan; None where no plan fits."""
-        found = self.found(first, end)
+        found = self.promising(first, end)
         if found is None or found.best is None:
             return None
         return Piece(first + 1, end, piece_of(self.chain, first, end), found.best)
@@ -87,6 +119,12 @@ class Pieces:
         pieces = [self.piece(first, end) for first, end in zip((0, *ends), (*ends, self.count), strict=True)]
         whole = [piece for piece in pieces if piece]
         return Cut(tuple(whole)) if len(whole) == len(pieces) else None
+
+
+@lru_cache(REMEMBERED)
+def _needed_bytes(chain: Chain, first: int, end: int) -> int:
+    """The bytes that convs `first` .. `end - 1` need as a chain of their own."""
+    return sum(needed_work(piece_of(chain, first, end)).traffic_bytes.values())
 
 
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
