@@ -21,6 +21,7 @@ from hexconv.spec import Case
 from hexconv.spec.conv import TABLE
 from hexconv.spec.kernel import kernel_words
 from hexconv.spec.names import filter_name
+from hexconv.spec.strips import Strips, strips_of
 from hexconv.spec.vectors import OF_CHANNELS, vector_names
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
@@ -58,6 +59,8 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     yield from (f"#   {line}".rstrip() for line in case.to_toml().splitlines())
     yield "#"
     yield f"# kernel: {kernel_words(case.kernels)}"
+    if strips := strips_of(case.chain, case.settled):
+        yield f"# n counts strips of {strips.columns} columns, {strips.count} an image: {_places(strips)}"
     if any(memory.copies > 1 for memory in lowered.allocations):
         yield "# caches of all bands, one a thread; what is allocated in a band is that of its thread"
     elif case.settled.threads > 1:
@@ -74,6 +77,12 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
     rows = [(a.name, ", ".join(a.holds), str(a.elements), str(a.bytes)) for a in lowered.allocations]
     yield from _table([("allocation", "holds", "elements", "bytes"), *rows])
     yield f"# peak {sum(a.bytes for a in lowered.allocations)} bytes; {agreement}"
+
+
+def _places(strips: Strips) -> str:
+    """Say where the strips of an image begin."""
+    last = f"the last begins at {strips.first_made(strips.count - 1)}"
+    return last if strips.divide else f"{last} and writes from {strips.first_left(strips.count - 1)} on"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
