@@ -82,7 +82,7 @@ def _header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
 def _places(strips: Strips) -> str:
     """Say where the strips of an image begin."""
     last = f"the last begins at {strips.first_made(strips.count - 1)}"
-    return last if strips.divide else f"{last} and writes from {strips.first_left(strips.count - 1)} on"
+    return last if strips.divide else f"{last} and writes from {strips.first_written(strips.count - 1)} on"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -35,7 +35,7 @@ def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
         written = tirx.BufferStore(new, store.value, list(indices))
         if strips.divide:
             return written
-        return tirx.IfThenElse(strips.first_left(number) <= place, written, None)
+        return tirx.IfThenElse(strips.first_written(number) <= place, written, None)
 
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, moved))
     params = [new if argument.same_as(old) else argument for argument in main.params]

@@ -39,27 +39,21 @@ def best_plan(chain: Chain, question: Question) -> Found:
     bound = lower_bound(chain, question)
     grid = evaluate(chain, space, rates(question.plan.arch))
     found = choose(chain, grid, question, bound)
-    if bound is None or not found.best or found.best.traffic_bytes > bound:
+    if found.best is None or (bound is not None and found.best.traffic_bytes > bound):
         found = _in_strips(chain, grid, question, found)
     return replace(found, proof=replace(found.proof, seconds=time.perf_counter() - started))
 
 
 def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
-    """Look at strips of columns too; `grid` and `found` are those of whole rows.
-
-    Without a bound on the objective, strips are looked at only where no plan of whole rows fits.
-    """
+    """Look at strips of columns too; `grid` and `found` are those of whole rows."""
     passed_over, bound = 0, lower_bound(chain, question)
-    if bound is None and found.best:
-        return found
     for w_split in widths(chain, question.plan):
-        least = found.best.traffic_bytes if found.best and bound is not None else None
-        if least is not None and least_bytes(chain, w_split) >= least:
+        if bound is not None and found.best and least_bytes(chain, w_split) >= found.best.traffic_bytes:
             passed_over += prod(grid.space.shape)
-            continue
-        more = evaluate(chain, replace(grid.space, w_splits=(w_split,)), rates(question.plan.arch))
-        grid = joined(grid, more)
-        found = choose(chain, grid, question, bound)
+        else:
+            space = replace(grid.space, w_splits=(w_split,))
+            grid = joined(grid, evaluate(chain, space, rates(question.plan.arch)))
+            found = choose(chain, grid, question, bound)
     return found.beside(passed_over)
 
 

@@ -1,9 +1,9 @@
 """Stripes of columns: a chain computed in strips of the image, one after the other, as if they were a batch of images.
 
 A strip is `w_split` blocks of 8 columns of the output, over all rows. What it reads is made anew for each strip, so the
-columns that two strips share are recomputed. A conv that makes c columns of its output reads of its source
+columns that two strips share are recomputed. A conv that makes c columns of its output reads, of its source,
 
-    columns c * stride .. (c - 1) * stride + reach        reach = (kernel - 1) * dilation + 1
+    (c - 1) * stride + reach columns        reach = (kernel - 1) * dilation + 1
 
 Where convs pad columns, a strip may begin left of the image or end right of it. What it makes there of a tensor is
 padding for the conv that reads it (`Strips.valid_columns`).
@@ -24,7 +24,7 @@ from hexconv.spec.plan import Plan
 
 
 @dataclass(frozen=True)
-class Stripe:
+class StripColumns:
     """What a strip has of one tensor.
 
     Attributes:
@@ -58,7 +58,7 @@ class Strips:
     columns: int
     images: tuple[int, int, int, int]
     outputs: tuple[int, int, int, int]
-    tensors: tuple["Stripe", ...]
+    tensors: tuple[StripColumns, ...]
 
     def image_of(self, number: Any) -> Any:
         """Return the image of strip `number` of the batch, a number or an expression."""
@@ -71,14 +71,14 @@ class Strips:
             number: a number or an expression.
             least: the minimum of two of them.
         """
-        return least(self.first_left(number), self.outputs[2] - self.columns)
+        return least(self.first_written(number), self.outputs[2] - self.columns)
 
     @property
     def divide(self) -> bool:
         """Whether the strips divide the output, so that no column is made twice."""
         return self.count * self.columns == self.outputs[2]
 
-    def first_left(self, number: Any) -> Any:
+    def first_written(self, number: Any) -> Any:
         """Return the first column of the output that strip `number` of the batch writes: no earlier strip makes it."""
         return number % self.count * self.columns
 
@@ -111,9 +111,10 @@ class Strips:
         >>> [strips.valid_columns(0, number) for number in range(strips.count)]
         [(2, 12), (0, 12), (0, 10)]
         """
-        stripe = self.tensors[tensor]
-        begin = stripe.left - self.first_made(number, least) * stripe.stride
-        return least(most(begin, 0), stripe.columns), most(least(begin + stripe.image_columns, stripe.columns), 0)
+        known = self.tensors[tensor]
+        begin = known.left - self.first_made(number, least) * known.stride
+        end = begin + known.image_columns
+        return least(most(begin, 0), known.columns), most(least(end, known.columns), 0)
 
     def reads(self, tensor: int) -> bool:
         """Whether any strip has a column of a tensor that lies in the image; a stride may step over all of them."""
@@ -142,19 +143,19 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     images, rows, _, channels = chain.input
     columns = chain.shapes[-1][2]
     width = min(plan.w_split * COLUMN_BLOCK, columns)
-    count, tensors = blocks(columns, width), _stripes(chain, width)
+    count, tensors = blocks(columns, width), _columns(chain, width)
     whole = tuple(replace(conv, padding=replace(conv.padding, left=0, right=0)) for conv in chain.conv)
     of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=whole)
     return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
 
 
-def _stripes(chain: Chain, width: int) -> tuple[Stripe, ...]:
+def _columns(chain: Chain, width: int) -> tuple[StripColumns, ...]:
     """Return what a strip of `width` columns of the output has of every tensor."""
-    found = [Stripe(width, 1, 0, chain.shapes[-1][2])]
+    found = [StripColumns(width, 1, 0, chain.shapes[-1][2])]
     for conv, shape in zip(reversed(chain.conv), reversed(chain.shapes[:-1]), strict=True):
         reader, stride = found[0], conv.stride[1]
         read = (reader.columns - 1) * stride + conv.reach[1]
-        found.insert(0, Stripe(read, reader.stride * stride, reader.left * stride + conv.padding.left, shape[2]))
+        found.insert(0, StripColumns(read, reader.stride * stride, reader.left * stride + conv.padding.left, shape[2]))
     return tuple(found)
 
 
