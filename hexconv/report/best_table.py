@@ -76,6 +76,11 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
     proof, objective = found.proof, question.objective
     if found.best is None:
         return
+    if passed_over := proof.plans - proof.evaluated:
+        yield (
+            f"{passed_over} plans in narrower strips were not looked at: they read at least as much as the answer "
+            "moves, and may take less memory"
+        )
     if proof.lower_bound is not None:
         times = getattr(found.best, COSTS[objective][0]) / proof.lower_bound
         yield (

@@ -77,8 +77,8 @@ class Found:
     Attributes:
         best: the best plan that fits; None where nothing fits.
         leading: the best plans that differ in any figure, the best first.
-        smallest: the plan with the least footprint.
-        front: the plans on the Pareto front of footprint and traffic.
+        smallest: the plan with the least footprint, of those whose figures were computed.
+        front: the plans on the Pareto front of footprint and traffic, of the same plans.
         proof: the proof that `best` is the best.
     """
 

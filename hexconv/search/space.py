@@ -188,11 +188,14 @@ class Scope:
         documented = (documented_filter(chain, index).name for index in range(len(chain.conv)))
         filters = ("as its tiles multiply them",) if is_in_rows(chain, plan) else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
-        fixed = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
+        fixed: dict[str, Any] = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
         fixed |= {"filters": " and ".join(filters), "output": chain.output_layout, "arch": plan.arch}
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
         names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
         turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
-        strips = [w_split for w_split in space.w_splits if w_split]
-        splits = {"w_split": strips[::-1], "rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
+        if len(space.w_splits) > 1:
+            turned["w_split"] = tuple("whole rows" if w_split is None else str(w_split) for w_split in space.w_splits)
+        elif acts("w_split", plan.kernel or "plain"):
+            fixed["w_split"] = plan.w_split or "whole rows"
+        splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
         return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items() if len(all)})
