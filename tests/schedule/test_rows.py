@@ -14,22 +14,19 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.chain import OutputLayout
 from hexconv.sweep.verdict import miscounts
 
-HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
+HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
 AROUND = Padding(top=1, left=1, bottom=1, right=1)
-TAPS = Conv2d(out_channels=40, kernel=(3, 3), padding=AROUND, requantize=HOW)
+SIGNED = Conv2d(out_channels=40, kernel=(3, 3), padding=AROUND, requantize=HOW)
+TAPS = replace(SIGNED, filter_zero_point=128)
+"""The zero points lie in the middle: results are codes of all sizes, and not all the largest one."""
+NARROW = replace(SIGNED, filter_l1=30000, requantize=replace(HOW, zero_point=0))
+UNSIGNED = Chain(input=(1, 13, 10, 24), dtype="uint8", zero_point=128, conv=(TAPS, TAPS, TAPS))
 CHAINS = {
-    "three": Chain(input=(1, 13, 10, 24), dtype="uint8", conv=(TAPS, TAPS, TAPS)),
-    "stride": Chain(input=(2, 21, 9, 8), dtype="uint8", conv=(TAPS, replace(TAPS, stride=(2, 1)), TAPS)),
-    "dilated": Chain(input=(1, 15, 9, 40), dtype="int8", conv=(TAPS, replace(TAPS, dilation=(2, 1)))),
-    "alone": Chain(input=(1, 12, 9, 16), dtype="uint8", conv=(TAPS,)),
-    "int16": Chain(
-        input=(1, 11, 9, 24),
-        dtype="int16",
-        conv=(
-            replace(TAPS, filter_l1=30000, requantize=replace(HOW, zero_point=0)),
-            Conv2d(out_channels=36, filter_l1=30000),
-        ),
-    ),
+    "three": UNSIGNED,
+    "stride": replace(UNSIGNED, input=(2, 21, 9, 8), conv=(TAPS, replace(TAPS, stride=(2, 1)), TAPS)),
+    "dilated": Chain(input=(1, 15, 9, 40), dtype="int8", conv=(SIGNED, replace(SIGNED, dilation=(2, 1)))),
+    "alone": replace(UNSIGNED, input=(1, 12, 9, 16), conv=(TAPS,)),
+    "int16": Chain(input=(1, 11, 9, 24), dtype="int16", conv=(NARROW, Conv2d(out_channels=36, filter_l1=30000))),
 }
 ROLLED = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm")
 PLANS = {

@@ -15,12 +15,14 @@ from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.strips import strips_of
 from hexconv.sweep.verdict import miscounts
 
-HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
-VALID = Conv2d(out_channels=40, kernel=(3, 3), requantize=HOW)
+HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
+VALID = Conv2d(out_channels=40, kernel=(3, 3), filter_zero_point=128, requantize=HOW)
+"""The zero points lie in the middle: results are codes of all sizes, and not all the largest one."""
 SAME = replace(VALID, padding=Padding(top=1, left=1, bottom=1, right=1))
+SIGNED = replace(SAME, filter_zero_point=0)
 LOPSIDED = replace(VALID, kernel=(1, 4), padding=Padding(left=14, right=1))
 STEPPING = replace(VALID, kernel=(1, 1), stride=(1, 19), padding=Padding(left=140, right=190))
-IMAGE = Chain(input=(1, 13, 47, 24), dtype="uint8", output_layout="NHWC", conv=(VALID, VALID, VALID))
+IMAGE = Chain(input=(1, 13, 47, 24), dtype="uint8", zero_point=128, output_layout="NHWC", conv=(VALID, VALID, VALID))
 CHAINS = {
     "without padding": IMAGE,
     "padded": replace(IMAGE, conv=(SAME, SAME, replace(SAME, out_channels=20))),
@@ -28,7 +30,7 @@ CHAINS = {
     "a stride between": replace(IMAGE, input=(1, 13, 101, 24), conv=(SAME, replace(SAME, stride=(1, 2)), SAME)),
     "padding wider than a strip": replace(IMAGE, conv=(LOPSIDED, SAME)),
     "blocks of the output": replace(IMAGE, input=(1, 13, 40, 24), output_layout="NHWC8h8w32c", conv=(SAME, SAME)),
-    "int8": replace(IMAGE, dtype="int8", output_layout="NHCW32c", conv=(SAME, SAME)),
+    "int8": replace(IMAGE, dtype="int8", zero_point=-7, output_layout="NHCW32c", conv=(SIGNED, SIGNED)),
     "depthwise": replace(IMAGE, input=(1, 13, 47, 40), conv=(replace(SAME, groups=40), SAME)),
     "blocks of four channels": replace(
         IMAGE, conv=(replace(SAME, out_channels=12), replace(SAME, out_channels=12), SAME)
@@ -36,10 +38,8 @@ CHAINS = {
     "int16": replace(
         IMAGE,
         dtype="int16",
-        conv=(
-            replace(SAME, filter_l1=30000, requantize=replace(HOW, zero_point=0)),
-            replace(SAME, filter_l1=30000, requantize=replace(HOW, zero_point=0)),
-        ),
+        zero_point=0,
+        conv=(replace(SIGNED, filter_l1=30000, requantize=replace(HOW, zero_point=0)),) * 2,
     ),
 }
 ROLLED = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm")
