@@ -25,6 +25,7 @@ from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.noted import NotFollowed, with_notes
+from hexconv.lower.packets.stored_loads import without_stored_loads
 from hexconv.lower.passes import without_compaction
 from hexconv.lower.unread import has_unread_caches
 
@@ -141,13 +142,13 @@ def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target
 
 
 def _possible(text: str) -> str:
-    """Return assembly whose instructions all exist.
+    """Return assembly whose instructions all exist, and that every simulator runs right.
 
     Raises:
         Unsupported: an instruction names a register that it can't encode, and its packet can't be changed.
     """
     try:
-        return with_low_registers(text)
+        return without_stored_loads(with_low_registers(text))
     except NoLowRegister as packet:
         raise _impossible(f"in the packet {packet}") from packet
 

@@ -12,6 +12,8 @@ another register. This module exchanges the amount with a low register, before a
 import re
 from collections.abc import Iterator, Sequence
 
+from hexconv.lower.packets.each import each_packet, whole
+
 _VECTOR = r"v\d+(?::\d+)?(?:\.\w+)?"
 _AMOUNT = re.compile(rf"\b(?:vl?align|vasr|vshuff|vdeal|vlut32|vlut16)\({_VECTOR},{_VECTOR},r(\d+)\)")
 _SCALAR = re.compile(r"\br(\d+)(?::(\d+))?\b")
@@ -29,26 +31,14 @@ def with_low_registers(text: str) -> str:
     Raises:
         NoLowRegister: a packet with such an amount jumps, or has no low register to spare.
     """
-    changed: list[str] = []
-    packet: list[str] | None = None
-    for line in text.splitlines():
-        if line.strip() == "{":
-            packet = []
-        elif packet is None:
-            changed.append(line)
-        elif line.lstrip().startswith("}"):
-            changed += _lowered(packet, line)
-            packet = None
-        else:
-            packet.append(line)
-    return "\n".join(changed) + "\n"
+    return each_packet(text, _lowered)
 
 
 def _lowered(packet: Sequence[str], end: str) -> Iterator[str]:
     """Yield the lines of a packet whose amount is in a low register, and the exchanges around it."""
     high = sorted({number for line in packet for number in _amounts(line) if number not in _LOW})
     if not high:
-        yield from ("\t{", *packet, end)
+        yield from whole(packet, end)
         return
     single, paired = _mentioned(packet)
     free = [number for number in _LOW if number not in single | paired]
