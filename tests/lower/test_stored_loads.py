@@ -24,13 +24,21 @@ def test_a_load_of_what_its_packet_stores_comes_after_it() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
+        (LOAD, STORE),
         (STORE, "r6 = memw(r29+#3580)"),
         (STORE, LOAD, "jump .LBB0_1"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "r3 = add(r3,#4)"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "if (p0) r3 = #4"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "r5:4 = combine(r1,r0)", "p0 = cmp.eq(r6.new,#0)"),
     ],
-    ids=["another address", "a jump", "another base behind it", "perhaps another base", "its result is taken at once"],
+    ids=[
+        "a load before its store",
+        "another address",
+        "a jump",
+        "another base behind it",
+        "perhaps another base",
+        "its result is taken at once",
+    ],
 )
 def test_all_other_packets_stay(lines: tuple[str, ...]) -> None:
     assert without_stored_loads(packet(*lines)) == packet(*lines)

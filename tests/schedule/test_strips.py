@@ -51,7 +51,7 @@ PLANS = {
 }
 
 
-EACH = [(name, list(PLANS)[(place + turn) % 4]) for place, name in enumerate(CHAINS) for turn in range(2)]
+EACH = [(name, list(PLANS)[(place + 1) % 4]) for place, name in enumerate(CHAINS)]
 MOMENTS: tuple[Moment, ...] = ("late", "early")
 RUN = [(name, list(PLANS)[place % 3], MOMENTS[place % 2]) for place, name in enumerate(CHAINS)]
 """Each chain under some of the plans, by turns; those with a cache outside of VTCM are counted, not run."""

@@ -1,8 +1,9 @@
 """Take packets apart that load what they store.
 
-A packet marked `:mem_noshuf` stores before it loads. QEMU 7.2 gives the load what was there before the store: a kernel
-that LLVM writes right then reads an old word of its stack, and traps. QEMU 10 runs the same object file right. The load
-gets a packet of its own here, so that the kernel is right in both:
+A packet marked `:mem_noshuf` loads and stores in the order in which both are written. Where the store comes first, QEMU
+7.2 gives the load what was there before it all the same: a kernel that LLVM writes right then reads an old word of its
+stack, and traps. QEMU 10 runs the same object file right. The load gets a packet of its own here, so that the kernel is
+right in both:
 
     before:  { memw(r29+#3584) = r0                after:  { memw(r29+#3584) = r0 }
                r6 = memw(r29+#3584) } :mem_noshuf          { r6 = memw(r29+#3584) }
@@ -27,8 +28,13 @@ def without_stored_loads(text: str) -> str:
 
 def _apart(packet: Sequence[str], end: str) -> Sequence[str]:
     """Return a packet whose load comes after it; the packet as it is where there is no such load, or no way."""
-    places = {found.groups() for line in packet if (found := _STORE.match(line))}
-    loads = [line for line in packet if (found := _LOAD.match(line)) and found.groups()[2:] in places]
+    stored: set[tuple[str, ...]] = set()
+    loads: list[str] = []
+    for line in packet:
+        if store := _STORE.match(line):
+            stored.add(store.groups())
+        elif (load := _LOAD.match(line)) and load.groups()[2:] in stored:
+            loads.append(line)
     if MARK not in end or len(loads) != 1 or not _may_follow(loads[0], packet, end):
         return whole(packet, end)
     others = [line for line in packet if line is not loads[0]]
