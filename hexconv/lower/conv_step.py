@@ -59,12 +59,16 @@ class ConvStep:
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
 
-    @property
-    def rows(self) -> tuple[tirx.Expr, tirx.Expr]:
-        """The rows that it makes in its band, counted from `row`: the first, and one past the last; of no slabs."""
+    def rows(self, unit: int) -> tuple[tirx.Expr, tirx.Expr]:
+        """Return the rows that it makes in its band, counted from `row`: the first, and one past the last.
+
+        Args:
+            unit: the rows that one step along its axis of rows has: 8 where a cache lies in blocks of 8 rows, else 1.
+        """
+        first, last = self.begin * unit, self.end * unit
         if self.band is None:
-            return self.begin, self.end
-        return tirx.max(self.begin, self.band[0] - self.row), tirx.min(self.end, self.band[1] - self.row)
+            return first, last
+        return tirx.max(first, self.band[0] - self.row), tirx.min(last, self.band[1] - self.row)
 
     @property
     def of_padding(self) -> "ConvStep":

@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower.copies import part_of
-from hexconv.lower.transfers.run import is_one
+from hexconv.lower.transfers.run import is_one, uses
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
@@ -61,14 +61,9 @@ def _input_read(body: tirx.Stmt) -> tirx.Stmt:
     tvm_ffi.structural_walk(body, (tirx.For, loops.append))
     read: tirx.Stmt = next(loop for loop in loops if part_of(loop) == INPUT_READ)
     for loop in loops:
-        if is_one(loop.extent) and _uses(read, loop.loop_var):
+        if is_one(loop.extent) and uses(read, loop.loop_var):
             read = _at(read, loop.loop_var, loop.min)
     return read
-
-
-def _uses(statement: tirx.Stmt, variable: tirx.Var) -> bool:
-    """Whether a variable is free in a statement."""
-    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(statement, []))
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:

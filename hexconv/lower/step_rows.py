@@ -50,9 +50,7 @@ def each_row(
     """
     unit = made_as.unit
     top, bottom = target.valid_rows
-    first, last = step.begin * unit, step.end * unit
-    if step.band:
-        first, last = tirx.max(first, step.band[0] - step.row), tirx.min(last, step.band[1] - step.row)
+    first, last = step.rows(unit)
     begin, end = block.bind("begin", first), block.bind("end", last)
     first_row = block.bind("first_row", tirx.max(begin, top - step.row)) if top else begin
     last_row = block.bind("last_row", tirx.min(end, bottom - step.row))

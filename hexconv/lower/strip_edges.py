@@ -67,7 +67,7 @@ def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | 
 
 def fill_edges(edges: Edges, step: ConvStep) -> tirx.Stmt:
     """Emit the stores of one step."""
-    block, (begin, end) = Block(), step.rows
+    block, (begin, end) = Block(), step.rows(1)
     first, last = edges.strips.valid_columns(edges.tensor, step.image, tirx.min, tirx.max)
     left, right = block.bind("left", first), block.bind("right", last)
 

@@ -29,6 +29,7 @@ def test_a_load_of_what_its_packet_stores_comes_after_it() -> None:
         (STORE, LOAD, "jump .LBB0_1"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "r3 = add(r3,#4)"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "if (p0) r3 = #4"),
+        ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "r3 ^= asl(r1,#2)"),
         ("memw(r3+#0) = r0", "r6 = memw(r3+#0)", "r5:4 = combine(r1,r0)", "p0 = cmp.eq(r6.new,#0)"),
     ],
     ids=[
@@ -37,6 +38,7 @@ def test_a_load_of_what_its_packet_stores_comes_after_it() -> None:
         "a jump",
         "another base behind it",
         "perhaps another base",
+        "a base that is combined",
         "its result is taken at once",
     ],
 )

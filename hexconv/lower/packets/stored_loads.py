@@ -17,7 +17,7 @@ from hexconv.lower.packets.each import each_packet, whole
 MARK = ":mem_noshuf"
 _LOAD = re.compile(r"^\s*r(\d+)(?::(\d+))? = mem(?:u?[bh]|w|d)\((r\d+)([^)]*)\)\s*$")
 _STORE = re.compile(r"^\s*mem[bhwd]\((r\d+)([^)]*)\) = ")
-_WRITTEN = re.compile(r"^\s*(?:if \([^)]*\) )?r(\d+)(?::(\d+))? [-+|&]?= ")
+_WRITTEN = re.compile(r"^\s*(?:if \([^)]*\) )?r(\d+)(?::(\d+))? [-+|&^]?= ")
 _LEAVES = re.compile(r"\b(?:jump|jumpr|call|callr|dealloc_return)\b")
 
 
