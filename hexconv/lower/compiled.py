@@ -5,10 +5,10 @@ from pathlib import Path
 
 import tvm
 from tvm import tirx
-from tvm.target import Target, codegen
 
 from hexconv.lower.callable import Callable
 from hexconv.lower.hexagon import hexagon_target, object_file
+from hexconv.lower.host import host_target
 from hexconv.lower.passes import without_compaction
 
 ENTRY = "tirx.is_entry_func"
@@ -23,9 +23,7 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, if the target is Hexagon.
     """
-    machine = (
-        hexagon_target(isa) if target == "hexagon" else Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
-    )
+    machine = hexagon_target(isa) if target == "hexagon" else host_target()
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
     with without_compaction():

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.target import Target, codegen
 
 from hexconv.errors import RunFailed
 from hexconv.lower.engine import call_engine, needs_engine
-from hexconv.lower.host import compile_for_host
+from hexconv.lower.host import compile_for_host, host_target
 from hexconv.lower.poison import poison_caches
 from hexconv.lower.vtcm import place_in_vtcm
 from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts, counts_of
@@ -26,7 +25,7 @@ from hexconv.run.runner import Array, Measurement, ShapeAndType
 GUARD_BYTES = 4096
 ALIGNMENT_BYTES = 128
 TIMED_CALLS, TIMED_SECONDS = 5, 1.0
-TARGET = Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu()})
+TARGET = host_target()
 
 
 @dataclass(frozen=True)
