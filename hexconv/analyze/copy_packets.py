@@ -5,6 +5,8 @@ from math import gcd, prod
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
+from hexconv.spec.chain import IN_BLOCKS, PIXELS
+from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
 
 WORD_BYTES = 4
 
@@ -18,13 +20,41 @@ def on_input(planned: PlannedRows) -> Spent:
     row = Parts(blank=(tensor.columns - (end - first)) * pairs)
     row["store"] = (end - first) * _stores(channels * element, planes * together * element)
     if planned.plan.buffering == "single":
-        row.add(_row_moved(channels * element, planes * together * element, planes, end - first))
+        row.add(_row_of_input(planned, end - first))
         return Spent(row, blank)
-    row["start"] = planes
+    row["start"] = _starts(planned, end - first)
     if not planned.ahead_rows:
         return Spent(row, blank, Parts(group=1))
     row["group"] = blank["group"] = 1
     return Spent(row, blank)
+
+
+def _starts(planned: PlannedRows, pixels: int) -> int:
+    """Count the copies that the engine starts for a row: one for each block of channels, and of columns if there are.
+
+    >>> from hexconv.analyze.rows import planned_rows
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> from hexconv.spec.chain import EDGE_LAYOUTS
+    >>> conv = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30))
+    >>> lying = [Chain(input=(1, 8, 20, 40), dtype="uint8", input_layout=each, conv=(conv,)) for each in EDGE_LAYOUTS]
+    >>> [_starts(planned_rows(chain, Plan(kernel="hvx", order="h_outer")), 20) for chain in lying]
+    [6, 1, 2]
+    """
+    chain = planned.chain
+    if chain.input_layout == PIXELS:
+        return _planes(planned)[0]
+    of_columns = blocks(pixels, COLUMN_BLOCK) if chain.input_layout == IN_BLOCKS else 1
+    return blocks(chain.input[3], CHANNEL_BLOCK) * of_columns
+
+
+def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
+    """Count the parts of a row of the input that the kernel itself copies, `pixels` long."""
+    chain, element = planned.chain, planned.source_bytes
+    (planes, together), size = _planes(planned), chain.input[3] * planned.source_bytes
+    if chain.input_layout == PIXELS:
+        return _row_moved(size, planes * together * element, planes, pixels)
+    block = CHANNEL_BLOCK * element
+    return _row_moved(size, blocks(size, block) * block, blocks(size, block), pixels)
 
 
 def _planes(planned: PlannedRows) -> tuple[int, int]:

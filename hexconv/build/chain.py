@@ -16,12 +16,12 @@ from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
 from hexconv.errors import InputError
-from hexconv.kernel import forms_of, output_layout
+from hexconv.kernel import forms_of, input_layout, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import compiled
 from hexconv.run.check import tolerance_of
-from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments
+from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
 
 LONGEST_NAME = 60
@@ -48,6 +48,7 @@ class Built:
         isa: the instruction set, for Hexagon.
         input: the tensor that a call reads.
         output: the tensor that a call writes.
+        image_shape: the logical NHWC shape of the input.
         shape: the logical NHWC shape of the output.
         weights_bytes: the bytes of the file of weights.
         vtcm_bytes: the bytes of VTCM that a context takes.
@@ -60,6 +61,7 @@ class Built:
     isa: str
     input: Argument
     output: Argument
+    image_shape: tuple[int, ...]
     shape: tuple[int, ...]
     weights_bytes: int
     vtcm_bytes: int
@@ -124,8 +126,9 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         name=name,
         target=target,
         isa=isa,
-        input=Argument.like("NHWC", chain.input, chain.dtype),
+        input=Argument.like(chain.input_layout, input_layout(chain).physical_shape, chain.dtype),
         output=Argument.like(chain.output_layout, output_shape(chain), chain.output_dtype(len(chain.conv) - 1)),
+        image_shape=chain.input,
         shape=chain.shapes[-1],
         weights_bytes=len(weights.content),
         vtcm_bytes=memory.vtcm_bytes,
@@ -149,7 +152,7 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
         f"{name}_example.c": example.encode(),
         f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
         f"{name}.weights.bin": parts.weights,
-        f"{name}.input.bin": np.ascontiguousarray(image).tobytes(),
+        f"{name}.input.bin": packed_image(case.chain, image).tobytes(),
         f"{name}.output.bin": result.tobytes(),
         f"{name}.o": parts.code,
     }

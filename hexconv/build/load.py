@@ -33,12 +33,14 @@ class Loaded:
         name: the C identifier that its functions begin with.
         input: the tensor that a call reads.
         output: the tensor that a call writes.
+        image_shape: the logical NHWC shape of the input.
         shape: the logical NHWC shape of the output.
     """
 
     name: str
     input: Argument
     output: Argument
+    image_shape: tuple[int, ...]
     shape: tuple[int, ...]
     _library: ctypes.CDLL
     _context: ctypes.Array[ctypes.c_void_p]
@@ -51,11 +53,11 @@ class Loaded:
             InputError: the image has another shape or dtype than the chain's input.
             RunFailed: the chain returns an error.
         """
-        if image.shape != self.input.shape or str(image.dtype) != self.input.dtype:
+        if image.shape != self.image_shape or str(image.dtype) != self.input.dtype:
             given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
-            raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.input.shape))}")
+            raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.image_shape))}")
         source, target = _aligned(self.input), _aligned(self.output)
-        source[...] = image
+        source[...] = packed(self.input.layout, self.image_shape).pack(image)
         call(self._library, f"{self.name}_run", self._context, pointer(source), pointer(target))
         return packed(self.output.layout, self.shape).unpack(target)
 
@@ -105,7 +107,16 @@ def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
     context = (ctypes.c_void_p * CONTEXT_POINTERS)()
     call(library, f"{chain['name']}_init", context, pointer(weights), ctypes.byref(platform))
     source, target = (Argument(**{**chain[side], "shape": tuple(chain[side]["shape"])}) for side in ("input", "output"))
-    return Loaded(chain["name"], source, target, tuple(chain["shape"]), library, context, (weights, platform))
+    return Loaded(
+        chain["name"],
+        source,
+        target,
+        tuple(chain["image_shape"]),
+        tuple(chain["shape"]),
+        library,
+        context,
+        (weights, platform),
+    )
 
 
 class _Platform(ctypes.Structure):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.build.chain import Built
+from hexconv.layout import packed
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.runner import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
@@ -24,7 +25,7 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
     Args:
         folder: the folder that the chain was built into.
         chain: the built chain.
-        image: the input of the chain, NHWC.
+        image: the input of the chain, logical NHWC.
         simulator: a simulator whose instruction set is the chain's.
 
     Raises:
@@ -35,7 +36,8 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
     elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
     kernel = called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
     weights = np.fromfile(folder / f"{chain.name}.weights.bin", np.uint8)
-    return simulator.run_object(kernel, [image, weights], [(chain.output.shape, chain.output.dtype)])
+    given = packed(chain.input.layout, chain.image_shape).pack(image)
+    return simulator.run_object(kernel, [given, weights], [(chain.output.shape, chain.output.dtype)])
 
 
 def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> bytes:

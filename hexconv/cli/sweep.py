@@ -24,9 +24,9 @@ def sweep(
     """Check every case of a grid and write one table, or check random cases over the whole scope.
 
     A grid file is a case file in which any field of [plan] may be a list. A table [grid] lists alternatives for input,
-    dtype, filter_dtype, zero_point and output_layout of the chain, and for fields of all convs; [[grid.conv]] tables
-    vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to do with each case; the default is cache.
-    Each combination is a row. A row that makes no case, or does not fit, has the reason.
+    dtype, filter_dtype, zero_point, input_layout and output_layout of the chain, and for fields of all convs;
+    [[grid.conv]] tables vary single convs. `targets = ["cache", "llvm", "hexagon"]` says what to do with each case; the
+    default is cache. Each combination is a row. A row that makes no case, or does not fit, has the reason.
 
     Each row is kept as it finishes, in a journal beside the table. After an interruption, a crash or a full disk, give
     the same command again: it goes on where it stopped. It exits with 1 if a row differs, failed, crashed, or took too

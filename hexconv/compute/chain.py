@@ -6,10 +6,10 @@ from functools import partial
 import tvm
 from tvm import te, tirx
 
-from hexconv.compute.conv2d import Filter, Source, conv2d, pack_input, write_output
+from hexconv.compute.conv2d import Filter, Image, Source, conv2d, pack_input, write_output
 from hexconv.compute.epilogue import Beside, Vectors, epilogue, needs_epilogue
 from hexconv.compute.stored import Stored
-from hexconv.kernel import Forms, documented_forms
+from hexconv.kernel import Forms, documented_forms, input_layout
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import lookup_place
 from hexconv.spec import Chain, tensor_extents
@@ -21,10 +21,10 @@ from hexconv.spec.vectors import OF_CHANNELS, vector_names, whole_channels
 def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None = None) -> tvm.IRModule:
     """The chain as an unscheduled module with one PrimFunc `main`.
 
-    Its arguments: `input` (logical NHWC), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a conv has
-    one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where a conv has one value per channel (int32,
-    [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a nest
-    of rows keeps them in the order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
+    Its arguments: `input` (`Chain.input_layout`), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a
+    conv has one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where a conv has one value per channel
+    (int32, [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a
+    nest of rows keeps them in the order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
 
     Its blocks: `input_cache`; then `intermediateI` for each conv I but the last, and `output` for the last one, after
     `output_cache` where the output cache has another layout. A conv with an epilogue has a block `accumulatorI` before
@@ -38,7 +38,8 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
     forms = forms or documented_forms(chain)
     chain = without_groups(chain) if forms.has_rows else chain
     stored = _all_stored(chain, forms, strips)
-    image = te.placeholder(strips.images if strips else chain.input, chain.dtype, "input")
+    layout = input_layout(chain, strips.images if strips else None)
+    image = Image(te.placeholder(layout.physical_shape, chain.dtype, "input"), layout)
     filters = [_filter(chain, forms, index) for index in range(len(chain.conv))]
     biases = [_bias(chain, index) for index in range(len(chain.conv))]
     vectors = _vectors(chain, forms)
@@ -53,7 +54,7 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
         tensor = write_output(tensor, stored[-1], Stored(tensor_extents(chain)[-1], forms.output))
     packed = [filter.tensor for filter in filters]
     beside = [tensor for of_conv in vectors for tensor in of_conv.values()]
-    arguments = [image, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
+    arguments = [image.tensor, *packed, *(bias for bias in biases if bias is not None), *beside, tensor]
     return tvm.IRModule({"main": te.create_prim_func(arguments)})
 
 

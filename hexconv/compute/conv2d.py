@@ -13,6 +13,23 @@ from hexconv.spec.strips import Strips
 
 
 @dataclass(frozen=True)
+class Image:
+    """The input as it comes.
+
+    Attributes:
+        tensor: the argument.
+        layout: its layout.
+    """
+
+    tensor: te.Tensor
+    layout: Layout
+
+    def element_at(self, image: Index, row: Index, column: Index, channel: Index) -> tirx.Expr:
+        """One logical element."""
+        return self.tensor[self.layout.physical_index(n=image, h=row, w=column, c=channel)]
+
+
+@dataclass(frozen=True)
 class Source:
     """The tensor that a conv reads.
 
@@ -50,8 +67,8 @@ class Filter:
         return high.astype("int32") * 256 + low.astype("int32")
 
 
-def pack_input(image: te.Tensor, stored: Stored, zero_point: int, strips: Strips | None = None) -> te.Tensor:
-    """Pack the stored part of the logical NHWC input, with `zero_point` wherever there is no logical element.
+def pack_input(image: Image, stored: Stored, zero_point: int, strips: Strips | None = None) -> te.Tensor:
+    """Pack the stored part of the input, with `zero_point` wherever there is no logical element.
 
     Of strips, each is read where it begins in its image.
 
@@ -63,8 +80,8 @@ def pack_input(image: te.Tensor, stored: Stored, zero_point: int, strips: Strips
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(stored.layout, index)
         n, first = (strips.image_of(at.n), strips.first_read(at.n, tirx.min)) if strips else (at.n, -extents.left)
-        logical = image[n, at.row - extents.top, first + at.column, at.channel]
-        return at.where_logical(stored, logical, tirx.const(zero_point, image.dtype))
+        logical = image.element_at(n, at.row - extents.top, first + at.column, at.channel)
+        return at.where_logical(stored, logical, tirx.const(zero_point, image.tensor.dtype))
 
     return te.compute(stored.layout.physical_shape, element, name=INPUT_CACHE)
 

@@ -2,7 +2,7 @@
 
 from hexconv.kernel.chosen import forms_of, is_in_rows
 from hexconv.kernel.documented import documented_forms
-from hexconv.kernel.forms import Forms, has_bytes_apart, output_layout
+from hexconv.kernel.forms import Forms, has_bytes_apart, input_layout, output_layout
 from hexconv.kernel.hvx.rows import rows_forms
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "documented_forms",
     "forms_of",
     "has_bytes_apart",
+    "input_layout",
     "is_in_rows",
     "output_layout",
     "rows_forms",

@@ -56,6 +56,11 @@ def has_bytes_apart(layout: Layout) -> bool:
     return any(axis.name == BYTES_AXIS for axis in layout.axes)
 
 
+def input_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -> Layout:
+    """The layout of a chain's input, or of the images of `shape` that the chain computes in strips."""
+    return packed(chain.input_layout, shape or chain.input, logical="NHWC")
+
+
 def output_layout(chain: Chain) -> Layout:
     """The layout of a chain's output.
 

@@ -19,6 +19,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Range, TensorLoad
+from tvm.sym import Analyzer
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
@@ -30,7 +31,7 @@ from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
-from hexconv.spec.names import INPUT_CACHE
+from hexconv.spec.names import INPUT, INPUT_CACHE, OUTPUT
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,41 @@ class Numbers:
         return self.bands.most_stripes + self.run_in
 
 
-def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident: bool) -> tirx.PrimFunc:
+@dataclass(frozen=True)
+class Edge:
+    """The input or the output of a chain.
+
+    Attributes:
+        argument: its buffer.
+        layout: its layout.
+    """
+
+    argument: tirx.Var
+    layout: Layout
+
+    def row(self, indices: Sequence[tirx.Expr]) -> tirx.Expr:
+        """Return the row of the element that has these indices.
+
+        Where rows lie in blocks, TVM may write `(row - 1) // 8` beside `(row + 7) % 8`, and not see that they are of
+        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out.
+        """
+        row = Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
+        quotients, rests = list[tirx.FloorDiv](), list[tirx.FloorMod]()
+        tvm_ffi.structural_walk(row, [(tirx.FloorDiv, quotients.append), (tirx.FloorMod, rests.append)])
+        if not quotients or not rests:
+            return row
+        divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
+        parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
+        return Analyzer().simplify(tvm_ffi.structural_map(row, parts))
+
+
+def in_bands(func: tirx.PrimFunc, numbers: Numbers, layouts: tuple[Layout, Layout], is_resident: bool) -> tirx.PrimFunc:
     """Deal a function out to threads (no blocks, rings not yet folded, buffers not yet flat).
 
     Args:
         func: the function of a nest of rows.
         numbers: the numbers of its bands, which are free variables of the function from here on.
-        output: the layout of its output.
+        layouts: the layouts of its input and of its output.
         is_resident: whether filters are staged before all bands, for all of them.
     """
     if numbers.bands.count == 1:
@@ -111,7 +140,8 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, output: Layout, is_resident:
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
     own = as_one([_striped(step, numbers) for step in steps if step not in shared])
     first_rows = (func.attrs or {}).get(FIRST_SLABS, {})
-    body = _guarded(own, numbers, output, argument(func, "input"), argument(func, "output"), first_rows)
+    edges = [Edge(argument(func, name), layout) for name, layout in zip((INPUT, OUTPUT), layouts, strict=True)]
+    body = _guarded(own, numbers, edges[0], edges[1], first_rows)
     band = tirx.Var("band", "int32")
     loop = tirx.For(band, 0, numbers.bands.count, tirx.ForKind.PARALLEL, body, annotations=_NAMED)
     return func.with_body(as_one([*shared, loop]))
@@ -172,9 +202,8 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
 def _guarded(
     body: tirx.Stmt,
     numbers: Numbers,
-    layout: Layout,
-    read: tirx.Var,
-    written: tirx.Var,
+    read: Edge,
+    written: Edge,
     first_rows: Mapping[str, int],
 ) -> tirx.Stmt:
     """Restrict copies in and copies out to the band's rows, and add these rows to the arguments of marks of convs.
@@ -190,9 +219,8 @@ def _guarded(
         return tirx.IfThenElse(tirx.all(numbers.first(tensor) <= row, row < numbers.end(tensor)), statement, None)
 
     def store(statement: tirx.BufferStore) -> tirx.Stmt:
-        if statement.buffer.same_as(written):
-            _, row, _, _ = layout.logical_index(tuple(statement.indices))
-            return within(statement, output - 1, row)
+        if statement.buffer.same_as(written.argument):
+            return within(statement, output - 1, written.row(statement.indices))
         row = _row_read(statement, read, numbers.bands.tops[0], first_rows)
         if row is not None:
             return within(statement, 0, row)
@@ -208,15 +236,15 @@ def _guarded(
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
 
 
-def _row_read(store: tirx.BufferStore, image: tirx.Var, top: int, first_rows: Mapping[str, int]) -> tirx.Expr | None:
+def _row_read(store: tirx.BufferStore, image: Edge, top: int, first_rows: Mapping[str, int]) -> tirx.Expr | None:
     """Return the stored row of the input that a store fills, None for a store into another cache.
 
     Where stripes stream, all of what they read may be padding: TVM has then left no load of the image to know the row
     by, but the ring counts rows.
     """
     for load in _loads(store.value):
-        if load.source.same_as(image):
-            return load.indices[1] + top
+        if load.source.same_as(image.argument):
+            return image.row(load.indices) + top
     name = store.buffer.name
     is_ring = name in first_rows and cache_name(store.buffer) == INPUT_CACHE
     return store.indices[1] + int(first_rows[name]) if is_ring else None

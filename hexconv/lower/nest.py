@@ -10,7 +10,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
-from hexconv.kernel import forms_of
+from hexconv.kernel import forms_of, input_layout, output_layout
 from hexconv.kernel.bands import row_bands
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.lower import passes
@@ -46,9 +46,10 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     bands, shared = row_bands(case.chain, case.settled), _shared(case)
     beginning = Beginning.of(sch.mod["main"])
     numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
+    layouts = (input_layout(case.chain, strips.images if strips else None), output_layout(case.chain))
 
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
-        return in_bands(func, numbers, forms_of(case.chain, case.settled).output, bool(shared))
+        return in_bands(func, numbers, layouts, bool(shared))
 
     compacted = passes.compact(mark(sch.mod, _results(case)))
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)

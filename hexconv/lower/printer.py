@@ -93,7 +93,8 @@ def _layouts(case: Case) -> dict[str, str]:
     of_channels = {f"{name}{number}": "O" for number in numbers for name in OF_CHANNELS}
     order = "codes, dealt for vlut" if forms.has_rows else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
-    return {"input": "NHWC", **filters, **of_channels, **tables, "output": forms.activations[-1].name}
+    ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}
+    return {**ends, **filters, **of_channels, **tables}
 
 
 def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:

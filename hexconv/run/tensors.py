@@ -7,7 +7,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.kernel import Forms, documented_forms, has_bytes_apart, output_layout
+from hexconv.kernel import Forms, documented_forms, has_bytes_apart, input_layout, output_layout
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
@@ -96,7 +96,9 @@ def run_bytes(chain: Chain) -> int:
 
 
 def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None) -> list[Array]:
-    """Return the inputs of the chain's PrimFunc, in order. The fringe of a filter holds values that no result may use.
+    """Return the inputs of the chain's PrimFunc, in order.
+
+    The fringe of the input and of a filter holds values that no result may use.
 
     Args:
         chain: the chain.
@@ -116,7 +118,12 @@ def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None)
     ]
     biases = [bias for bias in tensors.biases if bias is not None]
     vectors = [_vector(tensors.vectors[name], each, forms) for name, each in vector_names(chain).items()]
-    return [tensors.image, *filters, *biases, *vectors]
+    return [packed_image(chain, tensors.image), *filters, *biases, *vectors]
+
+
+def packed_image(chain: Chain, image: Array) -> Array:
+    """Return the input of a chain in its layout; its fringe holds values that no result may use."""
+    return input_layout(chain).pack(image, fill=_rest(chain.dtype))
 
 
 def _vector(values: Array, vector: Vector, forms: Forms) -> Array:

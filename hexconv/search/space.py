@@ -188,7 +188,7 @@ class Scope:
         documented = (documented_filter(chain, index).name for index in range(len(chain.conv)))
         filters = ("as its tiles multiply them",) if is_in_rows(chain, plan) else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
-        fixed: dict[str, Any] = {"kernel": kernel_of(chain, plan), **dtypes, "input": "NHWC"}
+        fixed: dict[str, Any] = {"kernel": kernel_of(chain, plan), **dtypes, "input": chain.input_layout}
         fixed |= {"filters": " and ".join(filters), "output": chain.output_layout, "arch": plan.arch}
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
         names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]

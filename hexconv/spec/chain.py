@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,9 +17,13 @@ Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
 """Of an integer dtype; int16 is symmetric, as TFLite has it."""
-OutputLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
-IN_BLOCKS: OutputLayout = "NHWC8h8w32c"
+EdgeLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
+"""How what enters a chain and what leaves it lies in memory."""
+EDGE_LAYOUTS: tuple[EdgeLayout, ...] = get_args(EdgeLayout)
+IN_BLOCKS: EdgeLayout = "NHWC8h8w32c"
 """The layout that outputs have where nothing is said."""
+PIXELS: EdgeLayout = "NHWC"
+"""The layout that inputs have where nothing is said."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int8": ("int8", "uint8"),
     "uint8": ("int8", "uint8"),
@@ -42,9 +46,10 @@ class Chain:
         filter_dtype: the type of the filters, if it is another one: the usual quantised network is uint8 with int8
             filters.
         zero_point: the zero point of the input, for integer chains.
-        output_layout: how the output lies. `"NHWC8h8w32c"`, in blocks of 8 rows, 8 columns and 32 channels, with zeros
-            where blocks have no elements; `"NHWC"`, its elements alone; `"NHCW32c"`, row by row in blocks of 32
-            channels.
+        input_layout: how the input lies. `"NHWC"`, its elements alone; `"NHCW32c"`, row by row in blocks of 32
+            channels; `"NHWC8h8w32c"`, in blocks of 8 rows, 8 columns and 32 channels. What blocks hold where there are
+            no elements is not read.
+        output_layout: how the output lies; as for the input, with zeros where blocks have no elements.
         conv: the convs in order.
 
     Raises:
@@ -56,7 +61,8 @@ class Chain:
     dtype: Dtype = "float32"
     filter_dtype: Dtype | None = None
     zero_point: ZeroPoint = 0
-    output_layout: OutputLayout = IN_BLOCKS
+    input_layout: EdgeLayout = PIXELS
+    output_layout: EdgeLayout = IN_BLOCKS
     conv: Annotated[tuple[Conv2d, ...], Field(min_length=1, max_length=MOST_CONVS)]
 
     def __post_init__(self) -> None:

@@ -2,7 +2,8 @@
 
 The rule for the fields of `[grid]`:
 
-- a field of `[chain]` (`input`, `dtype`, `filter_dtype`, `zero_point`, `output_layout`) is that of the chain;
+- a field of `[chain]` (`input`, `dtype`, `filter_dtype`, `zero_point`, `input_layout`, `output_layout`) is that of the
+  chain;
 - a field of a conv (`kernel`, `out_channels`, `stride`, `padding`, ...) is that of every conv of the chain, the same
   for all of them at once;
 - `[[grid.conv]]`, as often as `[[chain.conv]]`, in its order, varies fields of that one conv, apart from the others.

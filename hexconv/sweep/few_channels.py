@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.spec import Chain, Conv2d, Padding
-from hexconv.spec.chain import IN_BLOCKS, OutputLayout
+from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
 from hexconv.sweep.arithmetic import drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.geometry import input_axis
@@ -24,7 +24,7 @@ def few_channels(draw: Draw, kind: Kind) -> Iterator[Chain]:
     channels = [draw.one_of(draw.number(1, MOST_CHANNELS), draw.number(1, 4)), *(_channels(draw) for _ in convs)]
     convs = [replace(conv, out_channels=out) for conv, out in zip(convs, channels[1:], strict=True)]
     width, zero_point = draw.number(LEAST_COLUMNS, MOST_COLUMNS), drawn_zero_point(draw, kind.dtype)
-    layout: OutputLayout = draw.one_of(IN_BLOCKS, "NHWC", "NHCW32c")
+    ends: list[EdgeLayout] = [draw.one_of(*EDGE_LAYOUTS) for _ in ("input", "output")]
     for rows, first in ((draw.number(1, MOST_ROWS), 0), (1, 0), *((1, first) for first in range(1, len(convs)))):
         left = convs[first:]
         height, columns = (input_axis(draw, left, axis, size) for axis, size in enumerate((rows, width)))
@@ -34,7 +34,8 @@ def few_channels(draw: Draw, kind: Kind) -> Iterator[Chain]:
             dtype=kind.dtype,
             filter_dtype=kind.filter_dtype,
             zero_point=zero_point,
-            output_layout=layout,
+            input_layout=ends[0],
+            output_layout=ends[1],
             conv=with_requantisations(draw, kind, filtered, channels[first:]),
         )
 

@@ -19,7 +19,7 @@ from math import prod
 
 from hexconv.kernel.depthwise import BYTES
 from hexconv.spec import Case, Chain, Conv2d
-from hexconv.spec.chain import IN_BLOCKS, INTEGER_RANGE, Dtype, OutputLayout
+from hexconv.spec.chain import EDGE_LAYOUTS, IN_BLOCKS, INTEGER_RANGE, PIXELS, Dtype, EdgeLayout
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_filters, with_requantisations
@@ -109,16 +109,18 @@ def _chain(draw: Draw, kind: Kind, scope: Scope, geometry: Sequence[Conv2d], sca
         dtype=kind.dtype,
         filter_dtype=kind.filter_dtype,
         zero_point=drawn_zero_point(draw, kind.dtype),
-        output_layout=_output_layout(draw, kind),
+        input_layout=_edge_layout(draw, kind, PIXELS),
+        output_layout=_edge_layout(draw, kind, IN_BLOCKS),
         conv=with_requantisations(draw, kind, convs, channels),
     )
 
 
-def _output_layout(draw: Draw, kind: Kind) -> OutputLayout:
-    """Draw how the output lies: in one case of three otherwise than in the document."""
+def _edge_layout(draw: Draw, kind: Kind, usual: EdgeLayout) -> EdgeLayout:
+    """Draw how an input or an output lies: in one case of three otherwise than usual."""
     if (kind.kernel == "host" and kind.is_served) or not draw.is_one_in(3):
-        return IN_BLOCKS
-    return draw.one_of("NHWC", "NHCW32c")
+        return usual
+    others: list[EdgeLayout] = [layout for layout in EDGE_LAYOUTS if layout != usual]
+    return draw.one_of(*others)
 
 
 def _groups(draw: Draw, kind: Kind, inputs: int, outputs: int) -> tuple[int, int]:

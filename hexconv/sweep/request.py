@@ -90,7 +90,7 @@ def _of_chain(chain: Chain | None, table: Table) -> Row:
         return {**_shape(table.get("input")), "dtype": table.get("dtype", "float32"), "convs": convs}
     convs = json.dumps([_conv(conv) for conv in chain.conv])
     dtypes = {"dtype": chain.dtype, "filter_dtype": chain.dtype_of_filters}
-    ends = {"zero_point": chain.zero_point, "output_layout": chain.output_layout}
+    ends = {name: getattr(chain, name) for name in ("zero_point", "input_layout", "output_layout")}
     return {"chain": chain.slug, **_shape(chain.input), **dtypes, **ends, "convs": convs}
 
 

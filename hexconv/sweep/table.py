@@ -12,7 +12,7 @@ from hexconv.spec import Plan
 from hexconv.sweep.columns import plan_columns
 
 WHAT = ("case", "target", "status", "reason")
-CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "output_layout", "convs")
+CHAIN = ("chain", "input", "dtype", "filter_dtype", "zero_point", "input_layout", "output_layout", "convs")
 PLAN = tuple(plan_columns(Plan()))
 KERNELS = ("kernel_asked", "kernel_used", "kernel_why")
 SIZES = ("predicted_bytes", "peak_bytes", "agrees", "demand_bytes", "capacity_bytes", "fits")

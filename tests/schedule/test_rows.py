@@ -11,7 +11,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import OutputLayout
+from hexconv.spec.chain import EdgeLayout
 from hexconv.sweep.verdict import miscounts
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
@@ -36,7 +36,7 @@ PLANS = {
     "2-threads": replace(ROLLED, rows=2, threads=2),
     "2-recompute": replace(ROLLED, rows=2, halo="recompute"),
 }
-LAYOUTS: tuple[OutputLayout, ...] = ("NHWC8h8w32c", "NHWC", "NHCW32c")
+LAYOUTS: tuple[EdgeLayout, ...] = ("NHWC8h8w32c", "NHWC", "NHCW32c")
 
 
 EACH = [(name, plan, LAYOUTS[(i + j) % 3]) for i, name in enumerate(CHAINS) for j, plan in enumerate(PLANS)]
@@ -44,7 +44,7 @@ EACH = [(name, plan, LAYOUTS[(i + j) % 3]) for i, name in enumerate(CHAINS) for 
 
 
 @pytest.mark.parametrize(("name", "plan", "layout"), EACH)
-def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: str, layout: OutputLayout) -> None:
+def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: str, layout: EdgeLayout) -> None:
     case = Case(name, replace(CHAINS[name], output_layout=layout), PLANS[plan])
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
@@ -64,7 +64,7 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: 
         ("int16", "2-recompute", "NHCW32c"),
     ],
 )
-def test_every_row_is_right(name: str, plan: str, layout: OutputLayout) -> None:
+def test_every_row_is_right(name: str, plan: str, layout: EdgeLayout) -> None:
     case = Case(name, replace(CHAINS[name], output_layout=layout), PLANS[plan])
     assert run_case(case, lower_case(case), Simulator(slots=False)).check.passed
 
@@ -98,7 +98,7 @@ def test_rows_fill_blocks_where_the_output_has_them() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS[1:])
-def test_the_host_kernel_writes_blocks(layout: OutputLayout) -> None:
+def test_the_host_kernel_writes_blocks(layout: EdgeLayout) -> None:
     chain = Chain(input=(1, 9, 9, 8), conv=(Conv2d(out_channels=8),), output_layout=layout)
     case = Case("host", chain, Plan(kernel="host"), target="llvm")
     (choice,) = case.kernels
@@ -107,7 +107,7 @@ def test_the_host_kernel_writes_blocks(layout: OutputLayout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_an_output_of_one_pixel_has_a_listing(layout: OutputLayout) -> None:
+def test_an_output_of_one_pixel_has_a_listing(layout: EdgeLayout) -> None:
     """All loops of its copy but the one over channels are gone."""
     chain = Chain(input=(1, 1, 1, 17), conv=(Conv2d(out_channels=10),), output_layout=layout)
     case = Case("pixel", chain, Plan(kernel="plain"))

@@ -66,7 +66,8 @@ def test_a_grid_is_the_product_of_its_lists(case: Case, k_splits: list[int], h_s
         dtypes = {name: request.known[name] for name in ("dtype", "filter_dtype")}
         table = {"conv": json.loads(request.known["convs"]), **dtypes}
         size = [int(part) for part in request.known["input"].split("x")]
-        chain = {**table, "input": size, **{name: request.known[name] for name in ("zero_point", "output_layout")}}
+        ends = {name: request.known[name] for name in ("zero_point", "input_layout", "output_layout")}
+        chain = {**table, "input": size, **ends}
         assert Case.of({"chain": chain}, "row").chain == case.chain
 
 

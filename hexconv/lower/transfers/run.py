@@ -32,6 +32,11 @@ class Run:
     count: tirx.Expr = ONE
     steps: tuple[int, int] = (0, 0)
 
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Where the first row begins at the target and at the source."""
+        return self.target, self.source
+
     def in_loop(self, loop: tirx.For) -> "Run | None":
         """Join this run and the loop around it into one run; None unless all trips are alike."""
         if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):

@@ -21,6 +21,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.ranges import conjuncts, range_of
+from hexconv.lower.transfers.in_blocks import in_blocks
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
 
 Filler = Callable[[Fill], tirx.Stmt]
@@ -117,6 +118,10 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
         for part in _split(loop, loop.body, mover.ranges):
             yield from _pieces(_hoisted(part), mover)  # a condition inside of this loop may belong to another loop
         return
+    if parts := in_blocks(loop):
+        for part in parts:
+            yield from _pieces(part, mover)
+        return
     pieces = _pieces(loop.body, mover)
     if ends := _ends_that_meet(pieces, loop):
         begin, last = ends[0], int(loop.extent) - 1
@@ -131,7 +136,25 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     """Yield a piece of a loop's body over all trips: joined into a longer piece, or in a loop of its own."""
     longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
-    yield longer or _bound(_around(loop, mover.statement(piece)))
+    if longer is None and isinstance(piece, Run) and (turned := _turned(piece, loop, mover)):
+        yield turned
+    else:
+        yield longer or _bound(_around(loop, mover.statement(piece)))
+
+
+def _turned(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt | None:
+    """Copy row by row of a run, in all trips of a loop at once, where the run has fewer rows than the loop has trips.
+
+    before:  for w in range(14): copy 4 rows        after:   for row in range(4): copy 14 rows
+    """
+    counts = run.count, loop.extent
+    if not all(isinstance(count, tirx.IntImm) for count in counts) or int(run.count) >= int(loop.extent):
+        return None
+    row = tirx.Var("row", "int32")
+    places = ((buffer, first + row * step) for (buffer, first), step in zip(run.places, run.steps, strict=True))
+    target, source = places
+    longer = replace(run, target=target, source=source, count=ONE, steps=(0, 0)).in_loop(loop)
+    return longer and tirx.For(row, 0, run.count, tirx.ForKind.SERIAL, mover.copy(longer))
 
 
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:

@@ -1,6 +1,6 @@
 """The rules of the host kernel: AVX instructions for float32 chains, in a nest of its own."""
 
-from hexconv.spec.chain import IN_BLOCKS, Chain
+from hexconv.spec.chain import IN_BLOCKS, PIXELS, Chain
 from hexconv.spec.kernels.rules import KernelRules
 
 MOST_THREADS = 256
@@ -12,6 +12,8 @@ def _refusals(chain: Chain) -> tuple[str, ...]:
     why = "" if chain.dtype == "float32" else f"host serves float32 chains, this one is {chain.dtype}"
     if chain.output_layout != IN_BLOCKS:
         why = f"host writes its output as {IN_BLOCKS}, this chain's is {chain.output_layout}"
+    if chain.input_layout != PIXELS:
+        why = f"host reads its input as {PIXELS}, this chain's is {chain.input_layout}"
     if grouped is not None:
         why = f"host serves convs of one group; chain.conv[{grouped}] has {chain.conv[grouped].groups}"
     return (why,) * len(chain.conv)
