@@ -28,6 +28,7 @@ OF_SWEEPS = {
     "dtype": "the type of the input and of intermediates",
     "filter_dtype": "the type of the filters",
     "zero_point": "the zero point of the input",
+    "input_layout": "the layout of the input",
     "output_layout": "the layout of the output",
     "convs": "the number of convs",
     "predicted_bytes": "the bytes of all allocations that the closed form predicts",

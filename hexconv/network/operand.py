@@ -14,7 +14,7 @@ NHWC = "NHWC"
 NCHW = "NCHW"
 """The layout of a model's inputs and outputs."""
 BLOCKS = "NHWC8h8w32c"
-"""The layout that chains write."""
+"""The layout that chains of float32 write."""
 
 
 @dataclass(frozen=True)

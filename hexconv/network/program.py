@@ -219,7 +219,7 @@ class Reading:
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1
             shape, dtype = case.chain.shapes[-1], case.chain.output_dtype(len(case.chain.conv) - 1)
-            result = Operand(member.result if last else case.name, shape, dtype, BLOCKS)
+            result = Operand(member.result if last else case.name, shape, dtype, case.chain.output_layout)
             self.steps.append(Call(case, weights, (at.as_numbers,), result))
             at = result if last else self.dense(result)
         self.hold(member.result, at)

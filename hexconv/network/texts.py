@@ -48,7 +48,8 @@ def _facts(built: BuiltNetwork, program: Program) -> list[str]:
     turned_bytes = sum(sum(moved_bytes(step)) for step in turned)
     return [
         f"{len(built.chains)} calls of chains, and {len(between)} of operators, which read and write {moved} bytes.",
-        f"{len(turned)} of these change a layout (chains write {BLOCKS}, models have NCHW): {turned_bytes} bytes.",
+        f"{len(turned)} of these change a layout (models have NCHW, chains of float32 write {BLOCKS}): "
+        f"{turned_bytes} bytes.",
         f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
     ]
 

@@ -10,6 +10,7 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.question import Question
 from hexconv.spec import Chain
+from hexconv.spec.chain import PIXELS
 from hexconv.spec.names import conv_name
 
 
@@ -130,10 +131,18 @@ def _needed_bytes(chain: Chain, first: int, end: int) -> int:
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
     """Return convs `first` .. `end - 1` of a chain as a chain of their own.
 
-    >>> from hexconv.spec import Conv2d
-    >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
-    >>> piece_of(Chain(input=(1, 16, 16, 4), conv=(conv, conv)), 1, 2).input
-    (1, 14, 14, 8)
+    What one piece hands to the next lies in pixels: no channel is padded, and nothing is copied between them. Pieces of
+    float32 hand over as the host kernel does, which writes blocks and reads pixels.
+
+    >>> from hexconv.spec import Conv2d, Requantize
+    >>> conv = Conv2d(out_channels=8, kernel=(3, 3), requantize=Requantize(multiplier=1 << 30))
+    >>> chain = Chain(input=(1, 16, 16, 4), dtype="uint8", input_layout="NHCW32c", conv=(conv, conv))
+    >>> pieces = piece_of(chain, 0, 1), piece_of(chain, 1, 2)
+    >>> [(piece.input, piece.input_layout, piece.output_layout) for piece in pieces]
+    [((1, 16, 16, 4), 'NHCW32c', 'NHWC'), ((1, 14, 14, 8), 'NHWC', 'NHWC8h8w32c')]
     """
-    zero_point = chain.output_zero_point(first)
-    return replace(chain, input=chain.shapes[first], zero_point=zero_point, conv=chain.conv[first:end])
+    piece = replace(
+        chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=chain.conv[first:end]
+    )
+    written = chain.output_layout if chain.dtype == "float32" or end == len(chain.conv) else PIXELS
+    return replace(piece, input_layout=chain.input_layout if first == 0 else PIXELS, output_layout=written)

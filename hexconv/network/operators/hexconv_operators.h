@@ -22,7 +22,7 @@ enum hexconv_dtype { HEXCONV_FLOAT32, HEXCONV_UINT8, HEXCONV_INT8, HEXCONV_INT16
 enum hexconv_layout {
     HEXCONV_NHWC,       /* what operators write and chains read */
     HEXCONV_NCHW,       /* what models read and write: of `convert` alone */
-    HEXCONV_NHWC8H8W32C /* what chains write: blocks of 8 rows, 8 columns and 32 channels, sizes rounded up */
+    HEXCONV_NHWC8H8W32C /* what chains of float32 write: blocks of 8 rows, 8 columns and 32 channels, sizes rounded up */
 };
 
 struct hexconv_tensor {

@@ -1,0 +1,117 @@
+"""Inputs in blocks: chains read them as other chains wrote them, exactly, and nothing of what pads them."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from hexconv.analyze import work_usage
+from hexconv.compute import reference
+from hexconv.errors import InputError
+from hexconv.kernel import output_layout
+from hexconv.lower import lower_case
+from hexconv.run.copies import Copies
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.run.runner import Array
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.sweep.verdict import judge, miscounts
+
+HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
+CONV = Conv2d(
+    out_channels=40,
+    kernel=(3, 3),
+    padding=Padding(top=2, left=1, bottom=1, right=1),
+    filter_zero_point=128,
+    requantize=HOW,
+)
+IMAGE = Chain(input=(2, 19, 21, 70), dtype="uint8", zero_point=128, conv=(CONV, CONV))
+BLOCKS: tuple[EdgeLayout, ...] = ("NHWC8h8w32c", "NHCW32c")
+CHAINS = {
+    "padded": IMAGE,
+    "three channels": replace(IMAGE, input=(1, 19, 21, 3), conv=(replace(CONV, stride=(2, 2)),)),
+    "whole blocks": replace(IMAGE, input=(1, 16, 16, 64)),
+    "depthwise": replace(IMAGE, input=(1, 9, 30, 70), conv=(replace(CONV, out_channels=70, groups=70), CONV)),
+    "int16": replace(
+        IMAGE,
+        dtype="int16",
+        zero_point=0,
+        conv=(replace(CONV, filter_zero_point=0, filter_l1=30000, requantize=replace(HOW, zero_point=0)),),
+    ),
+}
+ROLLED = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm")
+PLANS = {
+    "single rows": replace(ROLLED, rows=1),
+    "blocks of rows": replace(ROLLED, buffering="single"),
+    "threads": replace(ROLLED, rows=2, halo="recompute", threads=3),
+    "strips": replace(ROLLED, rows=2, w_split=1),
+    "plain": Plan(kernel="plain", order="h_outer", buffering="double"),
+}
+RUN = [(name, list(PLANS)[place % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
+COUNTED = [(name, list(PLANS)[(place + 1) % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
+
+
+def case_of(name: str, plan: str, layout: EdgeLayout) -> Case:
+    """Return a chain whose input lies in a layout, under a plan."""
+    return Case("case", replace(CHAINS[name], input_layout=layout, output_layout="NHWC"), PLANS[plan])
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(("name", "plan", "layout"), RUN)
+def test_blocks_are_read_right(name: str, plan: str, layout: EdgeLayout) -> None:
+    """The simulator's memory is filled with poison, and the padding of blocks with what would show in a result."""
+    case = case_of(name, plan, layout)
+    assert run_case(case, lower_case(case), Simulator(copies=Copies("late"))).check.passed
+
+
+@pytest.mark.parametrize(("name", "plan", "layout"), COUNTED)
+def test_bytes_and_products_are_those_of_pixels(name: str, plan: str, layout: EdgeLayout) -> None:
+    found = [case_of(name, plan, each) for each in (layout, "NHWC")]
+    blocks, pixels = (work_usage(case, count(lower_case(case))) for case in found)
+    assert list(miscounts(blocks)) == []
+    assert blocks == pixels
+
+
+@pytest.mark.parametrize(("layout", "threads"), list(product(BLOCKS, (1, 2))))
+def test_the_plain_kernel_reads_blocks_too(layout: EdgeLayout, threads: int) -> None:
+    plan = PLANS["plain"] if threads == 1 else replace(PLANS["threads"], threads=threads)
+    verdict = judge(Case("case", replace(CHAINS["padded"], input=(1, 19, 21, 40), input_layout=layout), plan))
+    assert (verdict.outcome, verdict.reasons) == ("agrees", ())
+
+
+def result(chain: Chain, arguments: list[Array]) -> Array:
+    """Return the output of a chain, in its layout, on this machine."""
+    module = lower_case(Case("case", chain, PLANS["plain"], target="llvm")).module
+    return Host().run(module, arguments, [(output_shape(chain), "uint8")]).outputs[0]
+
+
+@pytest.mark.parametrize("layout", EDGE_LAYOUTS)
+def test_what_one_chain_writes_another_reads(layout: EdgeLayout) -> None:
+    """The output of the first is the argument of the second, byte for byte."""
+    first = replace(IMAGE, conv=(CONV,), output_layout=layout)
+    second = replace(first, input=first.shapes[-1], zero_point=120, input_layout=layout)
+    tensors, others = random_tensors(first), random_tensors(second, seed=1)
+    between = result(first, packed_arguments(first, tensors))
+    found = result(second, [between, *packed_arguments(second, others)[1:]])
+    logical = reference(first, *tensors.logical).astype("uint8")
+    wanted = reference(second, logical, *others.logical[1:]).astype("uint8")
+    assert (output_layout(second).unpack(found) == wanted).all()
+
+
+@pytest.mark.parametrize("layout", BLOCKS)
+def test_the_host_kernel_reads_pixels(layout: EdgeLayout) -> None:
+    chain = Chain(input=(1, 9, 9, 8), conv=(Conv2d(out_channels=8),), input_layout=layout)
+    case = Case("case", chain, target="llvm")
+    assert [choice.used for choice in case.kernels] == ["plain"]
+    assert "host reads its input as NHWC" in case.kernels[0].why
+
+
+def test_a_layout_that_is_none_of_them_is_refused() -> None:
+    text = '[chain]\ninput = [1, 8, 8, 4]\ninput_layout = "NCHW"\n[[chain.conv]]\nout_channels = 4\n'
+    with pytest.raises(InputError, match="input_layout") as refusal:
+        Case.parse(text, "case")
+    assert all(layout in str(refusal.value) for layout in EDGE_LAYOUTS)
