@@ -1,65 +1,11 @@
 /* The operators of hexconv_operators.h in plain C, from the definitions of ONNX. */
-#include "hexconv_operators.h"
+#include "hexconv_codes.h"
 
 #include <float.h>
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF /* each product is rounded before it is added */
 #endif
-
-typedef const struct hexconv_tensor *Tensor;
-
-/* Over all elements of a tensor. */
-#define EACH(tensor, i, row, column, channel)                        \
-    for (int i = 0; i < (tensor)->n; i++)                            \
-        for (int row = 0; row < (tensor)->h; row++)                  \
-            for (int column = 0; column < (tensor)->w; column++)     \
-                for (int channel = 0; channel < (tensor)->c; channel++)
-
-static int is_integer(enum hexconv_dtype dtype) { return dtype != HEXCONV_FLOAT32; }
-
-static int32_t integer_at(const void *data, enum hexconv_dtype dtype, size_t at) {
-    switch (dtype) {
-    case HEXCONV_UINT8: return ((const uint8_t *)data)[at];
-    case HEXCONV_INT8: return ((const int8_t *)data)[at];
-    case HEXCONV_INT16: return ((const int16_t *)data)[at];
-    default: return ((const int32_t *)data)[at];
-    }
-}
-
-/* A code without its zero point. */
-static int32_t steps_at(Tensor tensor, size_t at) { return integer_at(tensor->data, tensor->dtype, at) - tensor->zero_point; }
-
-static float real_at(Tensor tensor, size_t at) {
-    if (is_integer(tensor->dtype)) return (float)steps_at(tensor, at) * tensor->scale;
-    return ((const float *)tensor->data)[at];
-}
-
-static float between(float low, float value, float high) { return value < low ? low : value > high ? high : value; }
-
-/* The nearest integer, half to even, of what is no larger than codes are. */
-static int32_t nearest(float value) {
-    const float most = 1 << 20, half_to_even = 3 << 22; /* floats of this size are integers */
-    const float moved = between(-most, value, most) + half_to_even;
-    return (int32_t)(moved - half_to_even);
-}
-
-static int32_t limited(int32_t low, int32_t code, int32_t high) { return code < low ? low : code > high ? high : code; }
-
-static void store(Tensor tensor, size_t at, float real) {
-    const float value = between(tensor->low, real, tensor->high);
-    if (!is_integer(tensor->dtype)) {
-        ((float *)tensor->data)[at] = value;
-        return;
-    }
-    const int32_t code = nearest(value / tensor->scale) + tensor->zero_point;
-    switch (tensor->dtype) {
-    case HEXCONV_UINT8: ((uint8_t *)tensor->data)[at] = (uint8_t)limited(0, code, UINT8_MAX); break;
-    case HEXCONV_INT8: ((int8_t *)tensor->data)[at] = (int8_t)limited(INT8_MIN, code, INT8_MAX); break;
-    case HEXCONV_INT16: ((int16_t *)tensor->data)[at] = (int16_t)limited(INT16_MIN, code, INT16_MAX); break;
-    default: ((int32_t *)tensor->data)[at] = code;
-    }
-}
 
 /* Where a tensor has what belongs to an element of a larger one: sizes of 1 are repeated. */
 static size_t repeated(Tensor tensor, int n, int y, int x, int c) {
@@ -68,32 +14,107 @@ static size_t repeated(Tensor tensor, int n, int y, int x, int c) {
 
 static int convert(void *user, Tensor source, Tensor result) {
     (void)user;
+    if (has_bytes(source) && has_bytes(result)) {
+        uint8_t codes[CODES];
+        codes_of(source, result, codes);
+        EACH_PIXEL(result, n, y, x) look_up(codes, source, hexconv_offset(source, n, y, x, 0), result, hexconv_offset(result, n, y, x, 0), result->c);
+        return 0;
+    }
     EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
+    return 0;
+}
+
+typedef float (*Binary)(float one, float other);
+
+static float sum_of(float one, float other) { return one + other; }
+static float product_of(float one, float other) { return one * other; }
+
+/* The same as `binary` for tensors of bytes: what codes stand for is looked up. */
+static inline void binary_of_bytes(Tensor one, Tensor other, Tensor result, Binary apply) {
+    float ones[CODES], others[CODES];
+    const int32_t least = result->dtype == HEXCONV_INT8 ? INT8_MIN : 0;
+    const float scale = result->scale, reciprocal = 1 / scale, low = result->low, high = result->high;
+    const size_t steps[3] = {one->c == 1 ? 0 : channel_step(one), other->c == 1 ? 0 : channel_step(other), channel_step(result)};
+    reals_of(one, ones);
+    reals_of(other, others);
+    EACH_PIXEL(result, n, y, x) {
+        const uint8_t *const left = (const uint8_t *)one->data + repeated(one, n, y, x, 0);
+        const uint8_t *const right = (const uint8_t *)other->data + repeated(other, n, y, x, 0);
+        uint8_t *const written = (uint8_t *)result->data + hexconv_offset(result, n, y, x, 0);
+        for (size_t c = 0; c < (size_t)result->c; c++) {
+            const float value = between(low, apply(ones[left[c * steps[0]]], others[right[c * steps[1]]]), high);
+            const int32_t code = nearest(quotient(value, scale, reciprocal)) + result->zero_point;
+            written[c * steps[2]] = (uint8_t)limited(least, code, least + CODES - 1);
+        }
+    }
+}
+
+static inline int binary(Tensor one, Tensor other, Tensor result, Binary apply) {
+    if (has_bytes(one) && has_bytes(other) && has_bytes(result) && is_usual(result->scale)) {
+        binary_of_bytes(one, other, result, apply);
+        return 0;
+    }
+    EACH(result, n, y, x, c) {
+        const float made = apply(real_at(one, repeated(one, n, y, x, c)), real_at(other, repeated(other, n, y, x, c)));
+        store(result, hexconv_offset(result, n, y, x, c), made);
+    }
     return 0;
 }
 
 static int add(void *user, Tensor one, Tensor other, Tensor result) {
     (void)user;
-    EACH(result, n, y, x, c) {
-        const float sum = real_at(one, repeated(one, n, y, x, c)) + real_at(other, repeated(other, n, y, x, c));
-        store(result, hexconv_offset(result, n, y, x, c), sum);
-    }
-    return 0;
+    return binary(one, other, result, sum_of);
 }
 
 static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
     (void)user;
-    EACH(result, n, y, x, c) {
-        const float product = real_at(one, repeated(one, n, y, x, c)) * real_at(other, repeated(other, n, y, x, c));
-        store(result, hexconv_offset(result, n, y, x, c), product);
-    }
-    return 0;
+    return binary(one, other, result, product_of);
 }
 
 static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor->h && x >= 0 && x < tensor->w; }
 
+/* The largest code under a window for every channel of a pixel, in `largest` as numbers from 0 on; returns whether there is any. */
+static int largest_codes(Tensor source, const struct hexconv_window *window, int n, int y, int x, uint8_t *largest, size_t step) {
+    const uint8_t sign = source->dtype == HEXCONV_INT8 ? 0x80 : 0;
+    const size_t source_step = channel_step(source);
+    int found = 0;
+    for (int row = 0; row < window->rows; row++)
+        for (int column = 0; column < window->columns; column++) {
+            const int from = y * window->row_stride + row * window->row_dilation - window->top;
+            const int left = x * window->column_stride + column * window->column_dilation - window->left;
+            if (!is_inside(source, from, left)) continue;
+            const uint8_t *const read = (const uint8_t *)source->data + hexconv_offset(source, n, from, left, 0);
+            for (size_t c = 0; c < (size_t)source->c; c++) {
+                const uint8_t code = read[c * source_step] ^ sign;
+                if (!found || code > largest[c * step]) largest[c * step] = code;
+            }
+            found = 1;
+        }
+    return found;
+}
+
+/* The same as `max_pool` for tensors of bytes. A larger code stands for a larger number, so that codes are compared. */
+static void max_pool_of_bytes(Tensor source, const struct hexconv_window *window, Tensor result) {
+    const uint8_t sign = source->dtype == HEXCONV_INT8 ? 0x80 : 0;
+    const size_t step = channel_step(result);
+    uint8_t codes[CODES];
+    codes_of(source, result, codes);
+    EACH_PIXEL(result, n, y, x) {
+        const size_t at = hexconv_offset(result, n, y, x, 0);
+        uint8_t *const written = (uint8_t *)result->data + at;
+        const int found = largest_codes(source, window, n, y, x, written, step);
+        for (size_t c = 0; c < (size_t)result->c; c++)
+            if (found) written[c * step] = codes[written[c * step] ^ sign];
+            else store(result, at + c * step, -FLT_MAX);
+    }
+}
+
 static int max_pool(void *user, Tensor source, const struct hexconv_window *window, Tensor result) {
     (void)user;
+    if (has_bytes(source) && has_bytes(result)) {
+        max_pool_of_bytes(source, window, result);
+        return 0;
+    }
     EACH(result, n, y, x, c) {
         float largest = -FLT_MAX;
         for (int row = 0; row < window->rows; row++)
@@ -161,7 +182,12 @@ static int concat(void *user, const struct hexconv_tensor *sources, int count, i
     for (int i = 0; i < count; i++) {
         const struct hexconv_tensor *const source = &sources[i];
         const int sizes[4] = {source->n, source->h, source->w, source->c};
-        EACH(source, n, y, x, c)
+        if (has_bytes(source) && has_bytes(result)) {
+            uint8_t codes[CODES];
+            codes_of(source, result, codes);
+            EACH_PIXEL(source, n, y, x)
+                look_up(codes, source, hexconv_offset(source, n, y, x, 0), result, hexconv_offset(result, at[0] + n, at[1] + y, at[2] + x, at[3]), source->c);
+        } else EACH(source, n, y, x, c)
             store(result, hexconv_offset(result, at[0] + n, at[1] + y, at[2] + x, at[3] + c), real_at(source, hexconv_offset(source, n, y, x, c)));
         at[axis] += sizes[axis];
     }

@@ -100,7 +100,7 @@ struct hexconv_operators {
     int (*conv_transpose)(void *user, const struct hexconv_tensor *source, const struct hexconv_filters *filters, const struct hexconv_window *window, const struct hexconv_tensor *result);
 };
 
-/* All of them in plain C, one thread, no vectors: right, and not fast. `user` is NULL. */
+/* All of them in plain C, one thread, no vectors: right, and not as fast as can be. `user` is NULL. */
 struct hexconv_operators hexconv_plain_operators(void);
 
 /* Where element [n][y][x][c] of a tensor lies, in elements. */
