@@ -3,6 +3,7 @@
 from math import prod
 
 from hexconv.errors import Unsupported
+from hexconv.kernel import input_layout
 from hexconv.kernel.documented import documented_filter
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.room import LARGEST_INT32, sums_refusal
@@ -23,7 +24,10 @@ def check_supported(chain: Chain) -> None:
 def _check_indices(chain: Chain) -> None:
     """Refuse tensors that 32-bit indices can't reach; the packed input may be a part of the logical one."""
     extents = tensor_extents(chain)
-    shapes: dict[str, tuple[int, ...]] = {"the input": chain.input, "the packed input": extents[0].packed_shape}
+    shapes: dict[str, tuple[int, ...]] = {
+        "the input": input_layout(chain).physical_shape,
+        "the packed input": extents[0].packed_shape,
+    }
     for index in range(len(chain.conv)):
         shapes[f"conv[{index}]'s output"] = extents[index + 1].packed_shape
         shapes[f"conv[{index}]'s filter"] = documented_filter(chain, index).physical_shape

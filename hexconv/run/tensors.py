@@ -89,10 +89,10 @@ def run_bytes(chain: Chain) -> int:
     13376
     """
     filters = sum(prod(shape) for shape in chain.filter_shapes) * np.dtype(chain.dtype_of_filters).itemsize
-    drawn = prod(chain.input) * np.dtype(chain.dtype).itemsize + filters
+    image = (prod(chain.input) + prod(input_layout(chain).physical_shape)) * np.dtype(chain.dtype).itemsize
     packed_output = prod(output_shape(chain)) * np.dtype(chain.output_dtype(len(chain.conv) - 1)).itemsize
     sums = max(prod(source) + prod(target) for source, target in pairwise(chain.shapes)) * SUM_BYTES
-    return 2 * drawn + packed_output + sums
+    return image + 2 * filters + packed_output + sums
 
 
 def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None) -> list[Array]:

@@ -1,7 +1,6 @@
 """Inputs in blocks: chains read them as other chains wrote them, exactly, and nothing of what pads them."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 
@@ -76,10 +75,21 @@ def test_bytes_and_products_are_those_of_pixels(name: str, plan: str, layout: Ed
     assert blocks == pixels
 
 
-@pytest.mark.parametrize(("layout", "threads"), list(product(BLOCKS, (1, 2))))
-def test_the_plain_kernel_reads_blocks_too(layout: EdgeLayout, threads: int) -> None:
-    plan = PLANS["plain"] if threads == 1 else replace(PLANS["threads"], threads=threads)
-    verdict = judge(Case("case", replace(CHAINS["padded"], input=(1, 19, 21, 40), input_layout=layout), plan))
+@pytest.mark.simulator
+def test_a_row_is_one_copy_for_each_block() -> None:
+    """18 rows of 30 pixels: of 70 channels, which are three blocks, and of four blocks of 8 columns."""
+    conv = replace(CONV, out_channels=8, kernel=(1, 1), padding=Padding())
+    chain = Chain(input=(1, 18, 30, 70), dtype="uint8", output_layout="NHWC", conv=(conv,))
+    cases = [Case("case", replace(chain, input_layout=layout), PLANS["single rows"]) for layout in ("NHWC", *BLOCKS)]
+    runs = [run_case(case, lower_case(case), Simulator()).copies for case in cases]
+    pixels, in_columns, in_rows = (run.pieces for run in runs if run)
+    assert (in_rows - pixels, in_columns - pixels) == (18 * (3 - 1), 18 * (3 * 4 - 1))
+
+
+@pytest.mark.parametrize("layout", BLOCKS)
+def test_the_plain_kernel_reads_blocks_too(layout: EdgeLayout) -> None:
+    chain = replace(CHAINS["padded"], input=(1, 19, 21, 40), input_layout=layout)
+    verdict = judge(Case("case", chain, PLANS["plain"]))
     assert (verdict.outcome, verdict.reasons) == ("agrees", ())
 
 

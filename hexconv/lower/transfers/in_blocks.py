@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import at_value, uses
+from hexconv.lower.transfers.run import ZERO, at_value, uses
 
 
 def in_blocks(loop: tirx.For) -> list[tirx.For]:
@@ -45,7 +45,7 @@ def _blocks_of(loop: tirx.For) -> Iterator[tuple[int, int]]:
     for node in found:
         if not uses(node.a, loop.loop_var) or not isinstance(node.b, tirx.IntImm):
             continue
-        size, rest = int(node.b), at_value(node.a, loop.loop_var, tirx.const(0, "int32"))
+        size, rest = int(node.b), at_value(node.a, loop.loop_var, ZERO)
         step = Analyzer().simplify(node.a - rest)
         known = Analyzer().modular_set(rest)
         if step.same_as(loop.loop_var) and int(known.coeff) % size == 0:
@@ -56,7 +56,7 @@ def _split(loop: tirx.For, head: int, size: int, trips: int) -> Iterator[tirx.Fo
     """Yield the loops before the first whole block, over whole blocks, and behind them; those that have a trip."""
     blocks, left = divmod(trips - head, size)
     if head:
-        yield _part(loop, head, tirx.const(0, "int32"), loop.body)
+        yield _part(loop, head, ZERO, loop.body)
     if blocks:
         block = tirx.Var("block", "int32")
         inner = _part(loop, size, head + block * size, loop.body, (block, blocks))
@@ -73,7 +73,7 @@ def _part(
     analyzer.bind(variable, Range(0, trips))
     if around:
         analyzer.bind(around[0], Range(0, around[1]))
-        first = tirx.const(0, "int32") + first if around[1] > 1 else at_value(first, around[0], tirx.const(0, "int32"))
+        first = first if around[1] > 1 else at_value(first, around[0], ZERO)
 
     def simple(access: Any) -> Any:
         indices = [analyzer.simplify(index) for index in access.indices]
