@@ -221,11 +221,30 @@ static int depth_to_space(void *user, Tensor source, int size, int channels_firs
     return 0;
 }
 
+enum { MOST_INPUTS = 1 << 15 }; /* so many products of 255 and -128 fit an int32 */
+
+/* What the products of codes that lie side by side, without their zero point, and of weights come to. */
+static int32_t products_of_bytes(Tensor source, size_t from, const int8_t *weights, int count) {
+    const uint8_t *const codes = (const uint8_t *)source->data + from;
+    const int32_t zero_point = source->zero_point;
+    int32_t sum = 0;
+    if (source->dtype == HEXCONV_UINT8)
+        for (int i = 0; i < count; i++) sum += (codes[i] - zero_point) * weights[i];
+    else
+        for (int i = 0; i < count; i++) sum += ((int8_t)codes[i] - zero_point) * weights[i];
+    return sum;
+}
+
 /* What the products of some elements of a source and one tap of a filter come to. */
 static void add_products(struct sum *sum, Tensor source, int n, int y, int x, int first, const struct hexconv_filters *filters, size_t tap) {
-    const int is_exact = is_integer(source->dtype) && is_integer(filters->dtype);
-    for (int i = 0; i < filters->inputs; i++) {
-        const size_t from = hexconv_offset(source, n, y, x, first + i), weight = tap * (size_t)filters->inputs + (size_t)i;
+    const int is_exact = is_integer(source->dtype) && is_integer(filters->dtype), inputs = filters->inputs;
+    if (has_bytes(source) && source->layout == HEXCONV_NHWC && filters->dtype == HEXCONV_INT8 && inputs <= MOST_INPUTS) {
+        const int8_t *const weights = (const int8_t *)filters->elements + tap * (size_t)inputs;
+        sum->steps += products_of_bytes(source, hexconv_offset(source, n, y, x, first), weights, inputs);
+        return;
+    }
+    for (int i = 0; i < inputs; i++) {
+        const size_t from = hexconv_offset(source, n, y, x, first + i), weight = tap * (size_t)inputs + (size_t)i;
         if (is_exact) sum->steps += (int64_t)steps_at(source, from) * integer_at(filters->elements, filters->dtype, weight);
         else sum->reals += (double)real_at(source, from) * (double)((const float *)filters->elements)[weight];
     }
