@@ -117,7 +117,15 @@ static inline float quotient(float value, float scale, float reciprocal) {
 #endif
 }
 
-/* Whether remainders of a division by a scale are no subnormal numbers. */
-static inline int is_usual(float scale) { return scale > 0x1p-60f && scale < 0x1p60f; }
+/* Whether a result has bytes, and remainders of a division by its scale are no subnormal numbers. */
+static inline int has_usual_bytes(Tensor result) { return has_bytes(result) && result->scale > 0x1p-60f && result->scale < 0x1p60f; }
+
+/* What `store` writes, for such a result; `reciprocal` is that of its scale. */
+static inline uint8_t code_of(Tensor result, float real, float reciprocal) {
+    const int32_t least = result->dtype == HEXCONV_INT8 ? INT8_MIN : 0;
+    const float value = between(result->low, real, result->high);
+    const int32_t code = nearest(quotient(value, result->scale, reciprocal)) + result->zero_point;
+    return (uint8_t)limited(least, code, least + CODES - 1);
+}
 
 #endif

@@ -20,6 +20,12 @@ static int convert(void *user, Tensor source, Tensor result) {
         EACH_PIXEL(result, n, y, x) look_up(codes, source, hexconv_offset(source, n, y, x, 0), result, hexconv_offset(result, n, y, x, 0), result->c);
         return 0;
     }
+    if (source->dtype == HEXCONV_FLOAT32 && has_usual_bytes(result)) {
+        const struct hexconv_tensor to = *result;
+        const float *const reals = source->data, reciprocal = 1 / to.scale;
+        EACH(&to, n, y, x, c) ((uint8_t *)to.data)[hexconv_offset(&to, n, y, x, c)] = code_of(&to, reals[hexconv_offset(source, n, y, x, c)], reciprocal);
+        return 0;
+    }
     EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
     return 0;
 }
@@ -32,8 +38,8 @@ static float product_of(float one, float other) { return one * other; }
 /* The same as `binary` for tensors of bytes: what codes stand for is looked up. */
 static inline void binary_of_bytes(Tensor one, Tensor other, Tensor result, Binary apply) {
     float ones[CODES], others[CODES];
-    const int32_t least = result->dtype == HEXCONV_INT8 ? INT8_MIN : 0;
-    const float scale = result->scale, reciprocal = 1 / scale, low = result->low, high = result->high;
+    const struct hexconv_tensor to = *result; /* a copy, which nothing that is written can change */
+    const float reciprocal = 1 / to.scale;
     const size_t steps[3] = {one->c == 1 ? 0 : channel_step(one), other->c == 1 ? 0 : channel_step(other), channel_step(result)};
     reals_of(one, ones);
     reals_of(other, others);
@@ -41,16 +47,15 @@ static inline void binary_of_bytes(Tensor one, Tensor other, Tensor result, Bina
         const uint8_t *const left = (const uint8_t *)one->data + repeated(one, n, y, x, 0);
         const uint8_t *const right = (const uint8_t *)other->data + repeated(other, n, y, x, 0);
         uint8_t *const written = (uint8_t *)result->data + hexconv_offset(result, n, y, x, 0);
-        for (size_t c = 0; c < (size_t)result->c; c++) {
-            const float value = between(low, apply(ones[left[c * steps[0]]], others[right[c * steps[1]]]), high);
-            const int32_t code = nearest(quotient(value, scale, reciprocal)) + result->zero_point;
-            written[c * steps[2]] = (uint8_t)limited(least, code, least + CODES - 1);
+        for (size_t c = 0; c < (size_t)to.c; c++) {
+            const float made = apply(ones[left[c * steps[0]]], others[right[c * steps[1]]]);
+            written[c * steps[2]] = code_of(&to, made, reciprocal);
         }
     }
 }
 
 static inline int binary(Tensor one, Tensor other, Tensor result, Binary apply) {
-    if (has_bytes(one) && has_bytes(other) && has_bytes(result) && is_usual(result->scale)) {
+    if (has_bytes(one) && has_bytes(other) && has_usual_bytes(result)) {
         binary_of_bytes(one, other, result, apply);
         return 0;
     }
@@ -212,11 +217,16 @@ static int resize(void *user, Tensor source, const struct hexconv_resize *how, T
 }
 
 static int depth_to_space(void *user, Tensor source, int size, int channels_first, Tensor result) {
+    const int are_bytes = has_bytes(source) && has_bytes(result);
+    uint8_t codes[CODES];
     (void)user;
+    if (are_bytes) codes_of(source, result, codes);
     EACH(result, n, y, x, c) {
         const int pixel = y % size * size + x % size;
         const int channel = channels_first ? c * size * size + pixel : pixel * result->c + c;
-        store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y / size, x / size, channel)));
+        const size_t from = hexconv_offset(source, n, y / size, x / size, channel), to = hexconv_offset(result, n, y, x, c);
+        if (are_bytes) ((uint8_t *)result->data)[to] = codes[((const uint8_t *)source->data)[from]];
+        else store(result, to, real_at(source, from));
     }
     return 0;
 }
