@@ -7,6 +7,7 @@ import pytest
 
 from tests.model.answers import chain_answer, nhwc, saved
 from tests.model.quantised import Quantised
+from tests.verify.saturation import kept_exact
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
 MOST_APART = 2e-4
@@ -19,11 +20,13 @@ def test_u8s8_is_onnx_runtimes(form: str, per_channel: bool, tmp_path: Path) -> 
     net = Quantised("runtime", (1, 32, 24, 24), "uint8")
     stored = net.integers((64, 32, 3, 3), "int8")
     stored[stored == -128] = 127  # as quantisers have them
+    stored = kept_exact(stored)
+    unit = float(4.1 * np.max(stored) / 127)  # so that results spread over the codes
     scales = net.constant(0.03 * (np.linspace(0.1, 1, 64) if per_channel else np.ones(())), "float32")
     zeros = net.constant(np.zeros(64 if per_channel else (), np.int8))
     bias = net.random.integers(-40000, 40000, 64).astype(np.int32)
     if form == "qlinear":
-        ends = [net.scale(0.02), net.zero(7), net.constant(stored), scales, zeros, net.scale(4.1), net.zero(100)]
+        ends = [net.scale(0.02), net.zero(7), net.constant(stored), scales, zeros, net.scale(unit), net.zero(100)]
         result = net.node("QLinearConv", ["image", *ends, net.constant(bias)], pads=[1, 1, 1, 1])
     else:
         of_sums = net.constant(np.float32(0.02) * net.initializers_value(scales))
@@ -31,7 +34,7 @@ def test_u8s8_is_onnx_runtimes(form: str, per_channel: bool, tmp_path: Path) -> 
         filter = net.node("DequantizeLinear", [net.constant(stored), scales, zeros], **axis)
         units = net.node("DequantizeLinear", [net.constant(bias), of_sums], **axis)
         result = net.quantize(
-            net.node("Conv", [net.dequantize("image", 0.02, 7), filter, units], pads=[1, 1, 1, 1]), 4.1, 100
+            net.node("Conv", [net.dequantize("image", 0.02, 7), filter, units], pads=[1, 1, 1, 1]), unit, 100
         )
     model = net.model(result)
     found = saved(model, tmp_path)

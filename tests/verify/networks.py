@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests.model.builder import Builder
+from tests.verify.saturation import kept_exact
 
 IMAGE = (1, 3, 20, 20)
 STEP = np.float32(0.021)
@@ -39,7 +40,7 @@ class Network(Builder):
     ) -> tuple[str, np.float32, int]:
         """A conv whose results spread over 8 bits."""
         codes, scale, zero = source
-        filter = self.random.integers(-127, 127, shape, "int8", endpoint=True)
+        filter = kept_exact(self.random.integers(-127, 127, shape, "int8", endpoint=True))
         channels = shape[0] if self.per_channel else ()
         own = np.float32(self.random.uniform(0.001, 0.004, channels))
         units = self.random.integers(-2000, 2000, shape[0])
