@@ -5,7 +5,7 @@ from math import gcd, prod
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
-from hexconv.spec.chain import IN_BLOCKS, PIXELS
+from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
 
 WORD_BYTES = 4
@@ -34,7 +34,7 @@ def _starts(planned: PlannedRows, pixels: int) -> int:
 
     >>> from hexconv.analyze.rows import planned_rows
     >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
-    >>> from hexconv.spec.chain import EDGE_LAYOUTS
+    >>> from hexconv.spec.edges import EDGE_LAYOUTS
     >>> conv = Conv2d(out_channels=8, requantize=Requantize(multiplier=1 << 30))
     >>> lying = [Chain(input=(1, 8, 20, 40), dtype="uint8", input_layout=each, conv=(conv,)) for each in EDGE_LAYOUTS]
     >>> [_starts(planned_rows(chain, Plan(kernel="hvx", order="h_outer")), 20) for chain in lying]

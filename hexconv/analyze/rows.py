@@ -21,12 +21,12 @@ from typing import Any
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
+from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )
 from hexconv.kernel.scalar import ScalarWork, scalar_work
-from hexconv.layout import packed
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
@@ -148,9 +148,7 @@ def work_of(planned: PlannedRows) -> Work:
     traffic = {"input": planned.input_bytes(planned.logical_rows(0))}
     for index, filter in enumerate(planned.forms.filters):
         traffic[filter_name(index + 1)] = planned.filter_stagings(index) * prod(filter.physical_shape)
-    written = packed(
-        chain.output_layout, planned.strips.outputs if planned.strips else chain.shapes[-1], logical="NHWC"
-    )
+    written = output_layout(chain, planned.strips.outputs if planned.strips else None)
     traffic["output"] = prod(written.physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     macs = {conv_name(index + 1): planned.macs(index) for index in range(last + 1)}
     return Work(traffic, macs)

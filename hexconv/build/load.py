@@ -16,7 +16,6 @@ import numpy as np
 
 from hexconv.build.wording import Argument
 from hexconv.errors import InputError, RunFailed
-from hexconv.layout import packed
 from hexconv.lower.signature import ALIGNMENT_BYTES
 from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
@@ -57,9 +56,9 @@ class Loaded:
             given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
             raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.image_shape))}")
         source, target = _aligned(self.input), _aligned(self.output)
-        source[...] = packed(self.input.layout, self.image_shape).pack(image)
+        source[...] = self.input.lies(self.image_shape).pack(image)
         call(self._library, f"{self.name}_run", self._context, pointer(source), pointer(target))
-        return packed(self.output.layout, self.shape).unpack(target)
+        return self.output.lies(self.shape).unpack(target)
 
 
 def load(folder: Path | str) -> dict[str, Loaded]:
@@ -107,16 +106,8 @@ def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
     context = (ctypes.c_void_p * CONTEXT_POINTERS)()
     call(library, f"{chain['name']}_init", context, pointer(weights), ctypes.byref(platform))
     source, target = (Argument(**{**chain[side], "shape": tuple(chain[side]["shape"])}) for side in ("input", "output"))
-    return Loaded(
-        chain["name"],
-        source,
-        target,
-        tuple(chain["image_shape"]),
-        tuple(chain["shape"]),
-        library,
-        context,
-        (weights, platform),
-    )
+    shapes = tuple(chain["image_shape"]), tuple(chain["shape"])
+    return Loaded(chain["name"], source, target, *shapes, library, context, (weights, platform))
 
 
 class _Platform(ctypes.Structure):

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.build.chain import Built
-from hexconv.layout import packed
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.runner import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
@@ -36,7 +35,7 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
     elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
     kernel = called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
     weights = np.fromfile(folder / f"{chain.name}.weights.bin", np.uint8)
-    given = packed(chain.input.layout, chain.image_shape).pack(image)
+    given = chain.input.lies(chain.image_shape).pack(image)
     return simulator.run_object(kernel, [given, weights], [(chain.output.shape, chain.output.dtype)])
 
 

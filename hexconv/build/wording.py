@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from hexconv.analyze import needed_work, planned_work
+from hexconv.layout import Layout, packed
 from hexconv.spec import Case
 
 
@@ -30,6 +31,10 @@ class Argument:
     def like(cls, layout: str, shape: tuple[int, ...], dtype: str) -> "Argument":
         """An argument with this layout, physical shape and dtype; the bytes follow from them."""
         return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
+
+    def lies(self, shape: tuple[int, ...]) -> Layout:
+        """The layout of a tensor of this logical NHWC shape."""
+        return packed(self.layout, shape, logical="NHWC")
 
 
 @dataclass(frozen=True)

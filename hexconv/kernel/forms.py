@@ -61,15 +61,15 @@ def input_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -
     return packed(chain.input_layout, shape or chain.input, logical="NHWC")
 
 
-def output_layout(chain: Chain) -> Layout:
-    """The layout of a chain's output.
+def output_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -> Layout:
+    """The layout of a chain's output, or of the images of `shape` that the chain computes in strips.
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 8, 9, 8), output_layout="NHCW32c", conv=(Conv2d(out_channels=33),))
     >>> output_layout(chain).physical_shape
     (1, 8, 2, 9, 32)
     """
-    return packed(chain.output_layout, chain.shapes[-1], logical="NHWC")
+    return packed(chain.output_layout, shape or chain.shapes[-1], logical="NHWC")
 
 
 def logical(extents: Extents) -> tuple[int, int, int, int]:

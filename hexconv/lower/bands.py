@@ -19,13 +19,13 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Range, TensorLoad
-from tvm.sym import Analyzer
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
 from hexconv.lower.buffers import argument, cache_name
 from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
+from hexconv.lower.edge import Edge
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
@@ -95,34 +95,6 @@ class Numbers:
     def most_trips(self) -> int:
         """The stripes of the band that has most, those that run in included."""
         return self.bands.most_stripes + self.run_in
-
-
-@dataclass(frozen=True)
-class Edge:
-    """The input or the output of a chain.
-
-    Attributes:
-        argument: its buffer.
-        layout: its layout.
-    """
-
-    argument: tirx.Var
-    layout: Layout
-
-    def row(self, indices: Sequence[tirx.Expr]) -> tirx.Expr:
-        """Return the row of the element that has these indices.
-
-        Where rows lie in blocks, TVM may write `(row - 1) // 8` beside `(row + 7) % 8`, and not see that they are of
-        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out.
-        """
-        row = Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
-        quotients, rests = list[tirx.FloorDiv](), list[tirx.FloorMod]()
-        tvm_ffi.structural_walk(row, [(tirx.FloorDiv, quotients.append), (tirx.FloorMod, rests.append)])
-        if not quotients or not rests:
-            return row
-        divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
-        parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
-        return Analyzer().simplify(tvm_ffi.structural_map(row, parts))
 
 
 def in_bands(func: tirx.PrimFunc, numbers: Numbers, layouts: tuple[Layout, Layout], is_resident: bool) -> tirx.PrimFunc:

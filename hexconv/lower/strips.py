@@ -12,7 +12,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.layout import packed
+from hexconv.kernel import output_layout
 from hexconv.spec.names import OUTPUT
 from hexconv.spec.strips import Strips
 
@@ -21,9 +21,7 @@ def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
     """Give a function whose strips are a batch the output of the whole images (plain loops, packed buffers)."""
     main = module["main"]
     old = next(argument for argument in main.params if argument.name == OUTPUT)
-    of_strips, of_images = (
-        packed(strips.chain.output_layout, shape, logical="NHWC") for shape in (strips.chain.shapes[-1], strips.outputs)
-    )
+    of_strips, of_images = output_layout(strips.chain), output_layout(strips.chain, strips.outputs)
     new = tirx.decl_buffer(of_images.physical_shape, old.dtype, OUTPUT)
 
     def moved(store: tirx.BufferStore) -> tirx.Stmt:

@@ -1,7 +1,7 @@
 """A conv of a model with all nodes that fold into it, and its weights after folding."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hexconv.model.constants import Array
@@ -71,11 +71,12 @@ class Unit:
         return self.chain((self.conv,))
 
     def chain(self, convs: tuple[Conv2d, ...]) -> Chain:
-        """The chain of these convs that reads this conv's source."""
-        return Chain(
+        """The chain of these convs that reads this conv's source; another chain or an operator reads its output."""
+        made = Chain(
             input=self.shape,
             dtype=self.dtype,
             filter_dtype=self.filter_dtype,
             zero_point=self.zero_point,
             conv=convs,
         )
+        return replace(made, output_layout=made.handed_over)

@@ -9,8 +9,6 @@ from hexconv.network.members import Member
 from hexconv.run.given import Given, bounded
 from hexconv.run.tensors import random_tensors
 from hexconv.search import Planned, Question, plan_all
-from hexconv.spec import Chain
-from hexconv.spec.chain import PIXELS
 from hexconv.verify.job import weights_of
 
 
@@ -26,8 +24,7 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
     """
     arrays = [imported.weights(index) for index in range(len(imported.cases))]
     cases = [
-        replace(case, chain=_in_pixels(bounded(case.chain, weights)))
-        for case, weights in zip(imported.cases, arrays, strict=True)
+        replace(case, chain=bounded(case.chain, weights)) for case, weights in zip(imported.cases, arrays, strict=True)
     ]
     network = plan_all(cases, question, kernel=question.plan.kernel)
     if network.refused:
@@ -37,11 +34,6 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
         Member(run, tuple(_pieces(named[case.name], weights, question)))
         for case, run, weights in zip(cases, imported.runs, arrays, strict=True)
     )
-
-
-def _in_pixels(chain: Chain) -> Chain:
-    """Let a chain write pixels, as the next chain and operators read them; the host kernel writes blocks alone."""
-    return chain if chain.dtype == "float32" else replace(chain, output_layout=PIXELS)
 
 
 def _pieces(planned: Planned, weights: dict, question: Question) -> Iterator:

@@ -10,7 +10,7 @@ from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.question import Question
 from hexconv.spec import Chain
-from hexconv.spec.chain import PIXELS
+from hexconv.spec.edges import PIXELS
 from hexconv.spec.names import conv_name
 
 
@@ -144,5 +144,5 @@ def piece_of(chain: Chain, first: int, end: int) -> Chain:
     piece = replace(
         chain, input=chain.shapes[first], zero_point=chain.output_zero_point(first), conv=chain.conv[first:end]
     )
-    written = chain.output_layout if chain.dtype == "float32" or end == len(chain.conv) else PIXELS
+    written = chain.output_layout if end == len(chain.conv) else chain.handed_over
     return replace(piece, input_layout=chain.input_layout if first == 0 else PIXELS, output_layout=written)

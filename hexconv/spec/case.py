@@ -9,8 +9,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
-from hexconv.spec.chain import IN_BLOCKS, Chain
+from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
+from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled, unstated

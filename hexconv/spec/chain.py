@@ -2,13 +2,14 @@
 
 from functools import cached_property
 from math import prod
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
 from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
@@ -17,13 +18,6 @@ Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
 """Of an integer dtype; int16 is symmetric, as TFLite has it."""
-EdgeLayout = Literal["NHWC8h8w32c", "NHWC", "NHCW32c"]
-"""How what enters a chain and what leaves it lies in memory."""
-EDGE_LAYOUTS: tuple[EdgeLayout, ...] = get_args(EdgeLayout)
-IN_BLOCKS: EdgeLayout = "NHWC8h8w32c"
-"""The layout that outputs have where nothing is said."""
-PIXELS: EdgeLayout = "NHWC"
-"""The layout that inputs have where nothing is said."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
     "int8": ("int8", "uint8"),
     "uint8": ("int8", "uint8"),
@@ -101,6 +95,14 @@ class Chain:
             (conv.out_channels, shape[3] // conv.groups, *conv.kernel)
             for conv, shape in zip(self.conv, sources, strict=True)
         )
+
+    @property
+    def handed_over(self) -> EdgeLayout:
+        """How tensors lie that one chain hands to the next: in pixels, so that nothing is padded and nothing copied.
+
+        Of float32 they lie as the output does, for the host kernel writes blocks alone.
+        """
+        return self.output_layout if self.dtype == "float32" else PIXELS
 
     @property
     def longest_sum(self) -> int:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hexconv.spec.chain import IN_BLOCKS, Chain
+from hexconv.spec.chain import Chain
+from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
 from hexconv.spec.plan import Plan
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.chain import IN_BLOCKS
+from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.kernels.hvx import most_threads

@@ -30,6 +30,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
 from tests.strategies import cases
 
 ISA = "v67"
@@ -92,6 +93,16 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
     else:
         largest = np.max(np.abs(expected), initial=1.0)
         np.testing.assert_allclose(given_, expected, rtol=1e-2, atol=1e-2 * largest)
+
+
+@pytest.mark.parametrize("layout", EDGE_LAYOUTS)
+def test_a_library_reads_and_writes_every_layout(tmp_path: Path, layout: EdgeLayout) -> None:
+    case = CASES["double"]
+    case = replace(case, chain=replace(case.chain, input_layout=layout, output_layout=layout))
+    built(tmp_path, case)
+    tensors = random_tensors(case.chain, 5)
+    [chain] = hexconv.load(tmp_path).values()
+    assert np.array_equal(chain(tensors.image), reference(case.chain, *tensors.logical))
 
 
 @pytest.mark.parametrize("target", ["llvm", "hexagon"])

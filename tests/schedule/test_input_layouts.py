@@ -17,7 +17,7 @@ from hexconv.run.runner import Array
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
 from hexconv.sweep.verdict import judge, miscounts
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)

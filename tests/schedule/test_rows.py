@@ -11,7 +11,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import EdgeLayout
+from hexconv.spec.edges import EdgeLayout
 from hexconv.sweep.verdict import miscounts
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)

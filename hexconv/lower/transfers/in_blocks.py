@@ -18,7 +18,7 @@ from hexconv.lower.transfers.run import ZERO, at_value, uses
 
 
 def in_blocks(loop: tirx.For) -> list[tirx.For]:
-    """Return the loops that do a loop's trips block by block; none where it crosses no block, or at unknown trips.
+    """Return the loops that do a loop's trips block by block; none where it crosses no block, or begins inside of one.
 
     Args:
         loop: a loop over a body without conditions on its variable, in flat buffers.
@@ -26,15 +26,12 @@ def in_blocks(loop: tirx.For) -> list[tirx.For]:
     if not isinstance(loop.extent, tirx.IntImm):
         return []
     trips = int(loop.extent)
-    for size, first in _blocks_of(loop):
-        head = min(-first % size, trips)
-        if trips > head + size or head not in (0, trips):
-            return list(_split(loop, head, size, trips))
-    return []
+    size = next((size for size in _blocks_of(loop) if size < trips), 0)
+    return list(_split(loop, size, trips)) if size else []
 
 
-def _blocks_of(loop: tirx.For) -> Iterator[tuple[int, int]]:
-    """Yield the sizes of blocks that loads divide the loop's variable by, and where in its block the first trip is."""
+def _blocks_of(loop: tirx.For) -> Iterator[int]:
+    """Yield the sizes of the blocks that loads divide a loop's variable by, where the first trip begins a block."""
     found: list[tirx.FloorDiv] = []
 
     def visit(load: TensorLoad) -> None:
@@ -46,34 +43,25 @@ def _blocks_of(loop: tirx.For) -> Iterator[tuple[int, int]]:
         if not uses(node.a, loop.loop_var) or not isinstance(node.b, tirx.IntImm):
             continue
         size, rest = int(node.b), at_value(node.a, loop.loop_var, ZERO)
-        step = Analyzer().simplify(node.a - rest)
-        known = Analyzer().modular_set(rest)
-        if step.same_as(loop.loop_var) and int(known.coeff) % size == 0:
-            yield size, int(known.base) % size
+        step, known = Analyzer().simplify(node.a - rest), Analyzer().modular_set(rest)
+        if step.same_as(loop.loop_var) and int(known.coeff) % size == int(known.base) % size == 0:
+            yield size
 
 
-def _split(loop: tirx.For, head: int, size: int, trips: int) -> Iterator[tirx.For]:
-    """Yield the loops before the first whole block, over whole blocks, and behind them; those that have a trip."""
-    blocks, left = divmod(trips - head, size)
-    if head:
-        yield _part(loop, head, ZERO, loop.body)
-    if blocks:
-        block = tirx.Var("block", "int32")
-        inner = _part(loop, size, head + block * size, loop.body, (block, blocks))
-        yield inner if blocks == 1 else tirx.For(block, 0, blocks, tirx.ForKind.SERIAL, inner)
+def _split(loop: tirx.For, size: int, trips: int) -> Iterator[tirx.For]:
+    """Yield the loop over whole blocks, and that behind them if there is one."""
+    blocks, left = divmod(trips, size)
+    block, analyzer = tirx.Var("block", "int32"), Analyzer()
+    analyzer.bind(block, Range(0, blocks))
+    yield tirx.For(block, 0, blocks, tirx.ForKind.SERIAL, _part(loop, size, block * size, analyzer))
     if left:
-        yield _part(loop, left, tirx.const(head + blocks * size, "int32"), loop.body)
+        yield _part(loop, left, tirx.const(blocks * size, "int32"), Analyzer())
 
 
-def _part(
-    loop: tirx.For, trips: int, first: tirx.Expr, body: tirx.Stmt, around: tuple[tirx.Var, int] | None = None
-) -> tirx.For:
+def _part(loop: tirx.For, trips: int, first: tirx.Expr, analyzer: Analyzer) -> tirx.For:
     """Return `trips` trips of a loop from `first` on, its indices simplified with what is known of the variables."""
-    variable, analyzer = tirx.Var(loop.loop_var.name, "int32"), Analyzer()
+    variable = tirx.Var(loop.loop_var.name, "int32")
     analyzer.bind(variable, Range(0, trips))
-    if around:
-        analyzer.bind(around[0], Range(0, around[1]))
-        first = first if around[1] > 1 else at_value(first, around[0], ZERO)
 
     def simple(access: Any) -> Any:
         indices = [analyzer.simplify(index) for index in access.indices]
@@ -81,6 +69,6 @@ def _part(
             return tirx.BufferLoad(access.source, indices)
         return tirx.BufferStore(access.buffer, access.value, indices)
 
-    moved = at_value(body, loop.loop_var, variable + first)
+    moved = at_value(loop.body, loop.loop_var, variable + first)
     moved = tvm_ffi.structural_map(moved, [(TensorLoad, simple), (tirx.BufferStore, simple)])
     return tirx.For(variable, 0, trips, loop.kind, moved)

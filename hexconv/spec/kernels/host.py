@@ -1,6 +1,7 @@
 """The rules of the host kernel: AVX instructions for float32 chains, in a nest of its own."""
 
-from hexconv.spec.chain import IN_BLOCKS, PIXELS, Chain
+from hexconv.spec.chain import Chain
+from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.kernels.rules import KernelRules
 
 MOST_THREADS = 256
