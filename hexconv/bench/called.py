@@ -37,7 +37,7 @@ class Row:
         threads: how many threads it uses.
         copies: how many copies it starts.
         run_packets: the packets of `hexconv run`.
-        call_packets: the packets of `NAME_init` and `NAME_run`.
+        call_packets: those of `NAME_run`, without what the platform does; nor has `run` those of its engine.
         more_percent: how many packets more the call takes, in percent of `run_packets`.
         is_right: whether both results are numpy's.
     """

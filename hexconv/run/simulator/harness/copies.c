@@ -177,29 +177,37 @@ int32_t hexconv_copy(int32_t queue, void *target, const void *source, int32_t by
     return hexconv_copy_rows(queue, target, source, bytes, 1, 0, 0);
 }
 
+static inline __attribute__((always_inline)) void start_rows(int32_t queue, const struct piece *asked) {
+    events_note(EVENT_COPY, (uint32_t)queue, (uint64_t)asked->bytes * (uint64_t)asked->rows);
+    if (knows(queue)) {
+        const bool alone = !own(queue)->open;
+        if (alone) start_group(queue);
+        start_piece(queue, *asked);
+        if (alone) own(queue)->open = false;
+    }
+    threads_yield();
+}
+
 /* Copy rows of equal size at equal distances, by one descriptor of two dimensions. */
 int32_t hexconv_copy_rows(int32_t queue, void *target, const void *source, int32_t bytes, int32_t rows,
                           int32_t target_step, int32_t source_step) {
     counters_pause();
-    events_note(EVENT_COPY, (uint32_t)queue, (uint64_t)bytes * (uint64_t)rows);
-    if (knows(queue)) {
-        const bool alone = !own(queue)->open;
-        if (alone) start_group(queue);
-        start_piece(queue, (struct piece){.target = target, .source = source, .bytes = (uint32_t)bytes, .rows = rows,
-                                          .target_step = target_step, .source_step = source_step});
-        if (alone) own(queue)->open = false;
-    }
-    threads_yield();
+    start_rows(queue, &(struct piece){.target = target, .source = source, .bytes = (uint32_t)bytes, .rows = rows,
+                                      .target_step = target_step, .source_step = source_step});
     counters_resume();
     return 0;
 }
 
-int32_t hexconv_start_group(int32_t queue) {
-    counters_pause();
+static inline __attribute__((always_inline)) void begin_group(int32_t queue) {
     events_note(EVENT_START, (uint32_t)queue, 0);
     perform_some();
     if (knows(queue)) start_group(queue);
     threads_yield();
+}
+
+int32_t hexconv_start_group(int32_t queue) {
+    counters_pause();
+    begin_group(queue);
     counters_resume();
     return 0;
 }
@@ -213,8 +221,7 @@ int32_t hexconv_end_group(int32_t queue) {
     return 0;
 }
 
-int32_t hexconv_wait(int32_t number, int32_t in_flight) {
-    counters_pause();
+static inline __attribute__((always_inline)) void wait_for(int32_t number, int32_t in_flight) {
     events_note(EVENT_WAIT, (uint32_t)number, (uint32_t)in_flight);
     threads_waited();
     perform_some();
@@ -226,9 +233,23 @@ int32_t hexconv_wait(int32_t number, int32_t in_flight) {
         }
     }
     threads_yield();
+}
+
+int32_t hexconv_wait(int32_t number, int32_t in_flight) {
+    counters_pause();
+    wait_for(number, in_flight);
     counters_resume();
     return 0;
 }
+
+void copies_start_group(int32_t queue) { begin_group(queue); }
+
+void copies_start_rows(int32_t queue, const struct copied *copy) {
+    start_rows(queue, &(struct piece){.target = copy->target, .source = copy->source, .bytes = copy->bytes, .rows = copy->rows,
+                                      .target_step = copy->target_step, .source_step = copy->source_step});
+}
+
+void copies_wait(int32_t queue, int32_t in_flight) { wait_for(queue, in_flight); }
 
 void copies_open(struct copies *asked) {
     copies = asked;

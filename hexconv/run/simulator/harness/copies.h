@@ -43,4 +43,15 @@ int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_end_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);
 
+/* A platform's callbacks call these instead, while the counters are paused: a platform counts as little as the engine. */
+struct copied {
+    void *target;
+    const void *source;
+    uint32_t bytes; /* of each row */
+    int32_t rows, target_step, source_step;
+};
+void copies_start_group(int32_t queue);
+void copies_start_rows(int32_t queue, const struct copied *copy);
+void copies_wait(int32_t queue, int32_t in_flight);
+
 #endif
