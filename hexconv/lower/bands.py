@@ -18,20 +18,21 @@ from dataclasses import dataclass
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Range, TensorLoad
+from tvm.ir import Call, Range
+from tvm.sym import Analyzer
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
-from hexconv.lower.buffers import argument, cache_name
+from hexconv.lower.buffers import argument
 from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
-from hexconv.lower.edge import Edge
+from hexconv.lower.edge import Edge, row_read
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
-from hexconv.spec.names import INPUT, INPUT_CACHE, OUTPUT
+from hexconv.spec.names import INPUT, OUTPUT
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _guarded(
 
     `first_rows` has the row at which each ring begins to count.
     """
+    known = _ranges_of_loops(body)
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
     def named(call: Call) -> tirx.Expr:
@@ -192,8 +194,8 @@ def _guarded(
 
     def store(statement: tirx.BufferStore) -> tirx.Stmt:
         if statement.buffer.same_as(written.argument):
-            return within(statement, output - 1, written.row(statement.indices))
-        row = _row_read(statement, read, numbers.bands.tops[0], first_rows)
+            return within(statement, output - 1, written.row(statement.indices, known))
+        row = row_read(statement, read, numbers.bands.tops[0], first_rows, known)
         if row is not None:
             return within(statement, 0, row)
         return statement
@@ -208,18 +210,14 @@ def _guarded(
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
 
 
-def _row_read(store: tirx.BufferStore, image: Edge, top: int, first_rows: Mapping[str, int]) -> tirx.Expr | None:
-    """Return the stored row of the input that a store fills, None for a store into another cache.
-
-    Where stripes stream, all of what they read may be padding: TVM has then left no load of the image to know the row
-    by, but the ring counts rows.
-    """
-    for load in _loads(store.value):
-        if load.source.same_as(image.argument):
-            return image.row(load.indices) + top
-    name = store.buffer.name
-    is_ring = name in first_rows and cache_name(store.buffer) == INPUT_CACHE
-    return store.indices[1] + int(first_rows[name]) if is_ring else None
+def _ranges_of_loops(body: tirx.Stmt) -> Analyzer:
+    """Return what is known of the variables of all loops."""
+    known = Analyzer()
+    loops: list[tirx.For] = []
+    tvm_ffi.structural_walk(body, (tirx.For, loops.append))
+    for loop in loops:
+        known.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+    return known
 
 
 TRIPS = "stripes"
@@ -231,9 +229,3 @@ def _reads_filter(step: tirx.Stmt) -> bool:
     """Whether a statement reads a whole filter."""
     part = part_of(step)
     return part is not None and part.does == Does.READ_FILTER
-
-
-def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:
-    found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(value, (TensorLoad, found.append))
-    return found

@@ -1,13 +1,17 @@
 """Find the row of an element of the input or the output, whatever layout it has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.layout import Layout
+from hexconv.lower.buffers import cache_name
+from hexconv.lower.guards import IF_THEN_ELSE
+from hexconv.spec.names import INPUT_CACHE
 
 
 @dataclass(frozen=True)
@@ -22,17 +26,66 @@ class Edge:
     argument: tirx.Var
     layout: Layout
 
-    def row(self, indices: Sequence[tirx.Expr]) -> tirx.Expr:
-        """Return the row of the element that has these indices.
+    def row(self, indices: Sequence[tirx.Expr], known: Analyzer) -> tirx.Expr:
+        """Return the row of the element that has these indices, without quotients and rests.
 
         Where rows lie in blocks, TVM may write `(row - 1) // 8` beside `(row + 7) % 8`, and not see that they are of
-        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out.
+        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out. If there is one
+        block only, TVM has left its number out, 0, and `known` tells what `(row + 7) // 8` is.
+
+        Args:
+            indices: the indices of the element.
+            known: what is known of the variables where the element exists.
         """
         row = Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
         quotients, rests = list[tirx.FloorDiv](), list[tirx.FloorMod]()
         tvm_ffi.structural_walk(row, [(tirx.FloorDiv, quotients.append), (tirx.FloorMod, rests.append)])
-        if not quotients or not rests:
+        if not rests:
             return row
-        divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
-        parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
+        parts: list[tuple[type, Callable]] = [(tirx.FloorMod, lambda rest: _without_quotient(rest, known))]
+        if quotients:
+            divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
+            parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
         return Analyzer().simplify(tvm_ffi.structural_map(row, parts))
+
+
+def row_read(
+    store: tirx.BufferStore, image: Edge, top: int, first_rows: Mapping[str, int], known: Analyzer
+) -> tirx.Expr | None:
+    """Return the stored row of the input that a store fills, None for a store into another cache.
+
+    Where stripes stream, all of what they read may be padding: TVM has then left no load of the image to know the row
+    by, but the ring counts rows.
+    """
+    for load in _loads(store.value):
+        if load.source.same_as(image.argument):
+            with known.constraint_scope(tirx.all(tirx.const(True, "bool"), *_conditions(store.value, load))):
+                return image.row(load.indices, known) + top
+    name = store.buffer.name
+    is_ring = name in first_rows and cache_name(store.buffer) == INPUT_CACHE
+    return store.indices[1] + int(first_rows[name]) if is_ring else None
+
+
+def _without_quotient(rest: tirx.FloorMod, known: Analyzer) -> tirx.Expr:
+    """Return a rest as what was divided, less a number of divisors, where there is only one such number."""
+    divided, divisor = known.const_int_bound(rest.a), int(rest.b)
+    quotient = divided.min_value // divisor
+    return rest.a - quotient * divisor if divided.max_value // divisor == quotient else rest
+
+
+def _conditions(value: tirx.Expr, load: TensorLoad) -> Sequence[tirx.Expr]:
+    """Return the conditions under which an expression evaluates a load."""
+    found: list[tirx.Expr] = []
+
+    def visit(call: Call) -> None:
+        if call.op.same_as(IF_THEN_ELSE) and any(each.same_as(load) for each in _loads(call.args[1])):
+            found.append(call.args[0])
+
+    tvm_ffi.structural_walk(value, (Call, visit))
+    return found
+
+
+def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:
+    found: list[TensorLoad] = []
+    tvm_ffi.structural_walk(value, (TensorLoad, found.append))
+    return found

@@ -52,6 +52,9 @@ PLANS = {
 }
 RUN = [(name, list(PLANS)[place % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
 COUNTED = [(name, list(PLANS)[(place + 1) % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
+CHAINS["one block"] = replace(IMAGE, input=(1, 8, 9, 40), conv=(replace(CONV, padding=Padding(top=1)),))
+PLANS["one stripe"] = Plan(kernel="hvx", order="h_outer", filters="resident", threads=2)
+RUN.append(("one block", "one stripe", "NHWC8h8w32c"))
 
 
 def case_of(name: str, plan: str, layout: EdgeLayout) -> Case:
