@@ -15,7 +15,7 @@ import numpy as np
 
 from hexconv.analyze.row_step import Numbers, Steps
 from hexconv.analyze.rows_stripes import RowStripes
-from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.depthwise import TILE_ROWS, tile_rows
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -108,13 +108,13 @@ class RowSteps(RowStripes):
         return sum(int((rows > 0).sum()) * times for rows, times in self._rows_with_elements[tensor])
 
     def rows_together(self, tensor: int) -> list[int]:
-        """Count how often the steps of a tensor make four, two and one rows together (`TILE_ROWS`)."""
-        made = [0] * len(TILE_ROWS)
+        """Count how often the steps of a conv's output make four, two and one rows together (`TILE_ROWS`)."""
+        made: dict[int, int] = dict.fromkeys(TILE_ROWS, 0)
         for rows, times in self._rows_with_elements[tensor]:
-            for size, together in enumerate(TILE_ROWS):
-                made[size] += int((rows // together).sum()) * times
+            for together in tile_rows(self.chain.conv[tensor - 1]):
+                made[together] += int((rows // together).sum()) * times
                 rows = rows % together
-        return made
+        return list(made.values())
 
     def filter_stagings(self, index: int) -> int:
         """Count how often all of the filter of conv `index` is staged."""

@@ -24,7 +24,9 @@ WORD_PIXELS = 4
 TILE_PIXELS = 4
 """Neighbouring outputs of a row that are computed together."""
 TILE_ROWS = (4, 2, 1)
-"""Rows of outputs that are computed together: the largest of these numbers that is left."""
+"""Rows of outputs that are computed together: the largest of these numbers that is left (`tile_rows`)."""
+MOST_PRODUCTS = 256
+"""The most vector products of a tile of several rows: TVM and LLVM take minutes for straight code that is longer."""
 MOST_HELD = 12
 """The most vectors of taps that stay in registers for a row."""
 BYTES = ("uint8", "int8")
@@ -187,6 +189,18 @@ def row_products(conv: Conv2d, columns: int) -> int:
     return sum(
         blocks * tiles.count * products_of_tile(conv, tiles.pixels) for tiles, blocks in all_tiles(conv, columns)
     )
+
+
+def tile_rows(conv: Conv2d) -> tuple[int, ...]:
+    """The numbers of `TILE_ROWS` that outputs of a conv are computed by.
+
+    >>> tile_rows(Conv2d(out_channels=8, kernel=(7, 7))), tile_rows(
+    ...     Conv2d(out_channels=8, kernel=(7, 7), dilation=(1, 3))
+    ... )
+    ((4, 2, 1), (1,))
+    """
+    products = conv.kernel[0] * products_of_tile(conv, TILE_PIXELS)
+    return tuple(rows for rows in TILE_ROWS if rows == 1 or rows * products <= MOST_PRODUCTS)
 
 
 def products_of_tile(conv: Conv2d, pixels: int) -> int:

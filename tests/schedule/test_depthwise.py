@@ -37,6 +37,7 @@ CHAINS = {
     "dilated, unsigned taps": of(depthwise(40, dilation=(2, 2)), filters="uint8"),
     "stride 3, any zero point": of(depthwise(40, stride=(3, 3), filter_zero_point=7), dtype="int8", filters="uint8"),
     "7x2 without padding": of(depthwise(40, kernel=(7, 2), padding=Padding(), filter_zero_point=128), filters="uint8"),
+    "7x7 dilated, windows of 19 columns": of(depthwise(40, 7, dilation=(1, 3))),
     "sums": of(depthwise(40, how=None)),
     "16 channels of a block": of(depthwise(48, how=EVEN), WIDE, channels=48),
     "21 channels of a block": of(depthwise(53, 5), channels=53),

@@ -7,7 +7,7 @@ from math import ceil
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.depthwise import tile_rows
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx import taps, words
@@ -83,7 +83,8 @@ def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.
 
 def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit four rows together as often as that goes, then two together, then one."""
-    for rows in TILE_ROWS:
+    assert channels.conv.depthwise
+    for rows in tile_rows(channels.conv.depthwise):
         tiles = block.bind("tiles", tirx.floordiv(count, rows))
 
         def together(at: Block, index: tirx.Expr, rows: int = rows, start: tirx.Expr = first) -> None:

@@ -98,8 +98,9 @@ def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> 
         for place, (shift, _) in enumerate(variants(spec)):
             if shift == 0:
                 taps = vector.load(memory, at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES)
-                total = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
-    return block.bind("filter_sum", total, vector.VECTOR)
+                more = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
+                total = block.bind("filter_sum", more, vector.VECTOR)  # TVM takes time for deep expressions: 2**depth
+    return total
 
 
 def taps_zero(conv: InnerConv) -> int:
