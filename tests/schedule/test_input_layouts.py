@@ -89,6 +89,20 @@ def test_a_row_is_one_copy_for_each_block() -> None:
     assert (in_rows - pixels, in_columns - pixels) == (18 * (3 - 1), 18 * (3 * 4 - 1))
 
 
+@pytest.mark.simulator
+def test_channels_that_steps_do_not_divide_are_copied_by_pixels() -> None:
+    """4 rows of 192 channels in steps of 128, 64 side by side, beside one copy of the input and one of the filter."""
+    chain = Chain(
+        input=(1, 4, 28, 32), dtype="uint8", output_layout="NHWC", conv=(Conv2d(out_channels=192, requantize=HOW),)
+    )
+    plan = Plan(kernel="hvx", k_split=4, filters="resident", buffering="double", storage="vtcm")
+    case = Case("case", chain, plan)
+    run = run_case(case, lower_case(case), Simulator(slots=False))
+    assert run.check.passed
+    assert run.copies
+    assert run.copies.pieces == 4 * 3 + 2
+
+
 @pytest.mark.parametrize("layout", BLOCKS)
 def test_the_plain_kernel_reads_blocks_too(layout: EdgeLayout) -> None:
     chain = replace(CHAINS["padded"], input=(1, 19, 21, 40), input_layout=layout)
