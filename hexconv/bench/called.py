@@ -37,7 +37,8 @@ class Row:
         threads: how many threads it uses.
         copies: how many copies it starts.
         run_packets: the packets of `hexconv run`.
-        call_packets: those of `NAME_run`, without what the platform does; nor has `run` those of its engine.
+        call_packets: the packets of `NAME_run`. Those of the platform's callbacks are not counted, just as `run`
+            doesn't count those of its copy engine.
         more_percent: how many packets more the call takes, in percent of `run_packets`.
         is_right: whether both results are numpy's.
     """

@@ -56,9 +56,9 @@ class Loaded:
             given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
             raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.image_shape))}")
         source, target = _aligned(self.input), _aligned(self.output)
-        source[...] = self.input.lies(self.image_shape).pack(image)
+        source[...] = self.input.layout_for(self.image_shape).pack(image)
         call(self._library, f"{self.name}_run", self._context, pointer(source), pointer(target))
-        return self.output.lies(self.shape).unpack(target)
+        return self.output.layout_for(self.shape).unpack(target)
 
 
 def load(folder: Path | str) -> dict[str, Loaded]:

@@ -16,6 +16,8 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.simulator.toolchain import join_foreign
 
 _PLACE = resources.files("hexconv.build") / "simulator"
+_HARNESS = resources.files("hexconv.run") / "simulator"
+"""The folder that `harness/copies.h` and its like are found in."""
 
 
 def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulator) -> Measurement:
@@ -35,7 +37,7 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
     elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
     kernel = called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
     weights = np.fromfile(folder / f"{chain.name}.weights.bin", np.uint8)
-    given = chain.input.lies(chain.image_shape).pack(image)
+    given = chain.input.layout_for(chain.image_shape).pack(image)
     return simulator.run_object(kernel, [given, weights], [(chain.output.shape, chain.output.dtype)])
 
 
@@ -49,8 +51,8 @@ def joined(folder: Path, library: Path, entry: str, isa: str, *flags: str) -> by
         isa: the instruction set of the library.
         flags: further flags for the compiler.
     """
-    with resources.as_file(_PLACE) as place:
-        return join_foreign(library, place / entry, isa, f"-I{folder}", *flags)
+    with resources.as_file(_PLACE) as place, resources.as_file(_HARNESS) as harness:
+        return join_foreign(library, place / entry, isa, f"-I{folder}", f"-I{harness}", *flags)
 
 
 def called(elf: bytes, isa: str, scratch_bytes: int, vtcm_bytes: int, threads: int) -> HexagonObject:

@@ -32,7 +32,7 @@ class Argument:
         """An argument with this layout, physical shape and dtype; the bytes follow from them."""
         return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
 
-    def lies(self, shape: tuple[int, ...]) -> Layout:
+    def layout_for(self, shape: tuple[int, ...]) -> Layout:
         """The layout of a tensor of this logical NHWC shape."""
         return packed(self.layout, shape, logical="NHWC")
 

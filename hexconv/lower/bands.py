@@ -19,7 +19,6 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Range
-from tvm.sym import Analyzer
 
 from hexconv.kernel.bands import RowBands
 from hexconv.layout import Layout
@@ -28,7 +27,7 @@ from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
 from hexconv.lower.edge import Edge, row_read
 from hexconv.lower.rings import FIRST_SLABS
-from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.lower.transfers.taken_apart import as_one, ranges_of
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
@@ -183,7 +182,7 @@ def _guarded(
 
     `first_rows` has the row at which each ring begins to count.
     """
-    known = _ranges_of_loops(body)
+    known = ranges_of(body)
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
     def named(call: Call) -> tirx.Expr:
@@ -208,16 +207,6 @@ def _guarded(
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
-
-
-def _ranges_of_loops(body: tirx.Stmt) -> Analyzer:
-    """Return what is known of the variables of all loops."""
-    known = Analyzer()
-    loops: list[tirx.For] = []
-    tvm_ffi.structural_walk(body, (tirx.For, loops.append))
-    for loop in loops:
-        known.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-    return known
 
 
 TRIPS = "stripes"

@@ -41,6 +41,7 @@ CHAINS = {
         zero_point=0,
         conv=(replace(CONV, filter_zero_point=0, filter_l1=30000, requantize=replace(HOW, zero_point=0)),),
     ),
+    "one block of rows": replace(IMAGE, input=(1, 8, 9, 40), conv=(replace(CONV, padding=Padding(top=1)),)),
 }
 ROLLED = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm")
 PLANS = {
@@ -49,12 +50,13 @@ PLANS = {
     "threads": replace(ROLLED, rows=2, halo="recompute", threads=3),
     "strips": replace(ROLLED, rows=2, w_split=1),
     "plain": Plan(kernel="plain", order="h_outer", buffering="double"),
+    "one stripe": Plan(kernel="hvx", order="h_outer", filters="resident", threads=2),
 }
-RUN = [(name, list(PLANS)[place % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
+RUN = [
+    *((name, list(PLANS)[place % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)),
+    ("one block of rows", "one stripe", BLOCKS[0]),
+]
 COUNTED = [(name, list(PLANS)[(place + 1) % 4], BLOCKS[place % 2]) for place, name in enumerate(CHAINS)]
-CHAINS["one block"] = replace(IMAGE, input=(1, 8, 9, 40), conv=(replace(CONV, padding=Padding(top=1)),))
-PLANS["one stripe"] = Plan(kernel="hvx", order="h_outer", filters="resident", threads=2)
-RUN.append(("one block", "one stripe", "NHWC8h8w32c"))
 
 
 def case_of(name: str, plan: str, layout: EdgeLayout) -> Case:

@@ -2,6 +2,9 @@
 #include <stddef.h>
 #include <tvm/ffi/c_api.h>
 
+#include "harness/copies.h"
+#include "harness/counters.h"
+#include "harness/threads.h"
 #include "hexconv_platform.h"
 
 enum { CPU = 1, HEAP = 0, VTCM = 1, UNSIGNED = 1, BITS = 8 };
@@ -11,19 +14,6 @@ struct parallel_group;
 extern void *(*__TVMBackendAllocWorkspace)(int type, int id, uint64_t bytes, int code, int bits);
 extern int (*__TVMBackendFreeWorkspace)(int type, int id, void *memory);
 extern int (*__TVMBackendParallelLaunch)(int (*run)(int task, struct parallel_group *group, void *closure), void *closure, int tasks);
-uint32_t threads_count(void);
-/* Of the harness's counters.h and copies.h. */
-struct copied {
-    void *target;
-    const void *source;
-    uint32_t bytes;
-    int32_t rows, target_step, source_step;
-};
-void counters_pause(void);
-void counters_resume(void);
-void copies_start_group(int32_t queue);
-void copies_start_rows(int32_t queue, const struct copied *copy);
-void copies_wait(int32_t queue, int32_t in_flight);
 
 /* The groups of copies of this call of a chain, or of this task. The engine tells threads apart itself. */
 struct groups {

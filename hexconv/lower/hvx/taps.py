@@ -99,7 +99,8 @@ def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> 
             if shift == 0:
                 taps = vector.load(memory, at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES)
                 more = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
-                total = block.bind("filter_sum", more, vector.VECTOR)  # TVM takes time for deep expressions: 2**depth
+                # Named at every step: TVM's simplifier takes 2**depth steps for an expression.
+                total = block.bind("filter_sum", more, vector.VECTOR)
     return total
 
 

@@ -21,6 +21,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.ranges import conjuncts, range_of
+from hexconv.lower.transfers.clamps import unclamped
 from hexconv.lower.transfers.in_blocks import in_blocks
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
 
@@ -181,35 +182,12 @@ def _bound(loop: tirx.For) -> tirx.Stmt:
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
     """Yield the trips of a loop for which a guard holds, the trips before them and those after."""
     begin, end = range_of([guard.condition], loop.loop_var, loop.extent)
-    then = _unclamped(guard.then_case, loop.loop_var, _bounds(end), ranges)
+    then = unclamped(guard.then_case, loop.loop_var, end, ranges)
     end = Analyzer().simplify(tirx.max(begin, end))
     yield _shifted(loop, then, begin, end)
     if guard.else_case is not None:
         before = begin if ranges.can_prove(begin <= loop.extent) else tirx.min(begin, loop.extent)
         yield from (_shifted(loop, guard.else_case, *trips) for trips in ((ZERO, before), (end, loop.extent)))
-
-
-def _bounds(end: tirx.Expr) -> list[tirx.Expr]:
-    """Return what an end is no larger than: both sides of a minimum."""
-    return [*_bounds(end.a), *_bounds(end.b)] if isinstance(end, tirx.Min) else [end]
-
-
-def _unclamped(body: tirx.Stmt, variable: tirx.Var, ends: Sequence[tirx.Expr], ranges: Analyzer) -> tirx.Stmt:
-    """Take away the clamps that no trip of a loop needs: `min(index, c)` where the index grows up to c at most.
-
-    A clamp of channels would make single elements of a run.
-    """
-
-    def plain(node: tirx.Min) -> tirx.Expr:
-        if not uses(node.a, variable) or not isinstance(node.b, tirx.IntImm):
-            return node
-        growth = ranges.simplify(at_value(node.a, variable, variable + 1) - node.a)
-        if not isinstance(growth, tirx.IntImm) or int(growth) <= 0:
-            return node
-        most = (ranges.const_int_bound(ranges.simplify(at_value(node.a, variable, end - 1))) for end in ends)
-        return node.a if any(bound.max_value <= int(node.b) for bound in most) else node
-
-    return tvm_ffi.structural_map(body, (tirx.Min, plain))
 
 
 def _shifted(loop: tirx.For, body: tirx.Stmt, begin: tirx.Expr, end: tirx.Expr) -> tirx.For:

@@ -43,7 +43,7 @@ int32_t hexconv_start_group(int32_t queue);
 int32_t hexconv_end_group(int32_t queue);
 int32_t hexconv_wait(int32_t queue, int32_t in_flight);
 
-/* A platform's callbacks call these instead, while the counters are paused: a platform counts as little as the engine. */
+/* A platform's callbacks call these instead, while the counters are paused: what a platform does is not counted. */
 struct copied {
     void *target;
     const void *source;
