@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
 """The limits of one assembly; an assembler that reaches them counts as one that refuses the text."""
 _STDERR = 2
 _ERROR = "error: "
+_TO_QUOTE = re.compile(r'[^ -~]|["\\]')
 
 
 class Refused(Exception):
@@ -82,6 +84,4 @@ def _quoted(text: str) -> str:
     >>> _quoted('.string "a\\n"')
     '.string \\22a\\5cn\\22'
     """
-    return "".join(
-        letter if " " <= letter <= "~" and letter not in '"\\' else f"\\{ord(letter):02x}" for letter in text
-    )
+    return _TO_QUOTE.sub(lambda letter: f"\\{ord(letter[0]):02x}", text)

@@ -33,9 +33,10 @@ _EVENT = re.compile(
     re.MULTILINE,
 )
 _RESUME, _PAUSE, _HANDLER, _NAMELESS = b"counters_resume", b"counters_pause", b"take_sample", b""
+_HELD = {b"counters_hold": True, b"counters_release": False}
 _THREADS = {b"thread_%d" % number: number for number in range(MAX_THREADS + 1)}
 """Functions of the harness: what runs behind one of them is that thread's; the first one's, no thread's."""
-_MARKS = frozenset((_RESUME, _PAUSE, _HANDLER, _NAMELESS, *_THREADS))
+_MARKS = frozenset((_RESUME, _PAUSE, _HANDLER, _NAMELESS, *_HELD, *_THREADS))
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Reader:
     blocks: Blocks = field(default_factory=Blocks)
     _described: list[str] | None = None
     _counting: bool = False
+    _held: bool = False
     _in_handler: bool = False
     _before: bytes = b""
     _last: tuple[bytes, bytes] | None = None
@@ -127,10 +129,10 @@ class Reader:
             self._did_not_run()
         elif symbol == _HANDLER:
             self._in_handler, self._last = True, None
+        elif symbol in _HELD:
+            self._held = _HELD[symbol]
         elif symbol == _RESUME:
-            if not self._counting:
-                self._begin()
-            self._counting, self._before, self._last = True, b"", None
+            self._resumed()
         elif symbol in _THREADS:
             self._thread = _THREADS[symbol]
         elif symbol == _PAUSE:
@@ -139,6 +141,14 @@ class Reader:
             self._in_handler = False
         else:
             self._ran([block])
+
+    def _resumed(self) -> None:
+        """The harness counts from here on, unless it was told to hold."""
+        if self._held:
+            return
+        if not self._counting:
+            self._begin()
+        self._counting, self._before, self._last = True, b"", None
 
     def _begin(self) -> None:
         """A stretch."""

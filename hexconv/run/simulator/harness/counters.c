@@ -23,6 +23,7 @@ static volatile uint64_t resumed[COUNTERS]; /* the counters at the last resume *
 static uint64_t total[COUNTERS];
 static uint64_t packets_of[MAX_THREADS + 1];
 static int counted_thread;
+static bool held;
 static uint64_t overhead[COUNTERS]; /* of a resume and a pause with nothing between them */
 
 static inline __attribute__((always_inline)) struct sample read_counters(void) {
@@ -59,15 +60,21 @@ static void take_sample(int signal_number) {
 
 void __attribute__((noinline)) counters_resume(void) {
     struct sample now = read_counters();
+    if (held) return;
     for (int i = 0; i < COUNTERS; i++) resumed[i] = extended(now.value[i], base[i]);
 }
 
 void __attribute__((noinline)) counters_pause(void) {
     struct sample now = read_counters();
     const uint64_t before = total[PACKETS];
+    if (held) return;
     for (int i = 0; i < COUNTERS; i++) total[i] += extended(now.value[i], base[i]) - resumed[i] - overhead[i];
     packets_of[counted_thread] += total[PACKETS] - before;
 }
+
+void __attribute__((noinline)) counters_hold(void) { held = true; }
+
+void __attribute__((noinline)) counters_release(void) { held = false; }
 
 void counters_of(int thread) { counted_thread = thread; }
 

@@ -16,6 +16,11 @@ bool counters_open(uint32_t start, uint32_t tick_microseconds);
 void counters_resume(void);
 void counters_pause(void);
 
+/* Between a hold and a release, a resume and a pause do nothing: what is called meanwhile can't begin to count. Both come
+ * inside of a pause. */
+void counters_hold(void);
+void counters_release(void);
+
 /* Count for a thread from here on; for ALONE, count for no thread. */
 void counters_of(int thread);
 
