@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import Unsupported
 from hexconv.spec import Case, Chain
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.places import Storage
 from hexconv.sweep.draw import Draw

@@ -31,7 +31,7 @@ from hexconv.run.simulator.qemu import find_qemu, relabelled, runs
 from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule.block import Block
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, refusals
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernel import unstated
 
 LANES, VECTORS = 64, 4

@@ -27,7 +27,7 @@ from hexconv.search import Question, Space, best_plan
 from hexconv.search.machine import rates
 from hexconv.search.objective import Objective
 from hexconv.spec import Case, Chain, Plan
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.draw import Seeded
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import Scope

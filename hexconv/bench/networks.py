@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hexconv.analyze import needed_macs
 from hexconv.spec import Chain, Conv2d, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 MULTIPLIER = 0x5A7B3C1D
 IMAGE_ZERO_POINT = 114

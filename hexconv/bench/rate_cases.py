@@ -13,7 +13,7 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.search import Space
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import INTEGER_RANGE, ZERO_POINTS, Dtype
+from hexconv.spec.dtypes import INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.sweep.draw import Draw, Seeded
 from hexconv.sweep.plans import drawn_plan

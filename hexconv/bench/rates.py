@@ -30,7 +30,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.search.exact import Integers
 from hexconv.search.machine import PlainRates, Prices, machine_file, rates
 from hexconv.spec import Case
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "scalar")

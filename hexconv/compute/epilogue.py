@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tvm import te, tirx
 
 from hexconv.compute.stored import Position, Stored
-from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
 Vectors = Mapping[str, te.Tensor]

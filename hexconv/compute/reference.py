@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.spec.chain import INTEGER_RANGE, Chain
+from hexconv.spec.chain import Chain
 from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.vectors import looked_up
 

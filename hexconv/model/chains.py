@@ -8,7 +8,8 @@ from hexconv.model.integer import with_filters
 from hexconv.model.unit import Unit
 from hexconv.model.units import Convs, is_conv
 from hexconv.spec import Chain
-from hexconv.spec.chain import INTEGER_RANGE, MOST_CONVS
+from hexconv.spec.chain import MOST_CONVS
+from hexconv.spec.dtypes import INTEGER_RANGE
 
 JOINS = ("Add", "Sum", "Sub", "Mul", "Div", "Concat", "Max", "Min", "QLinearAdd", "QLinearConcat")
 POOLS = ("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool", "QLinearGlobalAveragePool")

@@ -19,8 +19,8 @@ from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import IntegerWeights
 from hexconv.model.quantised import quantised
 from hexconv.model.unit import Unit
-from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import TABLE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import Requantize
 from hexconv.spec.vectors import looked_up
 

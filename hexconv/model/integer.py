@@ -16,7 +16,7 @@ from hexconv.model.refused import Refused
 from hexconv.model.requantize import Scaled, requantize, scale_of
 from hexconv.model.unit import Folded, Unit
 from hexconv.spec import Conv2d
-from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, Dtype
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, Dtype
 
 SAME_SCALE = 1e-6
 """How far, relatively, a bias's scale may be from input scale times filter scale, the unit of the sums."""

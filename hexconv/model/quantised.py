@@ -9,7 +9,7 @@ import numpy as np
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph
 from hexconv.model.refused import Refused
-from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 
 OF_FILTERS = ("int8", "uint8", "int16")
 

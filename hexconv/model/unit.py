@@ -7,7 +7,7 @@ from typing import Protocol
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph, Node
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 
 @dataclass(frozen=True)

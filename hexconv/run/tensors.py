@@ -15,7 +15,7 @@ from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.run.vectors import drawn_vectors
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
 from hexconv.spec.weights import check_weights

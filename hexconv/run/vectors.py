@@ -6,8 +6,8 @@ import numpy as np
 
 from hexconv.run.runner import Array
 from hexconv.spec import Chain
-from hexconv.spec.chain import INTEGER_RANGE
 from hexconv.spec.conv import TABLE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 from hexconv.spec.vectors import Vector, odd_parts, vector_names
 

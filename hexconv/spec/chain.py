@@ -2,31 +2,21 @@
 
 from functools import cached_property
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
 from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.conv_dtypes import check_dtypes, check_filter_dtype, check_zero_point
+from hexconv.spec.conv_shapes import check_shapes, output_shape
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
 
-Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
-INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
-ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
-"""Of an integer dtype; int16 is symmetric, as TFLite has it."""
-FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {
-    "int8": ("int8", "uint8"),
-    "uint8": ("int8", "uint8"),
-    "int16": ("int16", "int8"),
-}
-"""The dtypes that filters may have, by the dtype of the chain. Filters of float chains have the chain's dtype."""
 MOST_CONVS = 64
-MOST_TAPS = 2**24
-"""The largest product of kernel size and outputs along one axis: sixteen taps for each of a million rows."""
 
 
 @in_one_line("chain")
@@ -61,15 +51,14 @@ class Chain:
 
     def __post_init__(self) -> None:
         """Refuse fields that are valid alone but do not go together."""
-        _check_filter_dtype(self)
+        check_filter_dtype(self.dtype, self.dtype_of_filters)
         if self.filter_dtype == self.dtype:
             object.__setattr__(self, "filter_dtype", None)  # the chain's own dtype is no other
         for index, conv in enumerate(self.conv):
-            _check_groups(index, conv, self.shapes[index][3])
-            _check_kernel_fits(index, conv, self.shapes[index])
-            _check_taps(index, conv, self.shapes[index + 1])
-            _check_dtype(index, conv, self)
-        _check_zero_point("chain.zero_point", self.zero_point, self.dtype)
+            where, is_last = f"chain.conv[{index}]", index == len(self.conv) - 1
+            check_shapes(where, conv, self.shapes[index])
+            check_dtypes(where, conv, self.dtype, self.dtype_of_filters, is_last)
+        check_zero_point("chain.zero_point", self.zero_point, self.dtype)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -80,7 +69,7 @@ class Chain:
         """
         shapes = [self.input]
         for conv in self.conv:
-            shapes.append(_output_shape(conv, shapes[-1]))
+            shapes.append(output_shape(conv, shapes[-1]))
         return tuple(shapes)
 
     @cached_property
@@ -156,101 +145,3 @@ class Chain:
         """
         n, h, w, c = self.input
         return "-".join([f"n{n}h{h}w{w}c{c}", *(conv.slug for conv in self.conv), self.dtypes])
-
-
-def _output_shape(conv: Conv2d, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-    """Logical NHWC of a conv's output; sizes below one mean that the kernel does not fit."""
-    n, h, w, _ = shape
-    padded = (h + conv.padding.top + conv.padding.bottom, w + conv.padding.left + conv.padding.right)
-    rows, columns = ((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, conv.reach, conv.stride, strict=True))
-    return n, rows, columns, conv.out_channels
-
-
-def _check_filter_dtype(chain: Chain) -> None:
-    """Refuse a filter dtype that the chain's dtype doesn't go with."""
-    allowed = FILTER_DTYPES.get(chain.dtype, (chain.dtype,))
-    if chain.dtype_of_filters not in allowed:
-        raise InputError(
-            "chain.filter_dtype", chain.dtype_of_filters, f"{' or '.join(allowed)} in a {chain.dtype} chain"
-        )
-
-
-def _check_groups(index: int, conv: Conv2d, channels: int) -> None:
-    """Refuse a number of groups that doesn't divide the channels of input and output."""
-    for what, count in (("input", channels), ("output", conv.out_channels)):
-        if count % conv.groups:
-            given = f"{conv.groups}, which leaves {count % conv.groups} of the {count} channels of its {what}"
-            raise InputError(f"chain.conv[{index}].groups", given, f"a divisor of {count}")
-
-
-def _check_kernel_fits(index: int, conv: Conv2d, shape: tuple[int, int, int, int]) -> None:
-    """Refuse a kernel larger than its padded input, which would have no output."""
-    padded = (shape[1] + conv.padding.top + conv.padding.bottom, shape[2] + conv.padding.left + conv.padding.right)
-    for axis, p, reach in zip(("rows", "columns"), padded, conv.reach, strict=True):
-        if reach > p:
-            raise InputError(
-                f"chain.conv[{index}].kernel",
-                f"{list(conv.kernel)} with dilation {list(conv.dilation)}, which reads {reach} {axis}",
-                f"at most the {p} {axis} of its padded input; a smaller kernel, or {reach - p} more padding",
-            )
-
-
-def _check_taps(index: int, conv: Conv2d, output: tuple[int, int, int, int]) -> None:
-    """Refuse a kernel as large as a large image: it is a slip, and its rows are too many to count."""
-    for axis, taps, outputs in zip(("rows", "columns"), conv.kernel, output[1:3], strict=True):
-        if taps * outputs > MOST_TAPS:
-            raise InputError(
-                f"chain.conv[{index}].kernel",
-                f"{taps} {axis} for each of {outputs} {axis} of output, {taps * outputs} in all",
-                f"up to {MOST_TAPS}; a smaller kernel, or a smaller image",
-            )
-
-
-def _check_dtype(index: int, conv: Conv2d, chain: Chain) -> None:
-    """Refuse requantisation, tables and zero points in float chains, and other activations in integer chains."""
-    where = f"chain.conv[{index}]"
-    if not chain.is_integer:
-        if conv.requantize or conv.filter_zero_point:
-            raise InputError(f"{where}.requantize", f"one in a {chain.dtype} chain", "none; it is for integers")
-        if conv.activation == TABLE:
-            raise InputError(f"{where}.activation", f"a table in a {chain.dtype} chain", "none, relu or relu6")
-        for limit in ("filter_l1", "bias_limit"):
-            if getattr(conv, limit) is not None:
-                raise InputError(f"{where}.{limit}", f"one in a {chain.dtype} chain", "none; it is for integers")
-        return
-    if conv.bias_limit is not None and not conv.bias:
-        raise InputError(f"{where}.bias_limit", str(conv.bias_limit), "none where there is no bias, or bias = true")
-    _check_table(where, conv, chain.dtype)
-    if conv.requantize is None and index < len(chain.conv) - 1:
-        change = "give multiplier, shift and zero_point; only the last conv of an integer chain may stay int32"
-        raise InputError.because(f"{where}.requantize is missing", change)
-    _check_zero_point(f"{where}.filter_zero_point", conv.filter_zero_point, chain.dtype_of_filters, "{} filters")
-    if conv.requantize:
-        _check_zero_point(f"{where}.requantize.zero_point", conv.requantize.zero_point, chain.dtype)
-        low, high = INTEGER_RANGE[chain.dtype]
-        if conv.requantize.clamp and not low <= conv.requantize.clamp[0] <= conv.requantize.clamp[1] <= high:
-            given = str(list(conv.requantize.clamp))
-            raise InputError(f"{where}.requantize.clamp", given, f"codes of {chain.dtype}, {low} to {high}")
-
-
-def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
-    """Refuse an integer chain's activation unless it is a table of 8-bit codes that follows a requantisation."""
-    if conv.activation not in ("none", TABLE):
-        allowed = "none or table in an integer chain; say a relu's codes in requantize.clamp"
-        raise InputError(f"{where}.activation", conv.activation, allowed)
-    if conv.activation == TABLE and dtype == "int16":
-        raise InputError(f"{where}.activation", "a table in an int16 chain", "none; a table has a code for each of 256")
-    if conv.activation == TABLE and conv.requantize is None:
-        raise InputError.because(
-            f"{where}.requantize is missing", "give the multiplier, shift and zero_point that make codes"
-        )
-    if conv.activation != TABLE and conv.table_zero_point:
-        raise InputError(f"{where}.table_zero_point", str(conv.table_zero_point), 'none, or activation = "table"')
-    _check_zero_point(f"{where}.table_zero_point", conv.table_zero_point, dtype)
-
-
-def _check_zero_point(where: str, zero_point: int, dtype: str, what: str = "a {} chain") -> None:
-    """Refuse a zero point outside of the range of its dtype."""
-    low, high = ZERO_POINTS.get(dtype, (0, 0))
-    if not low <= zero_point <= high:
-        raise InputError(where, str(zero_point), f"{low} to {high} in {what.format(dtype)}")

@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from hexconv.spec.chain import INTEGER_RANGE, Chain
+from hexconv.spec.chain import Chain
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 

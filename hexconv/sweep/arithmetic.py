@@ -5,8 +5,8 @@ from dataclasses import replace
 from math import log2, prod, sqrt
 
 from hexconv.spec import Conv2d, Requantize
-from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.conv import TABLE
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Kind

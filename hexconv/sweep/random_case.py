@@ -19,7 +19,7 @@ from math import prod
 
 from hexconv.kernel.depthwise import BYTES
 from hexconv.spec import Case, Chain, Conv2d
-from hexconv.spec.chain import INTEGER_RANGE, Dtype
+from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.edges import EDGE_LAYOUTS, IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.kernels import Kernel

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.knobs import KNOBS
 from hexconv.spec.places import STORAGES, Storage

@@ -11,7 +11,7 @@ from hexconv.compute import reference
 from hexconv.compute.reference import convolution, requantized
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain, Conv2d, Requantize
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from tests.strategies import chains
 
 FEW = 5

@@ -12,7 +12,7 @@ from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.tensors import Tensors, packed_arguments, random_tensors
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.room import bias_limit
 from hexconv.spec.weights import with_limits
 

@@ -11,7 +11,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, rounding="even")
 CASES: list[tuple[int, Dtype, int, int]] = [

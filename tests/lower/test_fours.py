@@ -17,7 +17,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.few_channels import few_channels
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Kind

@@ -12,7 +12,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 FIXED = Requantize(multiplier=0x5A7B3C1D, shift=-7, zero_point=3)
 EVEN = Requantize(multiplier="per_channel", shift="per_channel", zero_point=9, rounding="even")

@@ -14,7 +14,7 @@ from hexconv.errors import InputError
 from hexconv.run.fills import CORNERS, FILLS, fills_of, fills_of_run, fills_text, tensor_names
 from hexconv.run.tensors import Tensors, bias_limit, filled_tensors, random_tensors
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from tests.strategies import chains
 
 INTEGERS = ("uint8", "int8", "int16")

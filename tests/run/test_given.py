@@ -20,7 +20,7 @@ from hexconv.compute.reference import convolution
 from hexconv.errors import InputError, Unsupported
 from hexconv.run.given import bounded
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from tests.model.builder import Builder
 from tests.model.quantised import Quantised
 

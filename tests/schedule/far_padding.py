@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, tensor_extents
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 from tests.schedule.integer_chains import planned
 

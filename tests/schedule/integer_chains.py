@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError, InputError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
-from hexconv.spec.chain import ZERO_POINTS
+from hexconv.spec.dtypes import ZERO_POINTS
 from hexconv.spec.knobs import Halo, Order
 
 Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8", "int16"]]

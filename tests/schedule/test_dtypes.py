@@ -10,7 +10,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
 
 PAIRS: list[tuple[Dtype, Dtype]] = [("uint8", "int8"), ("int8", "uint8"), ("int16", "int8"), ("int16", "int16")]

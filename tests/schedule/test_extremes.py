@@ -13,7 +13,7 @@ from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.room import bias_limit
 
 HVX = Plan(kernel="hvx")

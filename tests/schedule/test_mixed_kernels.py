@@ -12,7 +12,7 @@ from hexconv.run.fills import fills_of_run
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.verdict import miscounts
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"

@@ -16,7 +16,7 @@ from tvm.sym import Analyzer
 from hexconv.compute import epilogue
 from hexconv.compute.reference import Array, convolution, requantized
 from hexconv.spec import Chain, Conv2d, Padding, Requantize, sums
-from hexconv.spec.chain import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
+from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import bias_limit, sums_refusal

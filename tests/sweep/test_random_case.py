@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
-from hexconv.spec.chain import FILTER_DTYPES, ZERO_POINTS
+from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
 from hexconv.spec.places import MIXED
 from hexconv.sweep.long_sums import is_supported
 from hexconv.sweep.random_case import random_case

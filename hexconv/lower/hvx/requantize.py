@@ -9,7 +9,7 @@ from tvm import tirx
 
 from hexconv.lower.hvx import across, scaling, vector
 from hexconv.schedule.block import Block
-from hexconv.spec.chain import INTEGER_RANGE
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Halves, Shifts
 
 Lanes = Mapping[str, tirx.Expr]

@@ -10,7 +10,7 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 BY_SPLATS = Plan(kernel="hvx", k_split=2, storage="vtcm", activations="splats")
 

@@ -11,7 +11,7 @@ from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
-from hexconv.spec.chain import Dtype
+from hexconv.spec.dtypes import Dtype
 
 HALF = 1 << 30
 """Of filters that are all 2: codes stay as they are."""
