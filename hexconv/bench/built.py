@@ -23,7 +23,7 @@ import numpy as np
 
 from hexconv.bench.kept import keep, named
 from hexconv.errors import HexconvError, RunFailed
-from hexconv.lower.hexagon import isas
+from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted
 from hexconv.network.library import read_network, tensors_of, write_network

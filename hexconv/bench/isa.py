@@ -25,7 +25,8 @@ from hexconv.analyze import needed_macs
 from hexconv.bench.forms import FORMS, macs_per_packet
 from hexconv.errors import HexconvError, RunFailed
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import assembly_for_hexagon, compile_for_hexagon, isas
+from hexconv.lower.hexagon import assembly_for_hexagon, compile_for_hexagon
+from hexconv.lower.hexagon_target import isas
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu, relabelled, runs
 from hexconv.run.simulator.runner import Simulator

@@ -9,7 +9,7 @@ from hexconv.cli.cases import Batch, print_json
 from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
 from hexconv.errors import InputError
-from hexconv.lower.hexagon import isas
+from hexconv.lower.hexagon_target import isas
 from hexconv.run.given import bounded, given
 from hexconv.run.tensors import Tensors, random_tensors
 from hexconv.spec import Case, Target

@@ -7,8 +7,9 @@ import tvm
 from tvm import tirx
 
 from hexconv.lower.callable import Callable
-from hexconv.lower.hexagon import hexagon_target, object_file
+from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.host import host_target
+from hexconv.lower.object_file import object_file
 from hexconv.lower.passes import without_compaction
 
 ENTRY = "tirx.is_entry_func"

@@ -1,39 +1,22 @@
-"""Compile a lowered module to a Hexagon object file, and list the workspaces that its code will ask for.
+"""Compile a lowered module to a Hexagon object file, and list the workspaces that its code will ask for."""
 
-TVM's kind `hexagon` builds x86 code in 0.27 unless a vendor toolchain is there; its kind `llvm` with a
-Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors of 128 bytes, one entry
-`__tvm_ffi_main`).
-"""
-
-import re
-import tempfile
-import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Call
-from tvm.target import Target, codegen
+from tvm.target import Target
 
-from hexconv.errors import HexconvWarning, Unsupported
 from hexconv.lower import vtcm
-from hexconv.lower.aligned import LLVM_OPTIONS, align_workspaces
+from hexconv.lower.aligned import align_workspaces
 from hexconv.lower.engine import call_engine
+from hexconv.lower.hexagon_target import hexagon_target
+from hexconv.lower.object_file import has_vectors, object_file, possible
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
-from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.noted import NotFollowed, with_notes
-from hexconv.lower.packets.stored_loads import without_stored_loads
 from hexconv.lower.passes import without_compaction
 from hexconv.lower.unread import has_unread_caches
-
-TRIPLE = "hexagon-unknown-linux-musl"
-
-_BARE_TARGET = Target({"kind": "llvm", "mtriple": TRIPLE})
-_VECTOR = re.compile(r"^\t\tv\d", re.MULTILINE)  # an instruction of LLVM's assembly that writes a vector register
-_ALLOCATE = tvm.ir.Op.get("tirx.TVMBackendAllocWorkspace")
+from hexconv.lower.workspaces import threads_of, workspaces_of
 
 
 @dataclass(frozen=True)
@@ -59,26 +42,6 @@ class HexagonObject:
     threads: int = 0
 
 
-@dataclass(frozen=True)
-class _Workspace:
-    size_bytes: int
-    in_vtcm: bool
-
-
-def isas() -> tuple[str, ...]:
-    """Return the instruction sets that TVM's LLVM can emit and that have HVX, newest first: ("v81", ..., "v60")."""
-    names = [re.fullmatch(r"hexagonv(\d+)", str(cpu)) for cpu in codegen.llvm_get_cpu_archlist(_BARE_TARGET)]
-    numbers = sorted((int(name[1]) for name in names if name), reverse=True)
-    return tuple(f"v{number}" for number in numbers if number >= 60)
-
-
-def hexagon_target(isa: str) -> Target:
-    """Return TVM's target for one instruction set with HVX of 128 bytes."""
-    features = [f"+hvx{isa}", "+hvx-length128b"]
-    options = list(LLVM_OPTIONS)
-    return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})
-
-
 def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     """Compile a scheduled or lowered module with one function `main`.
 
@@ -87,77 +50,17 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     """
     target = hexagon_target(isa)
     finished = _finished(module, target)
-    workspaces = _workspaces(finished)
+    workspaces = workspaces_of(finished)
     library = tvm.get_global_func("target.build.llvm")(finished, target)
     elf, text = object_file(library, library.inspect_source("asm"), isa, target)
     return HexagonObject(
         isa=isa,
         elf=elf,
-        heap_bytes=tuple(workspace.size_bytes for workspace in workspaces if not workspace.in_vtcm),
-        vtcm_bytes=tuple(workspace.size_bytes for workspace in workspaces if workspace.in_vtcm),
+        heap_bytes=workspaces.heap_bytes,
+        vtcm_bytes=workspaces.vtcm_bytes,
         has_vectors=has_vectors(text),
         text=text,
-        threads=max((int(loop.extent) for loop in _parallel(finished)), default=0),
-    )
-
-
-def has_vectors(text: str) -> bool:
-    """Whether assembly has instructions of HVX."""
-    return _VECTOR.search(text) is not None
-
-
-def object_file(library: tvm.runtime.Module, text: str, isa: str, target: Target) -> tuple[bytes, str]:
-    """Assemble what LLVM has made: return an object file, its packets with fewer stalls, and its assembly.
-
-    Code without vectors keeps LLVM's own packets; so does, with a warning, code whose improved packets the assembler
-    refuses. If the assembler refuses LLVM's own packets too, there is no object file: LLVM's would compute something
-    else.
-
-    Args:
-        library: LLVM's module.
-        text: its assembly.
-        isa: the instruction set.
-        target: TVM's target for that instruction set.
-
-    Raises:
-        Unsupported: LLVM has written instructions that do not exist.
-    """
-    if not has_vectors(text):
-        return _object_file(library), text
-    text = _possible(text)
-    changed = with_fewer_stalls(text, isa)
-    try:
-        return assembled(changed, target), changed
-    except Refused as refused:
-        warnings.warn(
-            f"LLVM's assembler refuses the packets with fewer stalls for {isa} ({refused}); its own are used, with the "
-            "stalls that they have; please report it",
-            HexconvWarning,
-            stacklevel=2,
-        )
-    try:
-        return assembled(text, target), text
-    except Refused as refused:
-        raise _impossible(str(refused)) from refused
-
-
-def _possible(text: str) -> str:
-    """Return assembly whose instructions all exist, and that every simulator runs right.
-
-    Raises:
-        Unsupported: an instruction names a register that it can't encode, and its packet can't be changed.
-    """
-    try:
-        return without_stored_loads(with_low_registers(text))
-    except NoLowRegister as packet:
-        raise _impossible(f"in the packet {packet}") from packet
-
-
-def _impossible(where: str) -> Unsupported:
-    """Build the error for assembly that LLVM writes and its assembler refuses."""
-    return Unsupported(
-        f"LLVM compiles this kernel to an instruction that does not exist ({where}), so its object file would compute "
-        'something else; state another plan, such as activations = "words", and please report it'
+        threads=threads_of(finished),
     )
 
 
@@ -176,7 +79,7 @@ def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
     target = hexagon_target(isa)
     finished = _finished(module, target)
     return with_fewer_stalls(
-        _possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa
+        possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa
     )
 
 
@@ -209,44 +112,3 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     bound = tirx.transform.BindTarget(target.with_host(target))(placed)
     with without_compaction(shares_memory=not has_unread_caches(module)):
         return align_workspaces(finish_host()(pipeline(bound)))
-
-
-def _parallel(finished: tvm.IRModule) -> list[tirx.For]:
-    """Find the loops whose trips run at the same time."""
-    found: list[tirx.For] = []
-    tvm_ffi.structural_walk(finished, (tirx.For, found.append))
-    return [loop for loop in found if loop.kind == tirx.ForKind.PARALLEL]
-
-
-def _workspaces(finished: tvm.IRModule) -> list[_Workspace]:
-    """List every workspace that the code asks for, as often as it exists at the same time.
-
-    Workspaces in VTCM name their device by a number, others don't.
-    """
-    everywhere = _asked_for(finished)
-    again = [each for loop in _parallel(finished) for each in _asked_for(loop.body) * (int(loop.extent) - 1)]
-    return [*everywhere, *again]
-
-
-def _asked_for(part: tvm.IRModule | tirx.Stmt) -> list[_Workspace]:
-    """List the workspaces that some code asks for."""
-    found: list[_Workspace] = []
-
-    def note(call: Call) -> None:
-        if not call.op.same_as(_ALLOCATE):
-            return
-        _device_type, device, size, *_dtype = call.args
-        if not isinstance(size, tirx.IntImm):
-            raise Unsupported(f"a workspace of {size} bytes: its size has to be a constant")
-        in_vtcm = isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID
-        found.append(_Workspace(int(size), in_vtcm))
-
-    tvm_ffi.structural_walk(part, (Call, note))
-    return found
-
-
-def _object_file(library: tvm.runtime.Module) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        path = Path(folder) / "kernel.o"
-        library.write_to_file(str(path), "o")
-        return path.read_bytes()

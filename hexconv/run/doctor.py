@@ -73,7 +73,7 @@ def _llvm() -> Part:
     def found() -> str:
         from tvm.target import codegen
 
-        from hexconv.lower.hexagon import isas
+        from hexconv.lower.hexagon_target import isas
 
         newest, *_, oldest = isas()
         return f"{codegen.llvm_version_major()}, Hexagon {oldest} to {newest}"

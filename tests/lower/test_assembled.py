@@ -6,8 +6,9 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.errors import HexconvWarning
-from hexconv.lower import hexagon, lower_case
-from hexconv.lower.hexagon import compile_for_hexagon, hexagon_target
+from hexconv.lower import lower_case, object_file
+from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
@@ -43,7 +44,7 @@ def test_the_assembler_says_what_it_refuses_and_where() -> None:
 
 def test_a_kernel_whose_packets_are_refused_is_llvms_own(monkeypatch: pytest.MonkeyPatch) -> None:
     module = lower_case(SMALL).module
-    monkeypatch.setattr(hexagon, "with_fewer_stalls", with_a_fifth)
+    monkeypatch.setattr(object_file, "with_fewer_stalls", with_a_fifth)
     with pytest.warns(HexconvWarning, match=r"refuses the packets .* for v68 \(.* line \d+\); its own are used"):
         kernel = compile_for_hexagon(module, "v68")
     assert kernel.elf[:4] == b"\x7fELF"
@@ -56,7 +57,7 @@ def test_a_run_goes_on_with_it_and_says_so_in_one_line(
 ) -> None:
     path = tmp_path / "small.toml"
     path.write_text(CASE)
-    monkeypatch.setattr(hexagon, "with_fewer_stalls", with_a_fifth)
+    monkeypatch.setattr(object_file, "with_fewer_stalls", with_a_fifth)
     assert exit_code(["run", str(path), "--target", "hexagon"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if line.startswith("hexconv: LLVM's assembler refuses")] == said

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.lower.hexagon import hexagon_target
+from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 

@@ -8,7 +8,7 @@ import pytest
 from hexconv.analyze import vtcm_fit
 from hexconv.cli.app import exit_code
 from hexconv.errors import InputError
-from hexconv.lower.hexagon import isas
+from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacities_bytes, capacity_of
 from hexconv.search import Question, best_plan, placed
 from hexconv.search.machine import known_machines

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing
-from hexconv.lower.hexagon import isas
+from hexconv.lower.hexagon_target import isas
 from hexconv.run.simulator.needs import INSTALL_QEMU, NEWER_QEMU, QEMU
 from hexconv.run.simulator.toolchain import probe_program
 

@@ -7,7 +7,8 @@ import pytest
 
 from hexconv.errors import RunFailed
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon, hexagon_target
+from hexconv.lower.hexagon import HexagonObject, compile_for_hexagon
+from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.packets.assembled import assembled
 from hexconv.lower.packets.instruction import Packet
 from hexconv.lower.packets.issue import stall
