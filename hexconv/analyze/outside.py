@@ -1,4 +1,4 @@
-"""The bytes that kernels read and write in their caches, from the shapes and the plan alone: traffic outside of VTCM.
+"""The bytes that a nest of rows reads and writes in its caches, from shapes and plan alone: traffic outside of VTCM.
 
 If some caches lie in VTCM and another lies outside, what a kernel does in that other one is traffic: every load and
 every store counts, however often it touches the same byte. Copies into a cache and out of it are counted with the
@@ -17,21 +17,14 @@ HVX kernels read and write, for a row of outputs:
 
 Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8 output channels; product by product, an
 element for 8 products (a depthwise conv one each), and one of the filter for each. It writes all that it makes.
-
-The plain kernel reads an element of the source and one of the filter for each multiply-accumulate, and writes all of
-each block that it makes; where its sums are its results, it reads and writes one for each multiply-accumulate, too.
 """
 
-from collections import Counter
-from dataclasses import dataclass, field
-from math import ceil, prod
+from math import ceil
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
-from hexconv.analyze.footprint import BLOCK, has_accumulator
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
-from hexconv.analyze.steps import tensor_steps
-from hexconv.analyze.traffic import plain_work
+from hexconv.analyze.touched import Bytes, Touched
 from hexconv.kernel.depthwise import (
     TILE_ROWS,
     WORD_PIXELS,
@@ -43,38 +36,11 @@ from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import INPUT_CACHE, conv_name, filter_cache, numbered, source_cache, target_cache
+from hexconv.spec.names import INPUT_CACHE, filter_cache, numbered, source_cache, target_cache
 
 WORD_BYTES = 4
-
-Bytes = Counter[str]
-"""Bytes by the name of a cache."""
-
-
-@dataclass(frozen=True)
-class Touched:
-    """The bytes that a conv's kernel reads and writes in each cache.
-
-    Attributes:
-        row: the bytes for a row that has elements, all of its channels.
-        blank_row: the bytes for a row of fringe, without elements.
-        step: the further bytes for a step that makes some row with elements.
-        once: the bytes for a run in every thread, whatever the stripes; none for a conv that makes no element.
-        together: the further bytes for four, two or one rows that are made together (`TILE_ROWS`).
-    """
-
-    row: Bytes = field(default_factory=Bytes)
-    blank_row: Bytes = field(default_factory=Bytes)
-    step: Bytes = field(default_factory=Bytes)
-    once: Bytes = field(default_factory=Bytes)
-    together: tuple[Bytes, ...] = field(default_factory=lambda: tuple(Bytes() for _ in TILE_ROWS))
-
-    @property
-    def parts(self) -> tuple[Bytes, ...]:
-        """All fields, in order."""
-        return (self.row, self.blank_row, self.step, self.once, *self.together)
 
 
 def rows_touched(chain: Chain, plan: Plan) -> Bytes:
@@ -231,21 +197,3 @@ def _fours(planned: PlannedRows, index: int, name: str, touched: Touched) -> Non
     filled = len(filled_columns(planned.extents[index + 1]))
     touched.row[name] += lanes.results * (lanes.vectors + filled) * VECTOR_BYTES
     touched.blank_row[name] += lanes.results * planned.source_columns(index + 1) // LANES * VECTOR_BYTES
-
-
-def plain_touched(chain: Chain, plan: Plan) -> Bytes:
-    """The bytes that the plain kernel reads and writes in each cache in a run."""
-    macs, total, steps = plain_work(chain, plan).macs, Bytes(), tensor_steps(chain, plan)
-    for index, tensor in enumerate(tensor_extents(chain)[1:]):
-        products = macs[conv_name(index + 1)]
-        target = target_cache(index + 1, len(chain.conv))
-        slabs = sum(times * len(step.slabs) for step, times in steps[index + 1].items())
-        elements = slabs * tensor.column_blocks * tensor.channel_blocks * prod(BLOCK)
-        sum_bytes = DTYPE_BYTES[chain.accumulator_dtype]
-        total[source_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype]
-        total[filter_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype_of_filters]
-        if has_accumulator(chain, index):
-            total[target] += elements * DTYPE_BYTES[chain.output_dtype(index)]
-        else:
-            total[target] += (2 * products + elements) * sum_bytes
-    return total

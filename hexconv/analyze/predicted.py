@@ -7,7 +7,8 @@ from hexconv.analyze.footprint import plain_footprints
 from hexconv.analyze.host import host_footprints
 from hexconv.analyze.host_work import host_work
 from hexconv.analyze.needed import Work
-from hexconv.analyze.outside import plain_touched, rows_touched
+from hexconv.analyze.outside import rows_touched
+from hexconv.analyze.outside_plain import plain_touched
 from hexconv.analyze.rows import rows_work
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
