@@ -42,6 +42,8 @@ class CopyCounts:
         sizes: how many copies had rows of how many bytes, smallest first; sizes beyond the first 64 are left out.
         pieces: the number of copies; a copy of many rows counts once.
         pieces_2d: the number of copies with more than one row.
+        short_pieces: the number of copies with rows below 128 bytes for which no descriptor is needed: those before
+        them in their group, rows of the same size at the same distances, could hold their bytes too.
     """
 
     moved_bytes: tuple[int, ...]
@@ -49,6 +51,7 @@ class CopyCounts:
     sizes: tuple[tuple[int, int], ...]
     pieces: int
     pieces_2d: int
+    short_pieces: int
 
     @property
     def copy_bytes(self) -> tuple[int, int, int] | None:
@@ -100,8 +103,8 @@ def counts_of(copies: Any) -> CopyCounts:
             raise RunFailed(f"the kernel copies through queue {queue}; there are 0 to {MAX_QUEUES - 1}")
     known = [(int(copies["size_bytes"][i]), int(copies["size_pieces"][i])) for i in range(int(copies["sizes"]))]
     used = _used(copies["moved_bytes"]), _used(copies["most_in_flight"])
-    pieces, pieces_2d = int(copies["pieces"]), int(copies["pieces_2d"])
-    return CopyCounts(*used, tuple(sorted(known)), pieces, pieces_2d)
+    pieces = (int(copies[name]) for name in ("pieces", "pieces_2d", "short_pieces"))
+    return CopyCounts(*used, tuple(sorted(known)), *pieces)
 
 
 def _used(counts: Sequence[int]) -> tuple[int, ...]:

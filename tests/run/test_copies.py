@@ -121,6 +121,52 @@ def test_a_copy_of_many_rows_is_one_and_is_told_by_the_length_of_a_row(place: st
     assert measured.copies.moved_bytes == (512,)
 
 
+def many(*pieces: tuple[int, ...], group: str = "") -> str:
+    """Copies in one group, each (target, source, bytes) or with (rows, target_step, source_step) behind that."""
+    calls = (
+        f"""
+        T.evaluate(T.call_intrin("int32", "tirx.dma_copy", 0, T.address_of(cache[{target // 4}]),
+                                 T.address_of(input[{source // 4}]), {size}, T.bool(False){_further(rows)})){group}"""
+        for target, source, size, *rows in pieces
+    )
+    return f"""
+        start(0){"".join(calls)}
+        end(0)"""
+
+
+def _further(rows: list[int]) -> str:
+    return "".join(f", {each}" for each in rows)
+
+
+NEXT_GROUP = """
+        end(0)
+        start(0)"""
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("copies", "short"),
+    [
+        (many((0, 0, 64), (64, 64, 64)), 1),
+        (many((0, 0, 64), (64, 64, 32), (96, 96, 4)), 2),
+        (many((0, 0, 128), (128, 128, 128)), 0),
+        (many((0, 0, 64), (64, 128, 64)), 0),
+        (many((0, 0, 64), (64, 128, 64), (128, 256, 64), (192, 512, 64)), 1),
+        (many((0, 0, 64), (64, 128, 64), (128, 256, 32)), 0),
+        (many((0, 0, 64, 2, 64, 128), (128, 256, 64)), 1),
+        (many((0, 0, 64, 2, 64, 128), (128, 320, 64)), 0),
+        (many((0, 0, 64), (64, 128, 64, 2, 64, 128)), 1),
+        (many((0, 0, 64, 2, 64, 128), (128, 256, 64, 3, 64, 128)), 1),
+        (many((0, 0, 64, 2, 64, 128), (128, 256, 64, 2, 64, 192)), 0),
+        (many((0, 0, 64), (64, 64, 64), group=NEXT_GROUP), 0),
+    ],
+)
+def test_short_copies_that_one_descriptor_could_hold_are_counted(copies: str, short: int, place: str) -> None:
+    measured = run(kernel(ZEROED, copies, WAIT, DOUBLED), place, "late")
+    assert measured.copies is not None
+    assert measured.copies.short_pieces == short
+
+
 def test_a_seed_is_a_choice_of_moments() -> None:
     """Many small copies, read too early: which of them have happened depends on the seed and on nothing else."""
     pieces = """
@@ -150,5 +196,5 @@ def test_the_sizes_of_copies_are_told_by_their_least_median_and_most(
     sizes: tuple[tuple[int, int], ...], told: tuple[int, int, int] | None
 ) -> None:
     pieces = sum(count for _, count in sizes)
-    assert CopyCounts((), (), sizes, pieces, 0).copy_bytes == told
-    assert CopyCounts((), (), sizes, pieces + 1, 0).copy_bytes is None
+    assert CopyCounts((), (), sizes, pieces, 0, 0).copy_bytes == told
+    assert CopyCounts((), (), sizes, pieces + 1, 0, 0).copy_bytes is None

@@ -13,7 +13,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.strips import strips_of
-from hexconv.sweep.verdict import miscounts
+from hexconv.sweep.verdict import miscounts, short_copies
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
 VALID = Conv2d(out_channels=40, kernel=(3, 3), filter_zero_point=128, requantize=HOW)
@@ -29,6 +29,7 @@ CHAINS = {
     "two images of three channels": replace(IMAGE, input=(2, 13, 47, 3), conv=(SAME, SAME)),
     "a stride between": replace(IMAGE, input=(1, 13, 101, 24), conv=(SAME, replace(SAME, stride=(1, 2)), SAME)),
     "padding wider than a strip": replace(IMAGE, conv=(LOPSIDED, SAME)),
+    "blocks of the input": replace(IMAGE, input_layout="NHWC8h8w32c", conv=(SAME, SAME)),
     "blocks of the output": replace(IMAGE, input=(1, 13, 40, 24), output_layout="NHWC8h8w32c", conv=(SAME, SAME)),
     "int8": replace(IMAGE, dtype="int8", zero_point=-7, output_layout="NHCW32c", conv=(SIGNED, SIGNED)),
     "depthwise": replace(IMAGE, input=(1, 13, 47, 40), conv=(replace(SAME, groups=40), SAME)),
@@ -69,7 +70,9 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: 
 @pytest.mark.parametrize(("name", "plan", "copies"), RUN)
 def test_strips_are_exact(name: str, plan: str, copies: Moment) -> None:
     case = Case(name, CHAINS[name], PLANS[plan])
-    assert run_case(case, lower_case(case), Simulator(copies=Copies(copies))).check.passed
+    run = run_case(case, lower_case(case), Simulator(copies=Copies(copies)))
+    assert run.check.passed
+    assert list(short_copies(run)) == []
 
 
 def test_a_strip_holds_its_columns_and_those_that_its_neighbours_share() -> None:

@@ -1,4 +1,4 @@
-"""Split a loop at the blocks of what it copies from, so that inside of a block its elements lie at equal distances.
+"""Split a loop at the blocks of what it copies from or to: inside of a block its elements lie at equal distances.
 
 before:  for c in range(70): cache[c] = input[c // 32 * 512 + c % 32]
 after:   for block in range(2):
@@ -14,34 +14,25 @@ from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ZERO, at_value, uses
+from hexconv.lower.transfers.run import ZERO, at_value
+from hexconv.lower.transfers.unaligned import divided, in_parts_of_blocks
 
 
 def in_blocks(loop: tirx.For) -> list[tirx.For]:
-    """Return the loops that do a loop's trips block by block; none where it crosses no block, or begins inside of one.
+    """Return the loops that do a loop's trips block by block; none where it crosses no block.
 
     Args:
         loop: a loop over a body without conditions on its variable, in flat buffers.
     """
-    if not isinstance(loop.extent, tirx.IntImm):
-        return []
-    trips = int(loop.extent)
-    size = next((size for size in _blocks_of(loop) if size < trips), 0)
-    return list(_split(loop, size, trips)) if size else []
+    trips = int(loop.extent) if isinstance(loop.extent, tirx.IntImm) else None
+    if trips is None or not (size := next((size for size in _blocks_of(loop) if size < trips), 0)):
+        return in_parts_of_blocks(loop)
+    return list(_split(loop, size, trips))
 
 
 def _blocks_of(loop: tirx.For) -> Iterator[int]:
-    """Yield the sizes of the blocks that loads divide a loop's variable by, where the first trip begins a block."""
-    found: list[tirx.FloorDiv] = []
-
-    def visit(load: TensorLoad) -> None:
-        for index in load.indices:
-            tvm_ffi.structural_walk(index, (tirx.FloorDiv, found.append))
-
-    tvm_ffi.structural_walk(loop.body, (TensorLoad, visit))
-    for node in found:
-        if not uses(node.a, loop.loop_var) or not isinstance(node.b, tirx.IntImm):
-            continue
+    """Yield the sizes of the blocks that indices divide a loop's variable by, where the first trip begins a block."""
+    for node in divided(loop):
         size, rest = int(node.b), at_value(node.a, loop.loop_var, ZERO)
         step, known = Analyzer().simplify(node.a - rest), Analyzer().modular_set(rest)
         if step.same_as(loop.loop_var) and int(known.coeff) % size == int(known.base) % size == 0:

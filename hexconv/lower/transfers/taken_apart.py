@@ -77,7 +77,7 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
         return tirx.SeqStmt([_hoisted(step) for step in statement.seq])
     if isinstance(statement, tirx.IfThenElse):
         otherwise = _hoisted(statement.else_case) if statement.else_case is not None else None
-        return tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise)
+        return _in_one(tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise))
     if not isinstance(statement, tirx.For):
         return statement
     loop = _around(statement, _hoisted(statement.body))
@@ -91,6 +91,14 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
     then, otherwise = loop.body.then_case, loop.body.else_case
     inside = tirx.IfThenElse(tirx.all(*own), then, otherwise) if own else then
     return tirx.IfThenElse(tirx.all(*others), _around(loop, inside), otherwise and _around(loop, otherwise))
+
+
+def _in_one(guard: tirx.IfThenElse) -> tirx.IfThenElse:
+    """Join a guard and the guard right in it, so that each of their conditions can move to its own loop."""
+    inner = guard.then_case
+    if guard.else_case is not None or not isinstance(inner, tirx.IfThenElse) or inner.else_case is not None:
+        return guard
+    return tirx.IfThenElse(tirx.all(guard.condition, inner.condition), inner.then_case, None)
 
 
 def _pieces(statement: tirx.Stmt, mover: Mover) -> list[Piece]:

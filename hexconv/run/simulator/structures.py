@@ -76,6 +76,7 @@ COPIES = _structure(
     ("most_in_flight", U32, (MAX_QUEUES,)),
     ("pieces", U64),
     ("pieces_2d", U64),
+    ("short_pieces", U64),
     ("sizes", U32),
     ("size_bytes", U32, (MAX_SIZES,)),
     ("size_pieces", U64, (MAX_SIZES,)),

@@ -23,6 +23,7 @@ enum { MAX_PIECES = 1 << 22 }; /* a host has memory for more, and takes none unt
 #endif
 enum { NONE = -1 };
 enum { CHANCES = 4 }; /* a random moment: at each call of the engine a copy has one chance in four */
+enum { SHORT_BYTES = 128 }; /* rows below this waste bursts of a DMA engine */
 
 struct piece {
     uint8_t *target;
@@ -38,6 +39,8 @@ struct queue {
     int32_t first, last;        /* pieces under way, the oldest first */
     uint32_t started, finished; /* numbers of groups */
     bool open;
+    uint32_t in_group;           /* pieces that the last group has so far */
+    struct piece newest, second; /* the last two of them */
 };
 
 static struct copies *copies;
@@ -149,6 +152,36 @@ static void note_size(uint32_t bytes, int32_t rows) {
     copies->size_pieces[place]++;
 }
 
+/* Whether a piece lies behind another by these distances. */
+static bool lies_behind(const struct piece *piece, const struct piece *other, ptrdiff_t target, ptrdiff_t source) {
+    return piece->target - other->target == target && piece->source - other->source == source;
+}
+
+/* Whether one descriptor could hold a piece and those before it: it goes on where the newest one's row ended, or it has
+ * rows as long as that one's, at the same distances. */
+static bool could_be_joined(const struct piece *piece, const struct queue *queue) {
+    const struct piece *newest = &queue->newest, *second = &queue->second;
+    if (queue->in_group == 0) return false;
+    const bool are_single = newest->rows == 1 && piece->rows == 1;
+    if (are_single && lies_behind(piece, newest, newest->bytes, newest->bytes)) return true;
+    if (piece->bytes != newest->bytes) return false;
+    if (are_single)
+        return queue->in_group > 1 && second->rows == 1 && second->bytes == piece->bytes &&
+               lies_behind(piece, newest, newest->target - second->target, newest->source - second->source);
+    const struct piece *steps = newest->rows > 1 ? newest : piece;
+    const bool are_alike = newest->rows == 1 || piece->rows == 1 ||
+                           (newest->target_step == piece->target_step && newest->source_step == piece->source_step);
+    return are_alike && lies_behind(piece, newest, (ptrdiff_t)newest->rows * steps->target_step,
+                                    (ptrdiff_t)newest->rows * steps->source_step);
+}
+
+static void note_short(const struct piece *piece, struct queue *queue) {
+    if (piece->bytes < SHORT_BYTES && could_be_joined(piece, queue)) copies->short_pieces++;
+    queue->second = queue->newest;
+    queue->newest = *piece;
+    queue->in_group++;
+}
+
 UNCOUNTED static void start_piece(int32_t queue, struct piece asked) {
     struct piece *piece = append(queue);
     if (piece == NULL) return complain(COPIES_TOO_MANY, queue, own(queue)->started, asked.bytes);
@@ -163,6 +196,7 @@ UNCOUNTED static void start_piece(int32_t queue, struct piece asked) {
         }
     copies->moved_bytes[queue] += (uint64_t)asked.bytes * (uint64_t)asked.rows;
     note_size(asked.bytes, asked.rows);
+    note_short(&asked, own(queue));
     if (copies->moment == COPIES_EARLY || (copies->moment == COPIES_RANDOM && chance())) perform(piece, queue);
 }
 
@@ -170,6 +204,7 @@ static void start_group(int32_t number) {
     struct queue *queue = own(number);
     const uint32_t in_flight = ++queue->started - queue->finished;
     queue->open = true;
+    queue->in_group = 0;
     if (in_flight > copies->most_in_flight[number]) copies->most_in_flight[number] = in_flight;
 }
 
@@ -257,7 +292,7 @@ void copies_open(struct copies *asked) {
     unused = NONE;
     untouched = 0;
     for (int32_t thread = 0; thread <= MAX_THREADS; thread++)
-        for (int32_t i = 0; i < MAX_QUEUES; i++) queues[thread][i] = (struct queue){NONE, NONE, 0, 0, false};
+        for (int32_t i = 0; i < MAX_QUEUES; i++) queues[thread][i] = (struct queue){.first = NONE, .last = NONE};
 }
 
 void copies_close(void) {
