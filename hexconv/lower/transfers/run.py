@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import Range
 from tvm.sym import Analyzer
 
 ZERO, ONE = tirx.const(0, "int32"), tirx.const(1, "int32")
@@ -41,7 +42,7 @@ class Run:
         """Join this run and the loop around it into one run; None unless all trips are alike."""
         if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):
             return None
-        target, source = (_step(place[1], loop.loop_var) for place in (self.target, self.source))
+        target, source = (_step(place[1], loop) for place in (self.target, self.source))
         if target is None or source is None:
             return None
         first = replace(self, target=_begin(self.target, loop.loop_var), source=_begin(self.source, loop.loop_var))
@@ -73,7 +74,7 @@ class Fill:
 
     def in_loop(self, loop: tirx.For) -> "Fill | None":
         """Join this fill and the loop around it into one; None unless each trip goes on where the one before ended."""
-        if not isinstance(loop.extent, tirx.IntImm) or _step(self.target[1], loop.loop_var) != self.elements:
+        if not isinstance(loop.extent, tirx.IntImm) or _step(self.target[1], loop) != self.elements:
             return None
         return replace(self, target=_begin(self.target, loop.loop_var), elements=self.elements * int(loop.extent))
 
@@ -103,9 +104,12 @@ def _begin(place: Place, variable: tirx.Var) -> Place:
     return place[0], Analyzer().simplify(at_value(place[1], variable, ZERO))
 
 
-def _step(index: tirx.Expr, variable: tirx.Var) -> int | None:
+def _step(index: tirx.Expr, loop: tirx.For) -> int | None:
     """Return by how much an index grows from trip to trip of a loop; None if that changes."""
-    simple = Analyzer().simplify(at_value(index, variable, variable + 1) - index)
+    variable, analyzer = loop.loop_var, Analyzer()
+    if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) > 1:
+        analyzer.bind(variable, Range(0, int(loop.extent) - 1))  # the trips that another one follows
+    simple = analyzer.simplify(at_value(index, variable, variable + 1) - index)
     return int(simple) if isinstance(simple, tirx.IntImm) else None
 
 
