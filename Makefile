@@ -1,6 +1,6 @@
 # Every target works as the first command on a fresh clone: what it needs is installed into .venv first, once.
 .DEFAULT_GOAL := help
-.PHONY: help tir test lint types imports check clean
+.PHONY: help tir test test-deep lint types imports check clean
 BIN := .venv/bin
 CASES := $(sort $(wildcard schedules/*.toml))
 HVX_CASES := $(sort $(wildcard schedules/hvx/*.toml))
@@ -24,8 +24,13 @@ tir: .venv/installed ## lower all cases: schedules/*.tir, reports/cache_usage.cs
 	$(BIN)/hexconv cache $(CASES) $(HVX_CASES) --csv reports/cache_usage.csv
 	@tail -n +2 build/cache_usage_host.csv >> reports/cache_usage.csv
 
-test: .venv/installed ## run the tests, in parallel
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles --ignore=tests/browser
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/oracles --ignore=tests/browser
+
+test: .venv/installed ## run the tests, in parallel, but for the deep ones
+	$(PYTEST) -m "not deep"
+
+test-deep: .venv/installed ## run the deep tests: long ones, and more shapes of what others run
+	$(PYTEST) -m deep
 
 lint: .venv/installed ## ruff: rules and format
 	$(BIN)/ruff check .

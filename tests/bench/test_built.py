@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from hexconv.bench.built import HOST, Network, main
+from tests.deep import DEEP
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@DEEP
 @pytest.mark.simulator
 def test_a_network_is_run_where_it_can_be_and_linked_elsewhere(model: Path, tmp_path: Path) -> None:
     table = tmp_path / "built.csv"

@@ -7,6 +7,7 @@ import pytest
 
 from hexconv.bench.called import MOST_PERCENT, main, row
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
+from tests.deep import DEEP
 
 BY = Requantize(multiplier=1 << 30, shift=-9)
 CONV = Conv2d(out_channels=40, kernel=(3, 3), padding=1, requantize=BY)  # pyright: ignore[reportArgumentType]
@@ -14,6 +15,7 @@ CHAIN = Chain(input=(1, 37, 33, 64), dtype="uint8", zero_point=3, conv=(CONV, CO
 PLAN = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double", threads=2)
 
 
+@DEEP
 @pytest.mark.simulator
 def test_a_row_has_both_counts_and_the_threads(tmp_path: Path) -> None:
     case, table = Case("called", CHAIN, PLAN), tmp_path / "called.csv"

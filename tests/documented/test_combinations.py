@@ -16,18 +16,19 @@ from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
 from hexconv.run.measure import measure
 from hexconv.spec import Case, Chain, Conv2d, Plan, Target
+from tests.deep import DEEP, one_in
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 INPUT = {"llvm": (1, 64, 64, 128), "hexagon": (1, 20, 5, 128)}
-TARGETS = ("llvm", pytest.param("hexagon", marks=pytest.mark.simulator))
 COMBINATIONS = {
     f"{first}x{first} then {second}x{second} under k_split {k} and h_split {h}": (first, second, k, h)
     for first, second, k, h in product((1, 3), (1, 3), (1, 2), (1, 2))
 }
+ON_HEXAGON = [pytest.param(name, "hexagon", marks=pytest.mark.simulator) for name in COMBINATIONS]
+EACH = [*((name, "llvm") for name in COMBINATIONS), *one_in(5, ON_HEXAGON)]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", COMBINATIONS)
+@pytest.mark.parametrize(("name", "target"), EACH)
 def test_the_result_is_numpys(name: str, target: Target) -> None:
     first, second, k_split, h_split = COMBINATIONS[name]
     convs = tuple(Conv2d(out_channels=128, kernel=(size, size)) for size in (first, second))
@@ -35,6 +36,7 @@ def test_the_result_is_numpys(name: str, target: Target) -> None:
     _holds(Case("combination", Chain(input=INPUT[target], conv=convs), plan, target=target), target)
 
 
+@DEEP
 @pytest.mark.simulator
 def test_a_documented_case_runs_in_full_on_the_simulator() -> None:
     _holds(Case.load(SCHEDULES / "split-1x1.toml", "hexagon"), "hexagon")

@@ -11,11 +11,14 @@ from hexconv.lower import hexagon, lower_case
 from hexconv.lower.passes import without_compaction
 from hexconv.run.host import TARGET
 from hexconv.spec import Case
+from tests.deep import one_in
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 
 
-@pytest.mark.parametrize("name", ["split-3x3", "double-3x3", "uint8-3x3-vtcm", "hvx/a-shift", "hvx/same-padding"])
+@pytest.mark.parametrize(
+    "name", one_in(3, ["split-3x3", "double-3x3", "uint8-3x3-vtcm", "hvx/a-shift", "hvx/same-padding"])
+)
 def test_workspaces_are_the_same_with_compaction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = lower_case(Case.load(SCHEDULES / f"{name}.toml")).module
     without = hexagon.compile_for_hexagon(module, "v68")

@@ -21,6 +21,7 @@ from hexconv.spec.dtypes import Dtype
 from hexconv.sweep.few_channels import few_channels
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Kind
+from tests.deep import one_in
 from tests.strategies import SMALL, Shrinking
 
 SAME = Padding(top=1, left=1, bottom=1, right=1)
@@ -76,7 +77,7 @@ def units(case: Case) -> tuple[int, ...]:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
     of_chain, plan, expected = CASES[name]
     case = Case("fours", of_chain, plan)

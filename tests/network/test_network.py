@@ -25,6 +25,7 @@ from hexconv.network.library import read_network
 from hexconv.network.simulated import network_object, simulated_network
 from hexconv.run.copies import Copies
 from hexconv.run.simulator.runner import Simulator
+from tests.deep import DEEP
 from tests.model.builder import Builder
 from tests.network.models import OPERATORS, all_operators, saved
 from tests.verify.networks import Network, residual
@@ -84,6 +85,7 @@ def test_a_network_runs_on_this_machine_from_c_and_from_numpy(on_host: tuple[Pat
         network()
 
 
+@DEEP
 @pytest.mark.simulator
 def test_the_shipped_network_runs_from_c_on_the_simulator(tmp_path: Path) -> None:
     build_network(SHIPPED, tmp_path, Wanted(MIB, "hexagon", ISA))

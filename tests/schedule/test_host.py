@@ -30,6 +30,7 @@ from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusals
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks
+from tests.deep import one_in
 from tests.strategies import chains
 
 WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -91,7 +92,7 @@ SEAMS = {
 }
 
 
-@pytest.mark.parametrize("name", SEAMS)
+@pytest.mark.parametrize("name", one_in(3, SEAMS))
 def test_rows_at_a_seam_are_handed_up(name: str) -> None:
     chain, threads = SEAMS[name]
     assert Bands.of(chain, stages_of(chain), 8, threads).hand_up
@@ -178,8 +179,8 @@ def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() ->
     assert run_case(Case("seam", chain, plan), lowered, Host()).check.passed
 
 
-@pytest.mark.parametrize("rows", [1, 3, 5])
-@pytest.mark.parametrize("name", SEAMS)
+@pytest.mark.parametrize("rows", one_in(3, [3, 1, 5]))
+@pytest.mark.parametrize("name", one_in(3, SEAMS))
 def test_rows_in_panels_are_numpys(name: str, rows: int) -> None:
     chain, threads = SEAMS[name]
     plan = Plan(kernel="host", threads=threads, simd="avx2")

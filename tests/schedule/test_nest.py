@@ -18,6 +18,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.schedule import stream
 from hexconv.schedule.shares import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.deep import one_in
 from tests.schedule.integer_chains import hvx_cases
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -69,7 +70,7 @@ def is_right(case: Case, lowered: Lowered) -> bool:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("name", ["input_cache", "intermediate1"])
+@pytest.mark.parametrize("name", one_in(2, ["input_cache", "intermediate1"]))
 def test_a_ring_one_row_too_short_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("small", SMALL, replace(ROLLING, buffering="single"))
     assert is_right(case, lower_case(case))
@@ -99,7 +100,7 @@ DENSE = [
 
 @pytest.mark.simulator
 @pytest.mark.parametrize(
-    ("chain", "plan", "least"), DENSE, ids=["B", "B-single", "B-2-2", "A", "A-single", "A-2", "A-1", "C"]
+    ("chain", "plan", "least"), one_in(3, DENSE), ids=["B", "B-single", "B-2-2", "A", "A-single", "A-2", "A-1", "C"]
 )
 def test_planned_kernels_are_dense(chain: Chain, plan: Plan, least: int) -> None:
     """Needed multiply-accumulates per packet; the caches take of VTCM what was predicted."""

@@ -12,6 +12,7 @@ from hexconv.search import Objective, Question, Space, best_cuts, best_plan
 from hexconv.search.cuts import Cuts
 from hexconv.search.pieces import piece_of
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from tests.deep import DEEP
 from tests.strategies import chains, is_supported
 
 PAGE = Path(__file__).parents[2] / "hexconv" / "docs" / "how-to" / "fit.md"
@@ -55,6 +56,7 @@ def test_no_cut_costs_less(chain: Chain, objective: Objective, log_limit: int) -
         assert len(cuts.joints) == len(cuts.best.pieces) - 1
 
 
+@DEEP
 @settings(max_examples=15, deadline=None)
 @given(chains(), st.integers(14, 19))
 def test_less_traffic_needs_exactly_the_memory_that_is_said(chain: Chain, log_limit: int) -> None:

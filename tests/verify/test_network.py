@@ -18,6 +18,7 @@ from hexconv.verify.parts import Whole
 from hexconv.verify.passes import computed
 from hexconv.verify.taps import tapped
 from hexconv.verify.verdict import ChainVerdict, ConvVerdict, NetworkVerdict
+from tests.deep import DEEP
 from tests.model.builder import Builder
 from tests.verify.networks import IMAGE, residual
 
@@ -60,6 +61,7 @@ def test_a_network_equals_onnx_runtime_on_the_host(form: str, per_channel: bool,
     assert [one["top5_same"] for one in said["outputs"]] == [True]
 
 
+@DEEP
 @pytest.mark.simulator
 def test_a_network_equals_onnx_runtime_on_the_simulator(verify: Verify) -> None:
     net, output = residual("qlinear", per_channel=True)

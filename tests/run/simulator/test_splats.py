@@ -11,6 +11,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
+from tests.deep import one_in
 
 BY_SPLATS = Plan(kernel="hvx", k_split=2, storage="vtcm", activations="splats")
 
@@ -31,7 +32,7 @@ def pair(dtype: Dtype, filter_dtype: Dtype) -> Chain:
 @pytest.mark.simulator
 @pytest.mark.parametrize(
     "chain",
-    [pair("uint8", "uint8"), pair("uint8", "int8"), pair("int8", "int8"), pair("int16", "int8")],
+    one_in(3, [pair("uint8", "int8"), pair("uint8", "uint8"), pair("int8", "int8"), pair("int16", "int8")]),
     ids=lambda chain: f"{chain.dtype}x{chain.dtype_of_filters}",
 )
 def test_splats_are_right_and_leave_vtcm_to_vectors(chain: Chain) -> None:
@@ -57,7 +58,7 @@ def test_splats_of_rows_of_one_vector_are_right(rows_above: int) -> None:
     convs = Conv2d(out_channels=32, requantize=how), Conv2d(out_channels=1, stride=(1, 9), padding=around)
     chain = Chain(input=(1, 1, 2, 8), dtype="uint8", conv=(convs[0], replace(convs[1], requantize=how)))
     case = Case("one-vector", chain, Plan(kernel="hvx", activations="splats"))
-    ran = run_case(case, lower_case(case), Simulator())
+    ran = run_case(case, lower_case(case), Simulator(slots=False))
     assert ran.check.passed, ran.check
 
 
