@@ -77,26 +77,29 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
         return tirx.SeqStmt([_hoisted(step) for step in statement.seq])
     if isinstance(statement, tirx.IfThenElse):
         otherwise = _hoisted(statement.else_case) if statement.else_case is not None else None
-        return _in_one(tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise))
+        return tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise)
     if not isinstance(statement, tirx.For):
         return statement
     loop = _around(statement, _hoisted(statement.body))
     if not isinstance(loop.body, tirx.IfThenElse):
         return loop
-    conditions = conjuncts(loop.body.condition)
+    guard = _in_one(loop.body, loop.loop_var)
+    conditions = conjuncts(guard.condition)
     others = [condition for condition in conditions if not uses(condition, loop.loop_var)]
     own = [condition for condition in conditions if uses(condition, loop.loop_var)]
     if not others:
         return loop
-    then, otherwise = loop.body.then_case, loop.body.else_case
+    then, otherwise = guard.then_case, guard.else_case
     inside = tirx.IfThenElse(tirx.all(*own), then, otherwise) if own else then
     return tirx.IfThenElse(tirx.all(*others), _around(loop, inside), otherwise and _around(loop, otherwise))
 
 
-def _in_one(guard: tirx.IfThenElse) -> tirx.IfThenElse:
-    """Join a guard and the guard right in it, so that each of their conditions can move to its own loop."""
+def _in_one(guard: tirx.IfThenElse, variable: tirx.Var) -> tirx.IfThenElse:
+    """Join a guard and the guard right in it where a condition of the inner one belongs to another loop."""
     inner = guard.then_case
     if guard.else_case is not None or not isinstance(inner, tirx.IfThenElse) or inner.else_case is not None:
+        return guard
+    if all(uses(condition, variable) for condition in conjuncts(inner.condition)):
         return guard
     return tirx.IfThenElse(tirx.all(guard.condition, inner.condition), inner.then_case, None)
 
