@@ -48,6 +48,7 @@ class Simulator:
         counter_start: what the counters hold before the kernel.
         copies: when asynchronous copies are performed.
         slots: whether issue slots are counted, from QEMU's trace of the run.
+        vtcm_loads: whether the scalar loads from VTCM are counted among these slots, in a second run.
         isa: the instruction set of the code, by default the newest that the installed simulator runs. Issue slots are
             counted by the rules of the one that is asked for, else by those of `arch`.
         events: whether to keep the kernel's calls of the harness as events; the calls take issue slots too.
@@ -61,6 +62,7 @@ class Simulator:
     counter_start: int = 0
     copies: Copies = ANY_MOMENT
     slots: bool = True
+    vtcm_loads: bool = True
     isa: str | None = None
     events: bool = False
 
@@ -91,7 +93,7 @@ class Simulator:
         self._check_memory(layout.size_bytes)
         with opened(layout) as image:
             measured = self._measure(image, kernel, executable, inputs, outputs)
-        if not measured.slots or self.events:
+        if not measured.slots or self.events or not self.vtcm_loads:
             return measured
         loads = self._vtcm_scalar_loads(kernel, inputs, measured.outputs, layout) if kernel.vtcm_bytes else 0
         return replace(measured, slots=replace(measured.slots, vtcm_scalar_loads=loads))
