@@ -15,6 +15,8 @@ from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.run import ZERO, at_value, uses
 
+Division = tirx.FloorDiv | tirx.FloorMod
+
 
 def in_parts_of_blocks(loop: tirx.For) -> list[tirx.For]:
     """Return one loop that does a loop's trips block by block; none where no block is found.
@@ -23,45 +25,56 @@ def in_parts_of_blocks(loop: tirx.For) -> list[tirx.For]:
         loop: a loop over a body without conditions on its variable, in flat buffers.
     """
     for node in divided(loop):
-        first = Analyzer().simplify(node.a - loop.loop_var)
-        if not uses(first, loop.loop_var) and (found := _by_blocks(loop, first, int(node.b))):
-            return [found]
+        first, size = _begin(node, loop.loop_var), int(node.b)
+        if all(_is_in_step(other, first, size, loop.loop_var) for other in _divisions(loop)):
+            return [_by_blocks(loop, first, size)]
     return []
 
 
 def divided(loop: tirx.For) -> list[tirx.FloorDiv]:
     """Return the divisions by a number, of what grows with a loop's variable, where its body loads and stores."""
-    found: list[tirx.FloorDiv] = []
+    quotients = (node for node in _divisions(loop) if isinstance(node, tirx.FloorDiv))
+    return [node for node in quotients if isinstance(node.b, tirx.IntImm)]
+
+
+def _divisions(loop: tirx.For) -> list[Division]:
+    """Return all quotients and remainders of what a loop's variable is in, where its body loads and stores."""
+    found: list[Division] = []
 
     def visit(access: TensorLoad | tirx.BufferStore) -> None:
         for index in access.indices:
-            tvm_ffi.structural_walk(index, (tirx.FloorDiv, found.append))
+            tvm_ffi.structural_walk(index, [(tirx.FloorDiv, found.append), (tirx.FloorMod, found.append)])
 
     tvm_ffi.structural_walk(loop.body, [(TensorLoad, visit), (tirx.BufferStore, visit)])
-    return [node for node in found if uses(node.a, loop.loop_var) and isinstance(node.b, tirx.IntImm)]
+    return [node for node in found if uses(node.a, loop.loop_var)]
 
 
-def _by_blocks(loop: tirx.For, first: tirx.Expr, size: int) -> tirx.For | None:
-    """Return the loop over blocks of a size, the first trip at element `first`; None where another block is in it."""
+def _begin(node: Division, variable: tirx.Var) -> tirx.Expr:
+    """Return what is divided in a loop's first trip, if it grows by one from trip to trip."""
+    return Analyzer().simplify(node.a - variable)
+
+
+def _is_in_step(node: Division, first: tirx.Expr, size: int, variable: tirx.Var) -> bool:
+    """Whether a division finds the blocks of a size that the trips from element `first` on reach."""
+    begin = _begin(node, variable)
+    if uses(begin, variable) or not isinstance(node.b, tirx.IntImm) or int(node.b) != size:
+        return False
+    return Analyzer().can_prove_equal(tirx.floormod(begin - first, size), ZERO)
+
+
+def _by_blocks(loop: tirx.For, first: tirx.Expr, size: int) -> tirx.For:
+    """Return the loop over blocks of a size, whose first trip is at element `first`."""
     block, element, variable = (tirx.Var(name, "int32") for name in ("block", "element", loop.loop_var.name))
     simple = Analyzer().simplify
     before = simple(tirx.floormod(first, size))
-    is_whole = True
 
-    def in_block(node: tirx.FloorDiv | tirx.FloorMod) -> tirx.Expr:
-        nonlocal is_whole
-        if not uses(node, loop.loop_var):
+    def in_block(node: Division) -> tirx.Expr:
+        if not uses(node.a, loop.loop_var):
             return node
-        begin = simple(node.a - loop.loop_var)
-        fits = isinstance(node.b, tirx.IntImm) and int(node.b) == size and not uses(begin, loop.loop_var)
-        if not fits or not Analyzer().can_prove_equal(tirx.floormod(begin - first, size), ZERO):
-            is_whole = False
-            return node
-        return element if isinstance(node, tirx.FloorMod) else block + tirx.floordiv(begin, size)
+        is_rest = isinstance(node, tirx.FloorMod)
+        return element if is_rest else block + tirx.floordiv(_begin(node, loop.loop_var), size)
 
     body = tvm_ffi.structural_map(loop.body, [(tirx.FloorDiv, in_block), (tirx.FloorMod, in_block)])
-    if not is_whole:
-        return None
     begin = simple(tirx.max(before - block * size, 0))
     end = simple(tirx.min(before + loop.extent - block * size, size))
     body = at_value(at_value(body, loop.loop_var, block * size + element - before), element, begin + variable)
