@@ -42,8 +42,8 @@ class CopyCounts:
         sizes: how many copies had rows of how many bytes, smallest first; sizes beyond the first 64 are left out.
         pieces: the number of copies; a copy of many rows counts once.
         pieces_2d: the number of copies with more than one row.
-        short_pieces: the number of copies with rows below 128 bytes for which no descriptor is needed: those before
-        them in their group, rows of the same size at the same distances, could hold their bytes too.
+        short_pieces: the number of copies of one row below 128 bytes for which no descriptor is needed: those before
+        them in their group, a row that it goes on or rows of its size at its distance, could hold it too.
     """
 
     moved_bytes: tuple[int, ...]

@@ -140,7 +140,7 @@ def short_copies(result: Run) -> Iterator[str]:
     Not of a plain kernel's: they end with the columns of a block, of which padding may leave one.
     """
     if result.copies and result.copies.short_pieces:
-        yield f"{result.copies.short_pieces} copies of rows below 128 bytes could be one with those before them"
+        yield f"{result.copies.short_pieces} rows below 128 bytes are copies that those before them could hold"
 
 
 def _only_in(what: str, predicted: set, allocated: set) -> Iterator[str]:

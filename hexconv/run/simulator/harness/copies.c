@@ -157,22 +157,18 @@ static bool lies_behind(const struct piece *piece, const struct piece *other, pt
     return piece->target - other->target == target && piece->source - other->source == source;
 }
 
-/* Whether one descriptor could hold a piece and those before it: it goes on where the newest one's row ended, or it has
- * rows as long as that one's, at the same distances. */
+/* Whether a descriptor could hold a piece of one row beside those before it: the row goes on where the newest one's ended,
+ * or is as long as its rows, at their distance. */
 static bool could_be_joined(const struct piece *piece, const struct queue *queue) {
     const struct piece *newest = &queue->newest, *second = &queue->second;
-    if (queue->in_group == 0) return false;
-    const bool are_single = newest->rows == 1 && piece->rows == 1;
-    if (are_single && lies_behind(piece, newest, newest->bytes, newest->bytes)) return true;
+    if (queue->in_group == 0 || piece->rows > 1) return false;
+    if (newest->rows == 1 && lies_behind(piece, newest, newest->bytes, newest->bytes)) return true;
     if (piece->bytes != newest->bytes) return false;
-    if (are_single)
-        return queue->in_group > 1 && second->rows == 1 && second->bytes == piece->bytes &&
-               lies_behind(piece, newest, newest->target - second->target, newest->source - second->source);
-    const struct piece *steps = newest->rows > 1 ? newest : piece;
-    const bool are_alike = newest->rows == 1 || piece->rows == 1 ||
-                           (newest->target_step == piece->target_step && newest->source_step == piece->source_step);
-    return are_alike && lies_behind(piece, newest, (ptrdiff_t)newest->rows * steps->target_step,
-                                    (ptrdiff_t)newest->rows * steps->source_step);
+    if (newest->rows > 1)
+        return lies_behind(piece, newest, (ptrdiff_t)newest->rows * newest->target_step,
+                           (ptrdiff_t)newest->rows * newest->source_step);
+    return queue->in_group > 1 && second->rows == 1 && second->bytes == piece->bytes &&
+           lies_behind(piece, newest, newest->target - second->target, newest->source - second->source);
 }
 
 static void note_short(const struct piece *piece, struct queue *queue) {

@@ -26,7 +26,7 @@ struct copies {
     uint32_t most_in_flight[MAX_QUEUES]; /* groups of copies, by queue */
     uint64_t pieces;                     /* the copies in all queues */
     uint64_t pieces_2d;                  /* the copies that have more than one row */
-    uint64_t short_pieces;               /* the copies with rows below 128 bytes that those before them could hold */
+    uint64_t short_pieces;               /* the copies of one row below 128 bytes that those before them could hold */
     uint32_t sizes;                      /* the number of different row sizes that were kept, MAX_SIZES at most */
     uint32_t size_bytes[MAX_SIZES];
     uint64_t size_pieces[MAX_SIZES]; /* copies with rows of this size */
