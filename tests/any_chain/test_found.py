@@ -10,7 +10,7 @@ from hexconv.errors import Unsupported
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.verdict import judge
-from tests.deep import one_in
+from tests.deep import DEEP, one_in
 
 HALVED = Requantize(multiplier=1 << 30, shift=-6)
 FOUND = {
@@ -110,12 +110,15 @@ PLANS = {
 }
 
 
+LONG = ("rows-stepped-over",)
+
+
 def found(name: str) -> Case:
     """One of these under its plan."""
     return Case(name, FOUND[name], PLANS.get(name, Plan(kernel="plain")))
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[DEEP] if name in LONG else []) for name in FOUND])
 def test_opinions_agree_where_they_once_differed(name: str) -> None:
     assert judge(found(name)).reasons == ()
 

@@ -12,7 +12,7 @@ from tests.deep import one_in
 
 
 @pytest.mark.parametrize(
-    "command", one_in(3, ["best", "build -o made", "cache", "report", "run", "tir", "layout compare"])
+    "command", one_in(7, ["best", "build -o made", "cache", "report", "run", "tir", "layout compare"])
 )
 def test_a_terminal_shows_that_a_command_starts(command: str, tmp_path: Path) -> None:
     ours, terminal = pty.openpty()

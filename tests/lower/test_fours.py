@@ -77,7 +77,7 @@ def units(case: Case) -> tuple[int, ...]:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("name", one_in(5, CASES))
 def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
     of_chain, plan, expected = CASES[name]
     case = Case("fours", of_chain, plan)

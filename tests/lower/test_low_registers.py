@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
+from tests.deep import one_in
 
 AMOUNTS = (
     "v0 = valign(v22,v13,{})",
@@ -60,7 +61,7 @@ def test_the_amount_and_all_registers_stay_what_they_are(form: str, amount: int,
     assert all(number < 8 for number in named)
 
 
-@pytest.mark.parametrize("form", AMOUNTS)
+@pytest.mark.parametrize("form", one_in(3, AMOUNTS))
 def test_llvm_assembles_what_it_refused(form: str) -> None:
     target, text = hexagon_target("v67"), packet(form.format("r10"))
     with pytest.raises(Refused):

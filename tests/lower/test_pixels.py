@@ -82,7 +82,7 @@ def lanes(case: Case, index: int) -> PixelLanes | None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("name", one_in(4, CASES))
+@pytest.mark.parametrize("name", one_in(8, CASES))
 def test_results_sizes_and_work_are_what_they_should_be(name: str) -> None:
     case = Case("pixels", *CASES[name])
     assert lanes(case, 1)

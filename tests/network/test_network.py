@@ -103,6 +103,7 @@ def test_a_network_does_not_depend_on_when_copies_are_performed(small: Path, tmp
         assert run.copies.pieces > 0
 
 
+@DEEP
 @pytest.mark.simulator
 def test_a_network_on_four_threads_gives_what_one_gives(small: Path, tmp_path: Path) -> None:
     """Chains whose outputs have fewer rows take fewer threads."""

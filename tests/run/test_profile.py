@@ -21,6 +21,7 @@ from hexconv.run.simulator.slots import Slots, stalls_by_stretch, without_vector
 from hexconv.run.simulator.structures import EVENTS, MAX_EVENTS
 from hexconv.run.simulator.trace import Blocks, Reader
 from hexconv.spec import Case
+from tests.deep import DEEP
 from tests.run.simulator.test_slots import BLOCK, NOTHING, PAUSE, RESUME, trace
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
@@ -33,6 +34,7 @@ def rings() -> tuple[Case, Profile]:
     return case, profile(case, lower_case(case), Copies("early", 0))
 
 
+@DEEP
 @pytest.mark.simulator
 def test_spans_fill_the_run_and_nothing_of_it_is_told_twice() -> None:
     case, found = rings()

@@ -55,7 +55,7 @@ RUNS = [*((name, ROLLED) for name in CHAINS), ("3x3 stride 2 between dense ones"
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan"), one_in(5, RUNS))
+@pytest.mark.parametrize(("name", "plan"), one_in(8, RUNS))
 def test_convs_in_groups_are_exact(name: str, plan: Plan) -> None:
     chain = CHAINS[name]
     case = Case("grouped", chain, plan, target="hexagon")

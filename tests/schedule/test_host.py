@@ -30,7 +30,7 @@ from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusals
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks
-from tests.deep import one_in
+from tests.deep import DEEP, one_in
 from tests.strategies import chains
 
 WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -166,6 +166,7 @@ def test_rows_that_are_cut_together_are_numpys(columns: int, stride: tuple[int, 
     assert check.fringe_is_zero
 
 
+@DEEP
 def test_no_row_is_made_again_where_the_band_below_has_made_all_that_is_new() -> None:
     tall = Conv2d(out_channels=16, kernel=(7, 1), dilation=(3, 1))
     chain = Chain(input=(1, 90, 14, 16), conv=(Conv2d(out_channels=16), tall))

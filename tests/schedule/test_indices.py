@@ -25,25 +25,25 @@ def test_no_index_of_a_committed_schedule_leaves_its_buffer(name: str) -> None:
     assert indices_outside(Case.load(SCHEDULES / f"{name}.toml")) == 0
 
 
-@settings(MANY, max_examples=20)
+@settings(MANY, max_examples=10)
 @given(far_padded_cases("hvx"))
 def test_no_index_leaves_its_buffer_where_stripes_see_only_padding(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=15)
+@settings(MANY, max_examples=8)
 @given(hvx_cases())
 def test_no_index_leaves_its_buffer_in_any_integer_chain(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=10)
+@settings(MANY, max_examples=5)
 @given(far_padded_cases("host"))
 def test_no_index_of_the_host_kernel_leaves_its_buffer(case: Case) -> None:
     assert indices_outside(case) == 0
 
 
-@settings(MANY, max_examples=30)
+@settings(MANY, max_examples=15)
 @given(far_padded_cases("hvx"))
 def test_caches_are_as_large_as_predicted_where_stripes_see_only_padding(case: Case) -> None:
     usage = cache_usage(case, lower_case(case))

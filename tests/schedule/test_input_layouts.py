@@ -66,7 +66,7 @@ def case_of(name: str, plan: str, layout: EdgeLayout) -> Case:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize(("name", "plan", "layout"), one_in(3, RUN))
+@pytest.mark.parametrize(("name", "plan", "layout"), one_in(4, RUN))
 def test_blocks_are_read_right(name: str, plan: str, layout: EdgeLayout) -> None:
     """The simulator's memory is filled with poison, and the padding of blocks with what would show in a result."""
     case = case_of(name, plan, layout)

@@ -56,7 +56,7 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: 
 @pytest.mark.parametrize(
     ("name", "plan", "layout"),
     one_in(
-        3,
+        4,
         [
             ("three", "1", "NHWC"),
             ("three", "2-threads", "NHWC8h8w32c"),

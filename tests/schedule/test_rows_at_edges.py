@@ -24,7 +24,7 @@ from hexconv.spec import Case
 from hexconv.sweep.draw import Seeded
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import Scope
-from tests.deep import one_in
+from tests.deep import DEEP, one_in
 
 PLAN = 'rows = {rows}\norder = "h_outer"\nhalo = "roll"\nfilters = "resident"\nbuffering = "double"\nkernel = "hvx"\n'
 SCALE = 'requantize = {{ multiplier = 1073741824, shift = -9, zero_point = 0, rounding = "up" }}\n'
@@ -59,7 +59,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", one_in(4, CHAINS))
+@pytest.mark.parametrize("name", one_in(8, CHAINS))
 def test_reads_and_waits_are_as_the_closed_form_says(name: str, threads: int, tmp_path: Path) -> None:
     rows, image, *convs = CHAINS[name]
     made = "".join(f"[[chain.conv]]\nout_channels = {k}\n{how}\n{SCALE.format()}" for k, how in convs)
@@ -124,7 +124,8 @@ def test_drawn_streams_of_tiny_images_do_what_the_closed_form_says() -> None:
         assert work_usage(case, count(lowered)).agrees, case
 
 
-@pytest.mark.parametrize("first", one_in(2, [345, 660]))
+@DEEP
+@pytest.mark.parametrize("first", [345, 660])
 def test_drawn_strides_that_step_over_rows_wait_for_every_copy(first: int) -> None:
     """These draws hold the two classes that streams of tiny images seldom have: rings that only some stripes read."""
     for case, lowered in islice(filter(steps_over_rows, streams(first)), 6):

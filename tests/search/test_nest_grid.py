@@ -18,7 +18,7 @@ from tests.strategies import chains, is_supported
 MOST_PLANS = 400
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(chains(dtypes=("uint8", "int8", "int16")), st.sets(st.sampled_from(STORAGES), min_size=1, max_size=3))
 def test_every_plan_has_the_figures_of_its_closed_form(chain: Chain, places: set[Storage]) -> None:
     storages = sorted(places)

@@ -75,7 +75,7 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("storage", ["global", "vtcm"])
-@pytest.mark.parametrize("name", one_in(3, CHAINS))
+@pytest.mark.parametrize("name", one_in(4, CHAINS))
 def test_a_chain_on_the_simulator_equals_the_reference_and_takes_the_vtcm_that_is_predicted(
     name: str, storage: str
 ) -> None:

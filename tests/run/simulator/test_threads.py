@@ -54,7 +54,7 @@ CHAINS = (
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain.slug)
-@pytest.mark.parametrize("plan", one_in(3, PLANS), ids=lambda plan: plan.slug)
+@pytest.mark.parametrize("plan", one_in(4, PLANS), ids=lambda plan: plan.slug)
 def test_sizes_bytes_and_products_are_as_the_closed_form_says(chain: Chain, plan: Plan) -> None:
     """The caches of all threads at once, and rows at seams twice."""
     case = Case("threads", chain, plan)
@@ -215,7 +215,7 @@ BROKEN = {
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("broken", one_in(3, BROKEN))
+@pytest.mark.parametrize("broken", one_in(7, BROKEN))
 def test_each_guard_of_a_thread_is_needed(broken: str) -> None:
     case = Case("threads", CHAIN, ROLLING)
     marked, _names = with_marks(lower_case(case))

@@ -10,6 +10,7 @@ from hexconv.run.simulator import runner
 from hexconv.run.simulator.toolchain import probe_program
 from hexconv.run.simulator.uncounted import traced_addresses
 from hexconv.spec import Case
+from tests.deep import DEEP
 
 CASE = Case.load(Path(__file__).parents[3] / "schedules" / "hvx" / "double-rings.toml")
 ALL = "0x0..0xffffffff"
@@ -19,6 +20,7 @@ def test_a_program_without_the_section_is_traced_as_a_whole() -> None:
     assert traced_addresses(probe_program()) == ALL
 
 
+@DEEP
 @pytest.mark.simulator
 def test_the_account_is_the_same_with_all_of_the_harness_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("copies", CASE.chain, CASE.plan)
