@@ -6,35 +6,59 @@ before:  output[min(128 * ko_outer + 64 * ko + ki, 191)] = ...
 after:   output[128 * ko_outer + 64 * ko + ki] = ...
 """
 
+from collections.abc import Callable
+
 import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.run import at_value, uses
 
+Extreme = type[tirx.Min] | type[tirx.Max]
 
-def unclamped(body: tirx.Stmt, variable: tirx.Var, end: tirx.Expr, ranges: Analyzer) -> tirx.Stmt:
-    """Replace `min(index, c)` by the index where it grows with a loop's variable, to c at most.
+
+def unclamped(body: tirx.Stmt, variable: tirx.Var, begin: tirx.Expr, end: tirx.Expr, ranges: Analyzer) -> tirx.Stmt:
+    """Replace `min(index, c)` and `max(index, c)` by an index that grows with a loop's variable and never passes c.
 
     Args:
         body: the body of the loop.
         variable: the loop's variable.
-        end: one past its last trip; an index that grows is no larger than at any side of a minimum.
+        begin: its first trip.
+        end: one past its last trip; where it is not past the first, there is no trip.
         ranges: the ranges of the other loops' variables.
     """
 
-    def plain(node: tirx.Min) -> tirx.Expr:
-        if not uses(node.a, variable) or not isinstance(node.b, tirx.IntImm):
+    def grows(index: tirx.Expr) -> bool:
+        growth = ranges.simplify(at_value(index, variable, variable + 1) - index)
+        return isinstance(growth, tirx.IntImm) and int(growth) > 0
+
+    def bound(index: tirx.Expr, trip: tirx.Expr) -> tvm_ffi.Object:
+        return ranges.const_int_bound(ranges.simplify(at_value(index, variable, trip)))
+
+    def plain(node: tirx.Min | tirx.Max) -> tirx.Expr:
+        index, clamp = node.a, node.b
+        if not isinstance(clamp, tirx.IntImm) or not uses(index, variable) or not grows(index):
             return node
-        growth = ranges.simplify(at_value(node.a, variable, variable + 1) - node.a)
-        if not isinstance(growth, tirx.IntImm) or int(growth) <= 0:
-            return node
-        last = (ranges.simplify(at_value(node.a, variable, side - 1)) for side in _sides(end))
-        return node.a if any(ranges.const_int_bound(index).max_value <= int(node.b) for index in last) else node
 
-    return tvm_ffi.structural_map(body, (tirx.Min, plain))
+        def first_is_in(trip: tirx.Expr) -> bool:
+            return bound(index, trip).min_value >= int(clamp) or ranges.can_prove(trip >= end)
+
+        def last_is_in(stop: tirx.Expr) -> bool:
+            return bound(index, stop - 1).max_value <= int(clamp) or ranges.can_prove(stop <= begin)
+
+        if isinstance(node, tirx.Min):
+            return index if _holds(end, tirx.Min, last_is_in) else node
+        return index if _holds(begin, tirx.Max, first_is_in) else node
+
+    return tvm_ffi.structural_map(body, [(tirx.Min, plain), (tirx.Max, plain)])
 
 
-def _sides(end: tirx.Expr) -> list[tirx.Expr]:
-    """Return all that a minimum is no larger than."""
-    return [*_sides(end.a), *_sides(end.b)] if isinstance(end, tirx.Min) else [end]
+def _holds(value: tirx.Expr, either: Extreme, test: Callable[[tirx.Expr], bool]) -> bool:
+    """Whether a test holds for a value: for one side of each `either` in it, for both sides of the other extreme."""
+    if isinstance(value, (tirx.Min, tirx.Max)):
+        sides, is_either = (value.a, value.b), isinstance(value, either)
+    elif isinstance(value, tirx.Sub) and isinstance(value.b, (tirx.Min, tirx.Max)):
+        sides, is_either = (value.a - value.b.a, value.a - value.b.b), not isinstance(value.b, either)
+    else:
+        return test(value)
+    return (any if is_either else all)(_holds(side, either, test) for side in sides)

@@ -193,7 +193,7 @@ def _bound(loop: tirx.For) -> tirx.Stmt:
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
     """Yield the trips of a loop for which a guard holds, the trips before them and those after."""
     begin, end = range_of([guard.condition], loop.loop_var, loop.extent)
-    then = unclamped(guard.then_case, loop.loop_var, end, ranges)
+    then = unclamped(guard.then_case, loop.loop_var, begin, end, ranges)
     end = Analyzer().simplify(tirx.max(begin, end))
     yield _shifted(loop, then, begin, end)
     if guard.else_case is not None:
