@@ -1,7 +1,7 @@
-"""Shows the progress of long work by a bar on standard error, if that is a terminal."""
+"""Shows the progress of long work on standard error: by a bar on a terminal, else by a line for each tenth."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
@@ -53,6 +53,21 @@ def counted(items: Sequence[Item], doing: str, named: Callable[[Item], str]) -> 
             progress.update(task, description=escape(f"{doing} {named(item)}"))
             yield item
             progress.advance(task)
+
+
+def tenths(items: Iterable[Item], doing: str, total: int) -> Iterator[Item]:
+    """Yield the same items; where standard error is no terminal, and shows no bar, a line there tells of each tenth.
+
+    Args:
+        items: the items of the work.
+        doing: a word that says what is done with them.
+        total: how many items there are.
+    """
+    is_log = not Console(stderr=True).is_terminal
+    for number, item in enumerate(items, start=1):
+        if is_log and 10 * number // total > 10 * (number - 1) // total:
+            print(f"hexconv: {doing} {number} of {total}", file=sys.stderr, flush=True)
+        yield item
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from hexconv.cli.cases import print_json
-from hexconv.cli.progress import bar
+from hexconv.cli.progress import bar, tenths
 from hexconv.sweep.judging import judge_all
 from hexconv.sweep.random_case import random_case
 from hexconv.sweep.sweep import Sweep, case_file
@@ -36,10 +36,10 @@ def sweep_random(count: int, seed: int, workers: int, json: bool) -> int:
 
 
 def _with_progress(verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
-    """Yield the same verdicts, and count them on a bar on standard error."""
+    """Yield the same verdicts, and count them on standard error."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with bar(*columns, is_kept=True) as progress:
-        yield from progress.track(verdicts, total)
+        yield from progress.track(tenths(verdicts, "checking", total), total)
 
 
 def _printed(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
