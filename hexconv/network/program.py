@@ -4,30 +4,28 @@
     after:   add(a, b, result): each tensor says what its codes stand for, and the result is clamped at 0
 
 A node that only changes the shape, or what codes stand for, is no step: its result is the same memory,
- seen in another way.
+seen in another way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.model.clamp import Clamp, clamp_of
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
+from hexconv.network.held import Held
 from hexconv.network.members import Member, makers
-from hexconv.network.operand import BLOCKS, NHWC, Operand, extents_of
-from hexconv.network.step import Call, How, Operation, Port, Program, Step
-from hexconv.run.tensors import Array
+from hexconv.network.operand import NHWC, Operand, extents_of
+from hexconv.network.step import Call, Operation, Port, Program
 
 ANY = Clamp()
 """The clamp that changes no value."""
 
 
-class Reading:
+class Reading(Held):
     """The reader that turns a network's nodes into steps, one node after the other.
 
     Args (of the constructor):
@@ -37,10 +35,7 @@ class Reading:
     """
 
     def __init__(self, graph: Graph, members: Sequence[Member], model: str) -> None:
-        self.graph, self.model = graph, model
-        self.steps: list[Step] = []
-        self.constants: dict[str, Array] = {}
-        self._held: dict[str, Operand] = {}
+        super().__init__(graph, model)
         self._given: set[str] = set()
         self._chains = {member.result: member for member in members}
         self._folded = set[Node]()
@@ -58,7 +53,8 @@ class Reading:
             Unsupported: there is no operator for a node, or a chain ends in int32 sums.
         """
         ports = tuple(self._port(name, f"input:{name}") for name in inputs)
-        self._held = {port.name: port.operand for port in ports}
+        for port in ports:
+            self.hold(port.name, port.operand)
         needed = makers(self.graph, self._chains, inputs, outputs)
         nodes = set(needed.values())
         for node in self.graph.nodes:
@@ -69,76 +65,6 @@ class Reading:
                 self._read(node, table)
         results = tuple(self._given_back(name) for name in outputs)
         return Program(tuple(self.steps), ports, results, self.constants)
-
-    def held(self, tensor: str) -> Operand:
-        """Look up the operand in which a tensor of the model lies.
-
-        Raises:
-            Refused: the tensor is a constant, which may not stand here, or it is unknown.
-        """
-        if tensor not in self._held:
-            raise Refused(
-                f"{tensor}, which it reads, is {'a constant' if self.graph.is_constant(tensor) else 'unknown'}"
-            )
-        return self._held[tensor]
-
-    def hold(self, tensor: str, operand: Operand) -> None:
-        """Note the operand in which a tensor of the model lies."""
-        self._held[tensor] = operand
-
-    def shape(self, tensor: str) -> tuple[int, ...]:
-        """The shape of a tensor of the model.
-
-        Raises:
-            InputError: the model leaves a size of it open.
-        """
-        shape = self.graph.type_of(tensor).shape
-        sizes = tuple(size for size in shape or () if isinstance(size, int))
-        if shape is None or len(sizes) < len(shape):
-            told = ",".join(map(str, shape)) if shape else "?"
-            raise InputError.because(
-                f"{self.model}: {tensor} has open sizes, {told}", "fix them: --shape INPUT=1,3,224,224"
-            )
-        return sizes
-
-    def source(self, tensor: str, rank: int | None = None) -> Operand:
-        """The operand that an operator reads: in NHWC, or in blocks as a chain writes them; a constant is kept."""
-        if tensor not in self._held and self.graph.is_constant(tensor):
-            return self.constant_operand(tensor, rank)
-        return self.dense(self.held(tensor), blocks=True)
-
-    def constant(self, name: str, values: Array) -> str:
-        """Keep an array that an operator reads besides tensors; return its name."""
-        self.constants[name] = np.ascontiguousarray(values)
-        return name
-
-    def constant_operand(self, tensor: str, rank: int | None) -> Operand:
-        """Keep a constant of the model as a tensor; return its operand."""
-        values = self.graph.value(tensor)
-        extents = extents_of(values.shape, rank)
-        batch, rows, columns, channels = extents
-        values = values.reshape(batch, channels, rows, columns).transpose(0, 2, 3, 1)
-        name = self.constant(f"constant:{tensor}", values)
-        return Operand(name, extents, str(values.dtype))
-
-    def dense(self, operand: Operand, blocks: bool = False) -> Operand:
-        """The operand in NHWC, converted if need be; with `blocks`, one in a chain's blocks stays as it is."""
-        if operand.layout == NHWC or (blocks and operand.layout == BLOCKS):
-            return operand
-        return self.convert(operand, NHWC)
-
-    def convert(self, operand: Operand, layout: str) -> Operand:
-        """Convert an operand to another layout; a conversion that was made before is reused."""
-        sizes = "x".join(map(str, operand.extents))
-        target = Operand(f"{operand.buffer} {layout} {sizes}", operand.extents, operand.dtype, layout)
-        raw = operand.as_numbers
-        if not any(step.result.buffer == target.buffer for step in self.steps):
-            self.steps.append(Operation("convert", f"{operand.buffer} to {layout}", (raw,), target))
-        return replace(target, scale=operand.scale, zero_point=operand.zero_point)
-
-    def add(self, operator: str, node: Node, sources: Sequence[Operand], result: Operand, *how: How) -> None:
-        """Add a step."""
-        self.steps.append(Operation(operator, node.name, tuple(sources), result, how))
 
     def result(self, tensor: str, clamp: Clamp = ANY) -> Operand:
         """The operand that an operator writes; clamps and a quantiser that alone read its result are folded into it.
@@ -226,28 +152,17 @@ class Reading:
 
     def _given_back(self, name: str) -> Port:
         """The port of an output: its step writes the caller's memory, or a conversion does if the layout differs."""
-        port, held = self._port(name, f"output:{name}"), self._held[name]
+        port, held = self._port(name, f"output:{name}"), self.held(name)
         made = [step for step in self.steps if step.result.buffer == held.buffer and isinstance(step, Operation)]
         same = (held.dtype, held.extents, held.is_flat) == (port.operand.dtype, port.operand.extents, True)
         is_taken = held.buffer in self._given  # by another output
         if made and same and not is_taken and (held.scale, held.zero_point) == (1.0, 0):
-            self._renamed(held.buffer, port.operand.buffer)
+            self.rename(held.buffer, port.operand.buffer)
             self._given.add(port.operand.buffer)
         else:
             clean = replace(held, low=port.operand.low, high=port.operand.high)
             self.steps.append(Operation("convert", name, (clean,), port.operand))
         return port
-
-    def _renamed(self, old: str, new: str) -> None:
-        """Rename a buffer to one of the caller's."""
-
-        def moved(operand: Operand) -> Operand:
-            return replace(operand, buffer=new) if operand.buffer == old else operand
-
-        self.steps = [
-            replace(step, sources=tuple(map(moved, step.sources)), result=moved(step.result)) for step in self.steps
-        ]
-        self._held = {name: moved(operand) for name, operand in self._held.items()}
 
 
 Table = Mapping[str, Callable[[Reading, Node], None]]
