@@ -66,16 +66,11 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     [(1, 64, 64, 128), (1, 62, 1, 62, 128), (1, 3, 3, 16, 2, 4, 32, 4), (1, 3, 1, 3, 32, 4, 32, 4)]
     """
     chain = without_groups(chain)
-    extents, depthwise = tensor_extents(chain), [is_depthwise(chain, index) for index in range(len(chain.conv))]
-    # Depthwise convs read and make one block of channels at a time.
-    blocks = tuple(
-        1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
-        for index, tensor in enumerate(extents[1:-1])
-    )
-    output_unit = _output_unit(chain, k_split) if has_output_rows and not depthwise[-1] else 1
+    extents, blocks = tensor_extents(chain), _intermediate_units(chain, k_split)
+    output_unit = _output_unit(chain, k_split) if has_output_rows else 1
     halves = chain.dtype == "int16"
     wide = (
-        _blocks(_read_by_depthwise(chain, 0)) if depthwise[0] else packed(PIXELS_TAG, _padded(extents[0])),
+        _blocks(_read_by_depthwise(chain, 0)) if is_depthwise(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
         *(_rows(_read_by_depthwise(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
         _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
     )
@@ -103,8 +98,19 @@ def keeps_output_rows(chain: Chain, plan: Plan) -> bool:
     return plan.rows is not None or chain.output_layout != ACTIVATION_TAG
 
 
+def _intermediate_units(chain: Chain, k_split: int) -> tuple[int, ...]:
+    """Blocks of channels that lie together in each intermediate: one where a depthwise conv reads or makes it."""
+    depthwise = [is_depthwise(chain, index) for index in range(len(chain.conv))]
+    return tuple(
+        1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
+        for index, tensor in enumerate(tensor_extents(chain)[1:-1])
+    )
+
+
 def _output_unit(chain: Chain, k_split: int) -> int:
     """Blocks of channels that lie together in an output cache in rows: several where bytes of an output do."""
+    if is_depthwise(chain, len(chain.conv) - 1):
+        return 1
     if chain.output_layout != PIXELS_TAG or ELEMENT_BYTES[chain.output_dtype(len(chain.conv) - 1)] > 1:
         return 1
     return narrowed_blocks(tensor_extents(chain)[-1].channel_blocks, k_split)
