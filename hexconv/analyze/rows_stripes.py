@@ -25,6 +25,7 @@ from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import planned_forms
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec.extents import reads_input_rows
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.strips import Strips
 
@@ -108,9 +109,12 @@ class RowStripes:
 
     @property
     def ahead_rows(self) -> int:
-        """The rows that a ring of the input holds beyond those that are read: rows that are read ahead."""
+        """The rows that a ring of the input holds beyond those that are read: rows that are read ahead.
+
+        There are none where a stride steps over rows, or where padding is all that is read.
+        """
         steps_over = any(conv.reach[0] < conv.stride[0] for conv in self.chain.conv)
-        if self.plan.buffering == "single" or not self.streams or steps_over:
+        if self.plan.buffering == "single" or not self.streams or steps_over or not reads_input_rows(self.chain):
             return 0
         return min(self.shares[0].apart, self.extents[0].rows - self.shares[0].ring)
 

@@ -15,6 +15,7 @@ from hexconv.schedule.roll import Stage, halo_slabs, roll
 from hexconv.schedule.shares import Output, Stream
 from hexconv.schedule.stream import stream
 from hexconv.spec import Chain, Plan
+from hexconv.spec.extents import reads_input_rows
 
 
 def rolled(sch: Schedule, chain: Chain, plan: Plan, nest: Nest) -> tvm.IRModule:
@@ -40,7 +41,7 @@ def streamed(sch: Schedule, chain: Chain, plan: Plan, nest: Nest) -> tvm.IRModul
     )
     tensors = [_stream(sch, chain, plan, conv, has_bands) for conv in others]
     tensors.append(_input_stream(sch, nest))
-    return stream(sch.mod, output, tensors, plan.buffering == "double")
+    return stream(sch.mod, output, tensors, plan.buffering == "double" and reads_input_rows(chain))
 
 
 def _stream(sch: Schedule, chain: Chain, plan: Plan, conv: Placed, has_bands: bool) -> Stream:

@@ -24,7 +24,8 @@ A conv that makes n' rows reads the last (n' - 1) * stride + reach rows of this 
 or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.
 
 Read ahead (`buffering = "double"`). The input is read one stripe's share earlier than it is needed, into a ring with as
-many rows more, so that copies overlap with compute. Nothing is read ahead where a stride steps over rows.
+many rows more, so that copies overlap with compute. Nothing is read ahead where a stride steps over rows, or where
+padding is all that is read.
 """
 
 from collections.abc import Sequence

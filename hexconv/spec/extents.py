@@ -113,6 +113,18 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     return tuple(reversed(extents))
 
 
+def reads_input_rows(chain: Chain) -> bool:
+    """Whether the first conv reads a row of the input; with much padding and few rows it may read padding alone.
+
+    >>> from hexconv.spec import Conv2d, Padding
+    >>> convs = [Conv2d(out_channels=8, padding=Padding(top=3), stride=stride) for stride in (1, 2)]
+    >>> [reads_input_rows(Chain(input=(1, 1, 8, 8), conv=(conv,))) for conv in convs]
+    [True, False]
+    """
+    source, output = tensor_extents(chain)[:2]
+    return source.valid_rows[0] < chain.conv[0].rows_read(output.rows)
+
+
 def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
     """Return the extents that a conv reads of its input (logical `shape`) to fill the stored part of its output."""
     (sh, sw), (reach_rows, reach_columns) = conv.stride, conv.reach
