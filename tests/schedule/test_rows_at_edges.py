@@ -20,7 +20,8 @@ from hexconv.run.copies import Copies
 from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.extents import reads_input_rows
 from hexconv.sweep.draw import Seeded
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import Scope
@@ -142,3 +143,32 @@ def test_a_conv_that_makes_padding_alone_multiplies_nothing(threads: int) -> Non
     usage = work_usage(unread, count(lower_case(unread)))
     assert usage.agrees
     assert [conv.macs for conv in usage.convs][:2] == [0, 0]
+
+
+def padding_alone(number: int) -> Case:
+    """Draw a conv that reads the padding above a small image alone: its rows are too few for one more output."""
+    draw = Seeded(78, number)
+    stride, made = draw.number(2, 4), draw.number(3, 6)
+    kernel, image = draw.number(stride, stride + 2), draw.number(1, stride - 1)
+    top = (made - 1) * stride + kernel + draw.number(0, stride - 1 - image)
+    conv = Conv2d(
+        out_channels=draw.number(1, 40),
+        kernel=(kernel, 1),
+        stride=(stride, 1),
+        padding=Padding(top=top, left=draw.number(0, 1)),
+        requantize=Requantize(multiplier=1 << 30, shift=-9, zero_point=7),
+    )
+    image_shape = (draw.number(1, 3), image, 1, draw.number(1, 9))
+    chain = Chain(input=image_shape, dtype="uint8", zero_point=9, output_layout="NHWC", conv=(conv,))
+    plan = Plan(kernel="hvx", rows=draw.number(1, 2), order="h_outer", halo="roll", buffering="double")
+    return Case(f"padding-{number}", chain, plan)
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(8, marks=DEEP)])
+def test_nothing_is_read_ahead_where_padding_is_all_that_is_read(first: int) -> None:
+    for case in map(padding_alone, range(first, first + 8)):
+        lowered = lower_case(case)
+        assert not reads_input_rows(case.chain), case
+        assert cache_usage(case, lowered).agrees, case
+        assert work_usage(case, count(lowered)).agrees, case
+        assert run_case(case, lowered, Simulator(copies=Copies("late"), slots=False)).check.passed, case

@@ -54,11 +54,13 @@ def unclamped(body: tirx.Stmt, variable: tirx.Var, begin: tirx.Expr, end: tirx.E
 
 
 def _holds(value: tirx.Expr, either: Extreme, test: Callable[[tirx.Expr], bool]) -> bool:
-    """Whether a test holds for a value: for one side of each `either` in it, for both sides of the other extreme."""
+    """Whether a test holds for a value: for itself, or for one side of each `either` in it and both sides of others."""
+    if test(value):
+        return True
     if isinstance(value, (tirx.Min, tirx.Max)):
         sides, is_either = (value.a, value.b), isinstance(value, either)
     elif isinstance(value, tirx.Sub) and isinstance(value.b, (tirx.Min, tirx.Max)):
         sides, is_either = (value.a - value.b.a, value.a - value.b.b), not isinstance(value.b, either)
     else:
-        return test(value)
+        return False
     return (any if is_either else all)(_holds(side, either, test) for side in sides)

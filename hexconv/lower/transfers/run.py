@@ -42,10 +42,12 @@ class Run:
         """Join this run and the loop around it into one run; None unless all trips are alike."""
         if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):
             return None
+        first = replace(self, target=_begin(self.target, loop.loop_var), source=_begin(self.source, loop.loop_var))
+        if is_one(loop.extent):
+            return first
         target, source = (_step(place[1], loop) for place in (self.target, self.source))
         if target is None or source is None:
             return None
-        first = replace(self, target=_begin(self.target, loop.loop_var), source=_begin(self.source, loop.loop_var))
         is_dense = isinstance(self.elements, tirx.IntImm) and int(self.elements) == target == source
         if is_dense and is_one(self.count):
             return replace(first, elements=Analyzer().simplify(self.elements * loop.extent))
@@ -74,7 +76,8 @@ class Fill:
 
     def in_loop(self, loop: tirx.For) -> "Fill | None":
         """Join this fill and the loop around it into one; None unless each trip goes on where the one before ended."""
-        if not isinstance(loop.extent, tirx.IntImm) or _step(self.target[1], loop) != self.elements:
+        goes_on = is_one(loop.extent) or _step(self.target[1], loop) == self.elements
+        if not isinstance(loop.extent, tirx.IntImm) or not goes_on:
             return None
         return replace(self, target=_begin(self.target, loop.loop_var), elements=self.elements * int(loop.extent))
 

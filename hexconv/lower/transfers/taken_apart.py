@@ -157,16 +157,18 @@ def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 def _turned(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt | None:
     """Copy row by row of a run, in all trips of a loop at once, where the run has fewer rows than the loop has trips.
 
+    Where there are more in some steps than in others, the most of each count.
+
     before:  for w in range(14): copy 4 rows        after:   for row in range(4): copy 14 rows
     """
-    counts = run.count, loop.extent
-    if not all(isinstance(count, tirx.IntImm) for count in counts) or int(run.count) >= int(loop.extent):
+    rows, trips = (mover.ranges.const_int_bound(count).max_value for count in (run.count, loop.extent))
+    if rows >= trips:
         return None
     row = tirx.Var("row", "int32")
     places = ((buffer, first + row * step) for (buffer, first), step in zip(run.places, run.steps, strict=True))
     target, source = places
     longer = replace(run, target=target, source=source, count=ONE, steps=(0, 0)).in_loop(loop)
-    return longer and tirx.For(row, 0, run.count, tirx.ForKind.SERIAL, mover.copy(longer))
+    return longer and _bound(tirx.For(row, 0, run.count, tirx.ForKind.SERIAL, mover.copy(longer)))
 
 
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:

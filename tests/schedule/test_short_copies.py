@@ -1,0 +1,71 @@
+"""Rows below 128 bytes are rows of one copy where one descriptor can hold them; the chains were drawn by the sweep."""
+
+import pytest
+
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case
+from hexconv.sweep.verdict import short_copies
+
+HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
+PLAN = '[plan]\norder = "h_outer"\nbuffering = "double"\nkernel = "hvx"'
+CASES = {
+    "a strip begins in padding, and a clamp of its columns holds by itself": f"""
+[chain]
+input = [1, 96, 17, 1]
+dtype = "uint8"
+input_layout = "NHCW32c"
+output_layout = "NHCW32c"
+[[chain.conv]]
+out_channels = 2
+kernel = [2, 2]
+stride = [2, 1]
+padding = [2, 1, 5, 0]
+{HOW}
+[[chain.conv]]
+out_channels = 2
+kernel = [2, 1]
+stride = [2, 1]
+padding = [3, 0, 3, 1]
+{HOW}
+{PLAN}
+rows = 10
+w_split = 2
+filters = "resident"
+""",
+    "one column of an image in blocks, with a last block of three channels": f"""
+[chain]
+input = [1, 3, 1, 99]
+dtype = "uint8"
+input_layout = "NHWC8h8w32c"
+[[chain.conv]]
+out_channels = 32
+kernel = [2, 2]
+dilation = [2, 2]
+padding = [0, 13, 0, 0]
+{HOW}
+{PLAN}
+""",
+    "a last tile of one block of channels, where others have two": f"""
+[chain]
+input = [1, 20, 3, 8]
+dtype = "uint8"
+output_layout = "NHCW32c"
+[[chain.conv]]
+out_channels = 66
+{HOW}
+{PLAN}
+k_split = 2
+h_split = 2
+threads = 3
+""",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_short_row_is_a_copy_of_its_own(name: str) -> None:
+    case = Case.parse(CASES[name], "short")
+    run = run_case(case, lower_case(case), Simulator(slots=False))
+    assert run.check.passed
+    assert list(short_copies(run)) == []
