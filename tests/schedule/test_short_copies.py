@@ -60,6 +60,19 @@ k_split = 2
 h_split = 2
 threads = 3
 """,
+    "blocks of channels side by side, of which the last one is not whole": f"""
+[chain]
+input = [1, 9, 2, 8]
+dtype = "uint8"
+output_layout = "NHWC"
+[[chain.conv]]
+out_channels = 152
+kernel = [3, 2]
+{HOW}
+{PLAN}
+k_split = 4
+rows = 1
+""",
 }
 
 

@@ -24,6 +24,7 @@ from hexconv.lower.ranges import conjuncts, range_of
 from hexconv.lower.transfers.clamps import unclamped
 from hexconv.lower.transfers.in_blocks import in_blocks
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
+from hexconv.lower.transfers.shorter import of_one_length
 
 Filler = Callable[[Fill], tirx.Stmt]
 Piece = Run | Fill | tirx.Stmt
@@ -148,10 +149,20 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     """Yield a piece of a loop's body over all trips: joined into a longer piece, or in a loop of its own."""
     longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
-    if longer is None and isinstance(piece, Run) and (turned := _turned(piece, loop, mover)):
+    if longer is None and isinstance(piece, Run) and (found := of_one_length(piece, loop)):
+        whole, shorter, trips = found
+        yield from _repeated(whole, _trips(loop, trips), mover)
+        yield _bound(_around(_trips(loop, loop.extent - trips), mover.statement(shorter)))
+    elif longer is None and isinstance(piece, Run) and (turned := _turned(piece, loop, mover)):
         yield turned
     else:
         yield longer or _bound(_around(loop, mover.statement(piece)))
+
+
+def _trips(loop: tirx.For, trips: tirx.Expr) -> tirx.For:
+    """Return a loop with another number of trips; its body is not looked at."""
+    extent = Analyzer().simplify(trips)
+    return tirx.For(loop.loop_var, loop.min, extent, loop.kind, loop.body, annotations=loop.annotations)
 
 
 def _turned(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt | None:

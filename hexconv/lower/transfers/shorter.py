@@ -1,0 +1,57 @@
+"""Split a loop where the copies of its last trips get shorter, so that those before them can be rows of one copy.
+
+before:  for block in range(4): copy max(0, min(32, 100 - 32 * block)) elements
+after:   for block in range(3): copy 32 elements
+for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
+"""
+
+from dataclasses import replace
+
+from tvm import tirx
+from tvm.sym import Analyzer
+
+from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one
+
+
+def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None:
+    """Return the run of a loop's whole trips, that of the others from trip 0 on, and how many whole trips there are.
+
+    None unless the run is one row whose length is the same number until it shrinks from trip to trip.
+    """
+    if not is_one(run.count) or (found := _most_and_left(run.elements)) is None:
+        return None
+    most, left = found
+    first = at_value(left, loop.loop_var, ZERO)
+    shrinks = Analyzer().simplify(left - at_value(left, loop.loop_var, loop.loop_var + ONE))
+    if not isinstance(shrinks, tirx.IntImm) or int(shrinks) <= 0:
+        return None
+    trips = tirx.floordiv(first - most, shrinks) + 1
+    whole = Analyzer().simplify(tirx.max(tirx.min(trips, loop.extent), 0))
+    return replace(run, elements=most), _from_trip(run, loop.loop_var, whole), whole
+
+
+def _most_and_left(elements: tirx.Expr) -> tuple[tirx.IntImm, tirx.Expr] | None:
+    """Return what `max(0, min(most, left))` has for `most`, a number, and for `left`; None for anything else."""
+    inner = _other(elements, tirx.Max, is_zero=True)
+    if inner is None or not isinstance(inner, tirx.Min) or (left := _other(inner, tirx.Min)) is None:
+        return None
+    return (inner.a if left.same_as(inner.b) else inner.b), left
+
+
+def _other(node: tirx.Expr, kind: type, is_zero: bool = False) -> tirx.Expr | None:
+    """Return the side of an extreme of a kind that is beside a number, or beside 0."""
+    if not isinstance(node, kind):
+        return None
+    sides = ((node.a, node.b), (node.b, node.a))
+    known = (other for number, other in sides if isinstance(number, tirx.IntImm) and (not is_zero or int(number) == 0))
+    return next(known, None)
+
+
+def _from_trip(run: Run, variable: tirx.Var, trip: tirx.Expr) -> Run:
+    """Return a run in the trips of a loop from some trip on, counted from there."""
+
+    def moved(place: Place) -> Place:
+        return place[0], at_value(place[1], variable, variable + trip)
+
+    elements = Analyzer().simplify(at_value(run.elements, variable, variable + trip))
+    return replace(run, target=moved(run.target), source=moved(run.source), elements=elements)
