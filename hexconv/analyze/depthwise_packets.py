@@ -9,8 +9,9 @@ from hexconv.kernel.depthwise import (
     WORD_PIXELS,
     RowTiles,
     all_tiles,
+    carried_quads,
     is_depthwise,
-    quads_read,
+    quads_used,
     source_rows,
     taps_of,
     tile_uses,
@@ -56,8 +57,8 @@ def _shared(planned: PlannedRows, index: int, rows: int) -> Parts:
     read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
     for tiles, blocks in _tiles(planned, index):
         halves = {use.pixel for uses in tile_uses(conv, tiles.pixels) for use in uses if use.pixel % WORD_PIXELS}
-        words = Parts(quad=quads_loaded(conv, tiles), half=len(halves))
-        parts.add(words, read * tiles.count * blocks)
+        words = Parts(quad=quads_loaded(conv, tiles), half=len(halves) * tiles.count)
+        parts.add(words, read * blocks)
     return parts
 
 
@@ -76,19 +77,20 @@ def taps_loaded(planned: PlannedRows, index: int) -> int:
 def vectors_loaded(planned: PlannedRows, index: int) -> int:
     """Count the vectors of pixels that rows made together load from one row of the source, for all channels."""
     conv = planned.chain.conv[index]
-    return sum(quads_loaded(conv, tiles) * tiles.count * blocks for tiles, blocks in _tiles(planned, index))
+    return sum(quads_loaded(conv, tiles) * blocks for tiles, blocks in _tiles(planned, index))
 
 
 def quads_loaded(conv: Conv2d, tiles: RowTiles) -> int:
-    """Count the vectors of 4 pixels that a tile loads from a row, or that two tiles in the same vectors load.
+    """Count the vectors of 4 pixels that equal tiles load from a row; two tiles in the same vectors load twice as many.
+
+    Of the words that a tile takes over from the one before it, the first tile alone loads the pixels.
 
     >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4)), quads_loaded(
     ...     Conv2d(out_channels=8, kernel=(3, 3)), RowTiles(0, 1, 4, apart=4)
     ... )
     (2, 4)
+    >>> quads_loaded(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)), RowTiles(0, 7, 4))
+    15
     """
-    found, pixels = set[int](), tiles.pixels
-    for use in (use for uses in tile_uses(conv, pixels) for use in uses):
-        quad, rest = divmod(use.pixel, WORD_PIXELS)
-        found |= {quad, quad + 1} if rest and quad + 1 < quads_read(conv, pixels) else {quad}
-    return len(found) * (2 if tiles.apart else 1)
+    used, carried = len(quads_used(conv, tiles.pixels)), len(carried_quads(conv)) if tiles.count > 1 else 0
+    return (tiles.count * (used - carried) + carried) * (2 if tiles.apart else 1)

@@ -22,7 +22,7 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel import output_layout
-from hexconv.kernel.depthwise import is_depthwise, row_products, variants, without_groups
+from hexconv.kernel.depthwise import is_depthwise, row_products, whole_variants, without_groups
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )
@@ -124,7 +124,7 @@ class PlannedRows(RowTiles):
         if not self.source_zero(index):
             return 0
         if is_depthwise(self.chain, index):
-            whole = sum(shift == 0 for shift, _ in variants(conv))
+            whole = len(whole_variants(conv))
             return whole * conv.kernel[0] * self.extents[index + 1].channel_blocks
         return self.multiplied_vectors(index)
 

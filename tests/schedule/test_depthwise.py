@@ -81,9 +81,9 @@ def test_words_of_pixels_by_words_of_taps_are_the_conv(
         for output, uses in enumerate(tile_uses(conv, count)):
             total = 0
             for use in uses:
-                words = pixels[window + use.pixel : window + use.pixel + 4]
                 assert use.pixel % 2 == 0
-                assert len(words) == 4, "a word that isn't read"
+                assert window + use.pixel + 4 <= len(pixels), "a word that isn't read"
+                words = pixels[[window + pixel for pixel in use.pixels]]
                 total += sum(int(words[byte]) * int(weights[tap]) for tap, byte in taps_of(conv, use.variant))
             at = window + output * stride
             assert total == int(pixels[at : at + conv.reach[1] : dilation] @ weights)

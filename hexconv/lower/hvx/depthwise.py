@@ -2,7 +2,7 @@
 
     for 4 outputs of some rows: for rows of the source:
         words: 128 bytes are 4 pixels of 32 channels; two shuffles make a word of each channel; words from pixel 2 on
-               are halves of two
+               are halves of two; some words stay in registers for the next 4 outputs (`carried_quads`)
         sums of each output += dot4(words, taps)
         outputs that have all of their sums are narrowed and stored (`Rows.ends`)
 
@@ -10,21 +10,24 @@ If a block has 16 channels or fewer, two tiles of a row share their vectors (`ro
 channels of one tile, lanes 16 to 31 those of the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import MOST_HELD, WORD_PIXELS, RowTiles, quads_read, row_tiles, tile_uses, variants
-from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.kernel.depthwise import MOST_HELD, RowTiles, carried_quads, row_tiles, tile_uses, variants
+from hexconv.lower.hvx import across
+from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps, twice
+from hexconv.lower.hvx.tile import put
 from hexconv.lower.hvx.write import Target, stores
-from hexconv.schedule.block import Block, Number
+from hexconv.schedule.block import Block, Number, vector_register
 from hexconv.spec.narrowing import FixedPoint
 
-PIXEL_BYTES = 32
+Carried = Sequence[Mapping[int, tirx.Buffer]]
+"""For each row of the source, the registers in which a tile leaves words to the next one, by the number of 4 pixels."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +89,42 @@ def emit_rows(block: Block, rows: Rows) -> None:
     for tiles in row_tiles(rows.conv.columns, rows.halves):
         first = across.twice(block, rows.first) if tiles.apart else rows.first
         taps = twice(block, held) if held and tiles.apart else held
+        carried = _carried(block, rows, tiles)
 
         def tile(
-            at: Block, index: tirx.Expr, tiles: RowTiles = tiles, first: tirx.Expr = first, taps: Taps | None = taps
+            at: Block,
+            index: tirx.Expr,
+            tiles: RowTiles = tiles,
+            first: tirx.Expr = first,
+            taps: Taps | None = taps,
+            carried: Carried = carried,
         ) -> None:
             if not taps:
                 loaded = loaded_taps(at, rows.conv, rows.memory, rows.block)
                 taps = twice(at, loaded) if tiles.apart else loaded
-            _emit_tile(at, rows, tiles, taps, first, index * tiles.pixels + tiles.first)
+            _emit_tile(at, rows, tiles, taps, first, carried, index * tiles.pixels + tiles.first)
 
         block.loop("x", tiles.count, tile)
 
 
-def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, x: Number) -> None:
+def _carried(block: Block, rows: Rows, tiles: RowTiles) -> Carried:
+    """Allocate the registers in which tiles leave words, and load the words that the first tile takes over."""
+    spec = rows.conv.depthwise
+    assert spec
+    quads = carried_quads(spec) if tiles.count > 1 else ()
+    found = [{quad: vector_register(block, f"{place}_{quad}") for quad in quads} for place in range(len(rows.read))]
+    step = spec.stride[1] * PIXEL_BYTES
+    left = (tiles.first + rows.conv.target.left) * step
+    for row, registers in zip(rows.read, found, strict=True):
+        words = RowWords(block, rows.source, row.byte + left, tiles.apart * step)
+        for quad, register in registers.items():
+            put(block, register, words.of_quad(quad))
+    return found
+
+
+def _emit_tile(
+    block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, carried: Carried, x: Number
+) -> None:
     """Emit one tile, or two that share their vectors; store each row of outputs once its sums are complete."""
     conv = rows.conv
     spec = conv.depthwise
@@ -107,51 +133,14 @@ def _emit_tile(block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tir
     left = block.bind("left", column * step)
     apart = tiles.apart * step
     sums = [[first] * tiles.pixels for _ in rows.targets]
-    for row, ends in zip(rows.read, rows.ends, strict=True):
-        words = _words(block, rows.source, row.byte + left, quads_read(spec, tiles.pixels), apart)
+    for row, ends, registers in zip(rows.read, rows.ends, carried, strict=True):
+        words = RowWords(block, rows.source, row.byte + left, apart, registers)
         for pixel, uses in enumerate(tile_uses(spec, tiles.pixels)):
             for (output, tap), use in product(row.uses, uses):
                 total = sums[output][pixel]
                 weights = taps[tap, use.variant]
-                sums[output][pixel] = add_product(block, conv, total, words(use.pixel), weights, use.variant)
+                sums[output][pixel] = add_product(block, conv, total, words.of(use), weights, use.variant)
+        words.hand_on(conv.stride[1])
         for output in ends:
             for store in stores(rows.targets[output], column, [[total] for total in sums[output]], tiles.apart):
                 store(block)
-
-
-def _words(block: Block, source: tirx.Buffer, byte: tirx.Expr, quads: int, apart: int) -> Callable[[int], tirx.Expr]:
-    """Return what loads the word of 4 pixels of each channel from an even pixel on.
-
-    `apart` is the distance in bytes to a second tile that shares the vectors; 0 if there is only one tile.
-    """
-    found: dict[int, tirx.Expr] = {}
-
-    def whole(quad: int) -> tirx.Expr:
-        if WORD_PIXELS * quad not in found:
-            loaded = _pixels(block, source, byte + quad * VECTOR_BYTES, apart)
-            once = block.bind("shuffled", across.shuffle_bytes(loaded), vector.VECTOR)
-            found[WORD_PIXELS * quad] = block.bind("words", across.shuffle_bytes(once), vector.VECTOR)
-        return found[WORD_PIXELS * quad]
-
-    def words(pixel: int) -> tirx.Expr:
-        quad, rest = divmod(pixel, WORD_PIXELS)
-        if rest and pixel not in found:
-            low = block.bind("low", vector.shift_right_logical(whole(quad), 16), vector.VECTOR)
-            # no word needs pixels beyond the last one that counts
-            found[pixel] = (
-                block.bind("words", vector.shift_left_add(low, whole(quad + 1), 16), vector.VECTOR)
-                if quad + 1 < quads
-                else low
-            )
-        return found[pixel] if rest else whole(quad)
-
-    return words
-
-
-def _pixels(block: Block, source: tirx.Buffer, byte: tirx.Expr, apart: int) -> tirx.Expr:
-    """Load 4 pixels of 32 channels; or, for two tiles, 4 pixels of 16 channels of each, interleaved pixel by pixel."""
-    here = block.bind("pixels", vector.load(source, byte), vector.VECTOR)
-    if not apart:
-        return here
-    there = block.bind("pixels", vector.load(source, byte + apart), vector.VECTOR)
-    return block.bind("both", across.lower(across.exchange(there, here, PIXEL_BYTES // 2)), vector.VECTOR)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants
+from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants, whole_variants
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
@@ -95,8 +95,8 @@ def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> 
     spec, total = conv.depthwise, vector.splat(0)
     assert spec
     for row in range(spec.kernel[0]):
-        for place, (shift, _) in enumerate(variants(spec)):
-            if shift == 0:
+        for place, variant in enumerate(variants(spec)):
+            if variant in whole_variants(spec):
                 taps = vector.load(memory, at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES)
                 more = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
                 # Named at every step: TVM's simplifier takes 2**depth steps for an expression.

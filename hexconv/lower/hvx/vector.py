@@ -73,6 +73,12 @@ def less_one_where(words: tirx.Expr, some: tirx.Expr, equal: tirx.Expr) -> tirx.
     return instruction("vsubwq", lanes, words, splat(1))
 
 
+def upper_halves(one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """Take the upper half of each word from `one`, and the lower half from `other`."""
+    lanes = instruction("vandvrt", splat(signed(0xFFFF0000)), int32(signed(0xFFFF0000)), result=f"boolx{BYTES}")
+    return instruction("vmux", lanes, one, other)
+
+
 def shift_left(words: tirx.Expr, bits: int) -> tirx.Expr:
     """Shift words left."""
     return instruction("vaslw", words, int32(bits))
