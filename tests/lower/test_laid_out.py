@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
+from hexconv.lower.hexagon import assembly_for_hexagon
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.narrowing import FixedPoint, narrowing
@@ -53,3 +54,10 @@ def test_constants_are_arguments_and_copied_to_vtcm_with_the_filters_alone(stora
     assert usage.agrees
     copied = {cache.name for cache in usage.caches} & {"offset1_cache", "scales1_cache"}
     assert len(copied) == (2 if case.settled.is_in_vtcm("filters") else 0)
+
+
+def test_constants_are_copied_by_vectors_not_by_a_call() -> None:
+    conv = replace(CONV, out_channels=160)
+    case = Case("copied", replace(CHAIN, conv=(conv,)), replace(ROWS, storage="vtcm", k_split=5), target="hexagon")
+    assembly = assembly_for_hexagon(lower_case(case).module, "v68")
+    assert "memcpy" not in assembly

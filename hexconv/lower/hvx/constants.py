@@ -57,7 +57,7 @@ class Constants:
     def stage(self, block: Block, first: Number) -> None:
         """Copy the values of the 32 channels from `first` on into the cache."""
         for name in self.names:
-            block.store(self.memory, self._lanes(name, first), self._loaded(self.argument, name, first))
+            block.store(self.memory, self._lanes(name, first), vector.moved(self._loaded(self.argument, name, first)))
 
     def _loaded(self, memory: tirx.Buffer, name: str, first: Number) -> tirx.Expr:
         return tirx.BufferLoad(memory, [self._lanes(name, first)])
