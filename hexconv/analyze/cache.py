@@ -22,6 +22,7 @@ class PredictedCache:
         dtype: the type of an element.
         shape: the packed sizes, in elements.
         copies: how many equal parts the first axis has: one for each thread that has a cache of its own.
+        is_vtcm_only: whether there is no such cache outside of VTCM.
     """
 
     name: str
@@ -30,6 +31,7 @@ class PredictedCache:
     dtype: str
     shape: tuple[int, ...]
     copies: int = 1
+    is_vtcm_only: bool = False
 
     @property
     def place(self) -> Role:

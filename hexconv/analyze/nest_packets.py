@@ -31,7 +31,6 @@ times prices. These are the parts of a run:
     windows       vectors of 32 columns that the folding yields
     correction    vectors of corrections that are summed from these columns
     column        corrections that are summed from these columns one by one
-    offset        vectors of filters that are summed for the input's zero point
     split         vectors of int16 whose low and high bytes are set apart
     across        where lanes are pixels, vectors that are loaded, moved from lane to lane or stored
     step          steps of convs, once for each tile of channels
@@ -106,12 +105,11 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
-    vectors = planned.multiplied_vectors(index)
-    once = Parts(offset=vectors) if planned.source_zero(index) else Parts()
+    once = Parts()
     once.add(on_taps(planned, index) if is_depthwise(planned.chain, index) else {})
     step = Parts(step=planned.channel_tiles(index))
     if lanes:
-        once["across"] += vectors
+        once["across"] += planned.multiplied_vectors(index)
         old = lanes.planes.rows - lanes.planes.new_rows
         step["across"] = tiles.total() * old * lanes.planes.laid
     return Spent(row, blank, step, once, on_rows_together(planned, index))

@@ -12,7 +12,7 @@ HVX kernels read and write, for a row of outputs:
              each 32 words of a run, where they are spread over vectors); where the zero point of
              the filter wants windows summed ahead, all vectors of the rows under the row of outputs as well; a
              depthwise conv reads vectors of 4 pixels, those that its windows meet, once for rows made together
-    filter   128 bytes for each word, block of 32 channels and tile of pixels; the sum of a filter, its vectors once
+    filter   128 bytes for each word, block of 32 channels and tile of pixels
     target   whole vectors, those of the fringe included
 
 Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8 output channels; product by product, an
@@ -107,7 +107,6 @@ def _dense(planned: PlannedRows, index: int, touched: Touched) -> None:
     for blocks, times in planned.overlapped(index).items():
         touched.row[source] += times * tile_pixels(blocks) * FIRST_WORDS * WORD_BYTES
         touched.row[filter] += times * blocks * FIRST_WORDS * VECTOR_BYTES
-    touched.once[filter] += vectors * VECTOR_BYTES if planned.chain.output_zero_point(index) else 0
 
 
 def _splats(planned: PlannedRows, index: int, words: int) -> int:
@@ -139,8 +138,7 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
         of_rows[taps] += taps_loaded(planned, index) * VECTOR_BYTES
     stored = blocks * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
     touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
-    summed = planned.filter_sums(index)
-    touched.once[taps] += (blocks * held + summed) * VECTOR_BYTES
+    touched.once[taps] += blocks * held * VECTOR_BYTES
 
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:

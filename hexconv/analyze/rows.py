@@ -3,11 +3,11 @@
 Products. One instruction computes 128 products: 4 in each of 32 lanes. Every logical pixel of a step takes one
 instruction for each block of 32 output channels and each word of 4 channels under its window. If the filter has a zero
 point (int8 filters have 128, as uint8), every tile of channels sums its windows: all vectors of the rows under a row of
-outputs, or, if rows are no whole vectors, one instruction more for each word. If the source has a zero point, the
-filter is summed once. If the first words of a tile are multiplied during the tile before it, the last tile of a row
-starts once more. int16 has a pass for each pair of bytes, and sums the windows of both bytes. Where lanes are pixels
-(`hexconv.kernel.hvx.pixels`), an instruction takes 4 input channels of 32 pixels, for one output channel; no windows
-are summed.
+outputs, or, if rows are no whole vectors, one instruction more for each word. If the first words of a tile are
+multiplied during the tile before it, the last tile of a row starts once more. int16 has a pass for each pair of bytes,
+and sums the windows of both bytes. Where lanes are pixels (`hexconv.kernel.hvx.pixels`), an instruction takes 4 input
+channels of 32 pixels, for one output channel; no windows are summed. No filter is summed for the zero point of a
+source, except by scalar code: HVX kernels load offsets that are laid out before a run.
 
 Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
 makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
@@ -22,7 +22,7 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel import output_layout
-from hexconv.kernel.depthwise import is_depthwise, row_products, whole_variants, without_groups
+from hexconv.kernel.depthwise import is_depthwise, row_products, without_groups
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )
@@ -65,13 +65,16 @@ class PlannedRows(RowTiles):
         return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
 
     def macs_once(self, index: int) -> int:
-        """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads."""
+        """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads.
+
+        Scalar code does that; HVX kernels load offsets that were laid out before.
+        """
         return self.staging_macs(index) if self.makes_any(index) else 0
 
     def staging_macs(self, index: int) -> int:
         """The multiply-accumulates of that sum, whether or not the loops of conv `index` make anything."""
         if self.kernels[index] == "hvx":
-            return self._staging_sums(index) * MACS_OF_INSTRUCTION * self.bands.count
+            return 0
         return self.scalar(index).filter_macs * self.bands.count
 
     def scalar(self, index: int) -> ScalarWork:
@@ -90,7 +93,7 @@ class PlannedRows(RowTiles):
         if is_depthwise(self.chain, index):
             return self._depthwise_instructions(index)
         if lanes := self.pixels(index):
-            return self.logical_rows(index + 1) * lanes.products + self.filter_sums(index) * self.bands.count
+            return self.logical_rows(index + 1) * lanes.products
         vectors, passes = self.multiplied_vectors(index), self.source_bytes * self.filter_bytes
         rows, tiles = self.logical_rows(index + 1), self.tiles(index).total()
         words = vectors // tensor.channel_blocks
@@ -99,7 +102,7 @@ class PlannedRows(RowTiles):
             products += rows * tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
         elif self.filter_zero(index):
             products += rows * (end - first) * words * tiles * self.source_bytes
-        return products + self.filter_sums(index) * self.bands.count
+        return products
 
     def makes_any(self, index: int) -> bool:
         """Whether any thread makes a logical element of conv `index`: its reader may read nothing but its padding."""
@@ -112,21 +115,7 @@ class PlannedRows(RowTiles):
         first, end = tensor.valid_columns
         passes = 1 if self.filter_zero(index) in (0, MADE_UNSIGNED) else 2
         of_row = row_products(conv, end - first) * conv.kernel[0]
-        return self.logical_rows(index + 1) * of_row * passes + self.filter_sums(index) * self.bands.count
-
-    def filter_sums(self, index: int) -> int:
-        """How many instructions sum the filter of conv `index` in a thread, for the zero point of its source."""
-        return self._staging_sums(index) if self.makes_any(index) else 0
-
-    def _staging_sums(self, index: int) -> int:
-        """How many instructions sum the filter of conv `index` in a thread that stages it."""
-        conv = self.chain.conv[index]
-        if not self.source_zero(index):
-            return 0
-        if is_depthwise(self.chain, index):
-            whole = len(whole_variants(conv))
-            return whole * conv.kernel[0] * self.extents[index + 1].channel_blocks
-        return self.multiplied_vectors(index)
+        return self.logical_rows(index + 1) * of_row * passes
 
 
 @lru_cache(REMEMBERED)

@@ -15,13 +15,14 @@ from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
     OUTPUT_CACHE,
+    constant_cache,
     copied_arguments,
     copied_caches,
     filter_cache,
     intermediate,
     numbered,
 )
-from hexconv.spec.vectors import whole_channels
+from hexconv.spec.vectors import OFFSET, SCALES, whole_channels
 
 
 def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
@@ -101,16 +102,13 @@ def _scratch_of_plain(planned: PlannedRows, index: int) -> Iterator[PredictedCac
 def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
     """Yield the scratch of an HVX kernel."""
     chain, conv, tensor = planned.chain, planned.chain.conv[index], planned.extents[index + 1]
-    channels = tensor.channel_blocks * CHANNEL_BLOCK
-    if planned.has_offsets(index):
-        yield _memory("offset", "offset", index, "int32", channels)
+    if planned.plan.is_in_vtcm("filters") and not planned.pixels(index):
+        yield from _constants(planned, index)
     if is_depthwise(chain, index):
         vectors = tensor.channel_blocks * conv.kernel[0] * len(variants(conv))
         yield _memory("taps", "taps", index, "uint8", vectors * MACS_OF_INSTRUCTION)
     if index == 0 and chain.dtype == "int16":
         yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
-    if conv.requantize and (vectors := scale_vectors(conv.requantize, 8 * planned.source_bytes)):
-        yield _memory("scales", "scale", index, "int32", channels * vectors)
     if (lanes := planned.pixels(index)) and lanes.planes.bytes:
         yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
     if lanes:
@@ -121,6 +119,18 @@ def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache
         read = first * conv.stride[1] + pixels + conv.reach[1] - 1
         yield _memory("columns", "window", index, "int32", _vectors(max(planned.source_columns(index), read)))
         yield _memory("corrections", "window", index, "int32", pixels)
+
+
+def _constants(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield the caches of what each channel has of its own; where filters lie outside of VTCM, arguments serve."""
+    how, number = planned.chain.conv[index].requantize, index + 1
+    channels = planned.extents[number].channel_blocks * CHANNEL_BLOCK
+    vectors = scale_vectors(how, 8 * planned.source_bytes) if how else 0
+    for what, role, there in ((OFFSET, "offset", planned.has_offsets(index)), (SCALES, "scale", vectors)):
+        if there:
+            name = constant_cache(numbered(what, number))
+            elements = (channels * int(there),)
+            yield PredictedCache(name, role, number, "int32", elements, is_vtcm_only=True)
 
 
 def _memory(what: str, role: str, index: int, dtype: str, elements: int) -> PredictedCache:

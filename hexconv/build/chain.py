@@ -16,7 +16,7 @@ from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
 from hexconv.errors import InputError
-from hexconv.kernel import forms_of, input_layout, output_layout
+from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import compiled
@@ -117,8 +117,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         ToolMissing: zig isn't installed.
     """
     functions = callable_module(lower_case(case).module, name)
-    forms = forms_of(case.chain, case.settled)
-    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, forms), strict=False))
+    arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, case.settled), strict=False))
     weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
     memory = placed(functions, weights)
     chain = case.chain
@@ -169,6 +168,7 @@ def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str,
         "macro": built.name.upper(),
         "tasks": functions.tasks,
         "copies": functions.copies,
+        "queues": functions.queues,
         "pointers": memory.pointers,
         "parameters": ", ".join(["void *"] * len(memory.pointers) + ["struct run *"]),
         "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],

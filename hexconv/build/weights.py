@@ -37,7 +37,8 @@ def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
 
     Args:
         case: the case that the weights belong to.
-        arguments: filters in the kernel's layout, and biases, by name and in the kernel's order.
+        arguments: filters in the kernel's layout, then biases or what its channels have instead, by name and in the
+            kernel's order.
     """
     shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
     digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode()).digest()

@@ -105,11 +105,6 @@ def variants(conv: Conv2d) -> tuple[Variant, ...]:
     return tuple(sorted(found))
 
 
-def whole_variants(conv: Conv2d) -> tuple[Variant, ...]:
-    """The variants that hold each tap of a row once: those of an output whose window begins where 4 pixels do."""
-    return tuple(variant for variant in variants(conv) if not variant.shift and not variant.turned)
-
-
 @lru_cache(REMEMBERED)
 def tile_uses(conv: Conv2d, pixels: int) -> tuple[tuple[Use, ...], ...]:
     """For each of `pixels` neighbouring outputs, the products of one row of its window."""

@@ -63,6 +63,7 @@ class Callable:
         memories: the caches, in the order of the parameters behind them.
         tasks: the number of iterations of each parallel loop.
         copies: whether the functions ask for asynchronous copies.
+        queues: how many queues their copies take, numbered from 0 on.
     """
 
     module: tvm.IRModule
@@ -71,6 +72,7 @@ class Callable:
     memories: tuple[Memory, ...]
     tasks: tuple[int, ...]
     copies: bool
+    queues: int
 
 
 def callable_module(module: tvm.IRModule, name: str) -> Callable:
@@ -86,7 +88,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
     main = call_engine(module)["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
     caches = _Caches()
-    _check_queues(main.body, name)
+    most = _queues(main.body, name)
     body = _without_allocations(main.body, caches)
     call = tirx.Var("call", tvm.ir.PointerType(tvm.ir.PrimType("int32")))
     signature = Signature(name, tuple(main.params), tuple(arguments), tuple(caches.pointers), call)
@@ -101,6 +103,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
         memories=tuple(caches.memories),
         tasks=tuple(task.extent for task in tasks),
         copies=any(str(call.args[0].value) in (ROWS, FUNCTIONS[queues.COPY]) for call in _calls_of_engine(main.body)),
+        queues=most,
     )
 
 
@@ -208,14 +211,15 @@ def _check_free(task: _Task, signature: Signature) -> None:
             raise Unsupported(f"{signature.name}: a parallel loop uses {variable.name}, which is computed before it")
 
 
-def _check_queues(body: tirx.Stmt, name: str) -> None:
-    """Refuse copies that take more queues than a platform has for each thread."""
+def _queues(body: tirx.Stmt, name: str) -> int:
+    """Count the queues that copies take; refuse more than a platform has for each thread."""
     most = max((int(call.args[1]) + 1 for call in _calls_of_engine(body)), default=0)
     if most > MOST_QUEUES:
         raise Unsupported(
             f"{name}: its asynchronous copies take {most} queues, and platforms have {MOST_QUEUES} for each thread; "
             'use a shorter chain, or buffering = "single"'
         )
+    return most
 
 
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:

@@ -99,6 +99,11 @@ class KernelConv(Protocol):
         """The scratch buffers that the kernel needs beside the caches of the nest."""
         ...
 
+    @property
+    def constants(self) -> list[tirx.Buffer] | None:
+        """The arguments that it has in the place of its bias, multipliers and shifts; None where it reads these."""
+        ...
+
     def emit(self, step: ConvStep) -> tirx.Stmt:
         """Emit the statements of one step."""
         ...

@@ -17,7 +17,7 @@ from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
 from hexconv.lower.conv_marks import Result, mark
-from hexconv.lower.conv_step import ConvStep
+from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hvx import vector
@@ -31,8 +31,9 @@ from hexconv.lower.transfers.taken_apart import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case, tensor_extents
-from hexconv.spec.names import filter_cache
+from hexconv.spec.names import filter_cache, numbered
 from hexconv.spec.strips import Strips
+from hexconv.spec.vectors import OF_CHANNELS
 
 
 def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lowered:
@@ -151,7 +152,16 @@ def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRMo
 
     filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
-    return tvm.IRModule({"main": main.with_body(with_memory(main.body, memory))})
+    func = tirx.PrimFunc(_parameters(main, convs), with_memory(main.body, memory), attrs=main.attrs)
+    return tvm.IRModule({"main": func})
+
+
+def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:
+    """Return the arguments of a function, with constants of convs in the place of what these are made of."""
+    own = {number: conv.constants for number, conv in enumerate(convs, 1) if conv.constants is not None}
+    replaced = {numbered(what, number) for number in own for what in OF_CHANNELS}
+    *kept, output = [argument for argument in main.params if argument.name not in replaced]
+    return [*kept, *(buffer for constants in own.values() for buffer in constants), output]
 
 
 def _made(case: Case) -> set[int]:

@@ -20,8 +20,8 @@ from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
 from hexconv.spec.conv import TABLE
-from hexconv.spec.names import filter_name
-from hexconv.spec.vectors import OF_CHANNELS, vector_names
+from hexconv.spec.names import filter_name, numbered
+from hexconv.spec.vectors import OF_CHANNELS, OFFSET, SCALES, vector_names
 
 LOOP = re.compile(r"^for (\w+) in (?:range\((\w+)\)|T\.(serial|parallel)\((.+?), annotations=\{(.*)\}\)):$")
 ALLOC = re.compile(r"^(\w+) = T\.alloc_buffer\(")
@@ -90,11 +90,12 @@ def _layouts(case: Case) -> dict[str, str]:
     forms = forms_of(case.chain, case.settled)
     filters = {filter_name(number): layout.name for number, layout in enumerate(forms.filters, 1)}
     numbers = range(1, len(case.chain.conv) + 1)
-    of_channels = {f"{name}{number}": "O" for number in numbers for name in OF_CHANNELS}
+    of_channels = {numbered(name, number): "O" for number in numbers for name in (*OF_CHANNELS, OFFSET)}
+    scales = {numbered(SCALES, number): "O, vector after vector" for number in numbers}
     order = "codes, dealt for vlut" if forms.has_rows else "codes"
     tables = {name: order for name, each in vector_names(case.chain).items() if each.what == TABLE}
     ends = {"input": case.chain.input_layout, "output": case.chain.output_layout}
-    return {**ends, **filters, **of_channels, **tables}
+    return {**ends, **filters, **of_channels, **scales, **tables}
 
 
 def _with_comments(lines: Iterable[Line], memories: dict[str, Allocation], convs: int) -> Iterator[Line]:

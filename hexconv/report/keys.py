@@ -130,6 +130,11 @@ RUN: Keys = (
     Key("copy_bytes", f"{COLUMNS['copy_bytes']}; null without copies"),
     *_counted("packets", "instructions", "hvx_instructions", "needed_macs", "macs_per_packet", "issue_slots", "stalls"),
     *_counted("stall_share", "macs_per_slot", "vector_loads", "scalar_loads", "vtcm_scalar_loads", "vtcm_bytes"),
+    Key(
+        "setup_packets",
+        "the packets that lay weights out once, before the first call: 0, since they arrive laid out; what kernels lay "
+        "out in a call, taps of depthwise convs and words of weights where lanes are pixels, is among `packets`",
+    ),
     Key("threads[]", "the packets of each thread"),
     Key("thread_slots[]", "the issue slots of each thread"),
     Key("thread_waits[]", "how often each thread waited for copies"),

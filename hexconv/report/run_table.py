@@ -41,6 +41,9 @@ COLUMNS = {
 }
 """Every column of the CSV, with what it holds."""
 
+SETUP_PACKETS = 0
+"""Weights, offsets and scales are laid out off the device (`hexconv.run.tensors`), so no packets are spent on that."""
+
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:
     """A run as a row for JSON: fill, verdict, `seconds`; a run on the simulator also has packets, slots and MACs.
@@ -64,7 +67,8 @@ def run_row(case: Case, result: Run) -> dict[str, Any]:
     rate = {"needed_macs": needed, "macs_per_packet": needed / result.counts.packets}
     vtcm = {} if result.vtcm_bytes is None else {"vtcm_bytes": result.vtcm_bytes}
     threads = _threads(result.threads, result.counts.packets)
-    return {**row, **asdict(result.counts), **rate, **slots_row(result, needed), **vtcm, **threads}
+    counts = {**asdict(result.counts), "setup_packets": SETUP_PACKETS}
+    return {**row, **counts, **rate, **slots_row(result, needed), **vtcm, **threads}
 
 
 def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hexconv.compute import magnitude, reference
 from hexconv.errors import NotWritten, Overran, Unsupported
-from hexconv.kernel import forms_of, output_layout
+from hexconv.kernel import output_layout
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
 from hexconv.run.copies import ANY_MOMENT, Copies, CopyCounts
@@ -138,7 +138,7 @@ def run_case(
     given = given or Given()
     tensors = given.over(filled_tensors(chain, fills, seed))
     dtype = chain.output_dtype(len(chain.conv) - 1)
-    arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
+    arguments = packed_arguments(chain, tensors, case.settled)
     measurement = runner.run(lowered.module, arguments, [(output_shape(chain), dtype)])
     verdict = _compared(chain, tensors, measurement.outputs[0])
     if save:

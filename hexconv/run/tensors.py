@@ -7,15 +7,17 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.kernel import Forms, documented_forms, has_bytes_apart, input_layout, output_layout
+from hexconv.kernel import Forms, documented_forms, forms_of, has_bytes_apart, input_layout, output_layout
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
+from hexconv.lower.arguments import laid_out
 from hexconv.run.fills import Fill, Fills, fills_of_run
 from hexconv.run.runner import Array
 from hexconv.run.vectors import drawn_vectors
-from hexconv.spec import Chain, Conv2d
+from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.names import INPUT, bias_name, filter_name
 from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
 from hexconv.spec.weights import check_weights
@@ -95,30 +97,32 @@ def run_bytes(chain: Chain) -> int:
     return image + 2 * filters + packed_output + sums
 
 
-def packed_arguments(chain: Chain, tensors: Tensors, forms: Forms | None = None) -> list[Array]:
-    """Return the inputs of the chain's PrimFunc, in order.
+def packed_arguments(chain: Chain, tensors: Tensors, plan: Plan | None = None) -> list[Array]:
+    """Return the inputs of the chain's lowered function, in order; what kernels want laid out is laid out here, once.
 
     The fringe of the input and of a filter holds values that no result may use.
 
     Args:
         chain: the chain.
         tensors: its logical inputs.
-        forms: the layouts of its filters, by default those of the documents.
+        plan: its plan, settled; without one, arguments are those of the documents.
 
     Raises:
         InputError: integer weights beyond the limits of the chain.
     """
     check_weights(chain, tensors.filters, tensors.biases)
     check_vectors(chain, tensors.vectors)
-    forms = forms or documented_forms(chain)
+    forms = forms_of(chain, plan) if plan else documented_forms(chain)
     rest = _rest(forms.filter_dtype)
     filters = [
         layout.pack(_laid_apart(_shifted(filter, forms), layout), fill=rest).astype(forms.filter_dtype)
         for layout, filter in zip(forms.filters, _as_computed(chain, tensors.filters, forms), strict=True)
     ]
-    biases = [bias for bias in tensors.biases if bias is not None]
-    vectors = [_vector(tensors.vectors[name], each, forms) for name, each in vector_names(chain).items()]
-    return [packed_image(chain, tensors.image), *filters, *biases, *vectors]
+    arguments = {INPUT: packed_image(chain, tensors.image)}
+    arguments |= {filter_name(number): filter for number, filter in enumerate(filters, 1)}
+    arguments |= {bias_name(number): bias for number, bias in enumerate(tensors.biases, 1) if bias is not None}
+    arguments |= {name: _vector(tensors.vectors[name], each, forms) for name, each in vector_names(chain).items()}
+    return list((laid_out(chain, plan, arguments) if plan else arguments).values())
 
 
 def packed_image(chain: Chain, image: Array) -> Array:

@@ -39,20 +39,21 @@ def footprint_bytes(axes: NestAxes) -> Integers:
 def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
     """Return [words, 1, 1]: 1 where a cache counts, else 0.
 
-    Where some cache lies in VTCM, those in VTCM count; elsewhere all do.
+    Where some cache lies in VTCM, those in VTCM count; elsewhere all do that there are.
     """
-    return np.array([cache.is_in_vtcm(plan) or not plan.uses_vtcm for plan in axes.space.words])[:, None, None] * 1
+    there = [cache.is_in_vtcm(plan) or not (plan.uses_vtcm or cache.is_vtcm_only) for plan in axes.space.words]
+    return np.array(there)[:, None, None] * 1
 
 
 def _caches(planned: PlannedRows) -> dict[str, PredictedCache]:
-    """Return the caches of a plan with one slot each, by name."""
+    """Return all caches that a plan may have, with one slot each, by name."""
     return {cache.name: cache for cache in footprints_of(_single(planned))}
 
 
 @lru_cache(REMEMBERED)
 def _single(planned: PlannedRows) -> PlannedRows:
-    """Return the same plan with kernels that copy themselves, so that no cache has a second slot."""
-    return replace(planned, plan=replace(planned.plan, buffering="single"))
+    """Return the same plan with all that it may have in VTCM, and no second slots: kernels that copy themselves."""
+    return replace(planned, plan=replace(planned.plan, buffering="single", storage="vtcm"))
 
 
 def _cache_rows(axes: NestAxes, tensor: int) -> tuple[Integers, Integers]:

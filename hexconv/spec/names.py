@@ -6,7 +6,8 @@
                 intermediate1     what conv 1 makes and conv 2 reads
     output      output_cache
 
-A conv's kernel may need more buffers: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1.
+A conv's kernel may need more buffers: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1. Constants of
+channels that it copies into VTCM, `offset1` and `scales1`, have caches, too.
 
 Whoever makes a buffer says what it holds. Names are read in `hexconv.lower.buffers` alone, where TVM leaves no more.
 """
@@ -38,6 +39,15 @@ def numbered(what: str, number: int) -> str:
 def filter_cache(number: int) -> str:
     """Return the name of the cache that a conv's filter is staged in."""
     return f"filter{number}_cache"
+
+
+def constant_cache(name: str) -> str:
+    """Return the name of the cache of an argument with constants of channels.
+
+    >>> constant_cache("offset1")
+    'offset1_cache'
+    """
+    return f"{name}_cache"
 
 
 def intermediate(number: int) -> str:

@@ -22,7 +22,10 @@ RANGES = {"multiplier": (1, LARGEST_MULTIPLIER), "shift": (SMALLEST_SHIFT, 0)}
 NAMES = tuple(RANGES)
 OF_CHANNELS = ("bias", *NAMES)
 """How the names of arguments with one value per channel begin."""
-UNCACHED = (*OF_CHANNELS, TABLE)
+OFFSET, SCALES = "offset", "scales"
+LAID_OUT = (OFFSET, SCALES)
+"""How the names of arguments begin that HVX kernels have in their place (`hexconv.lower.hvx.laid_out`)."""
+UNCACHED = (*OF_CHANNELS, *LAID_OUT, TABLE)
 """How the names of arguments that no cache of the chain stages begin."""
 CODES = 256
 """The number of codes of 8 bits, and of the entries of a table."""

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hexconv.compute import reference
-from hexconv.kernel import forms_of
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
@@ -52,7 +51,7 @@ def test_what_fills_int32_is_exact_at_its_ends(chain: Chain) -> None:
     for image, filter in product(INTEGER_RANGE[chain.dtype], INTEGER_RANGE[chain.dtype_of_filters]):
         tensors = at_ends(chain, image, filter)
         dtype = chain.output_dtype(0)
-        arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
+        arguments = packed_arguments(chain, tensors, case.settled)
         run = Simulator(slots=False).run(module, arguments, [(output_shape(chain), dtype)])
         got = packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0])
         expected = reference(chain, tensors.image, tensors.filters, tensors.biases)

@@ -53,7 +53,8 @@ struct hexconv_platform {
 
     /* Start to copy rows; the copy belongs to group `group` of a queue of a thread, which alone uses it. Groups of a queue
      * are numbered from 1 on in each call of a chain and in each of its tasks, which wait for all of their copies before they
-     * return. Returns 0, or anything else for a failure. NULL: copies are performed at once. */
+     * return. `copy` may change once this has returned. Returns 0, or anything else for a failure. NULL: copies are performed
+     * at once. */
     int (*copy_start)(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy);
 
     /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */

@@ -7,7 +7,6 @@ from tvm import tirx
 
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
-from hexconv.lower.hvx import vector
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
 from hexconv.lower.hvx.scratch import Scratch
@@ -17,6 +16,7 @@ from hexconv.lower.hvx.windows import splats
 from hexconv.lower.hvx.write import Target, block_of_output
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec.vectors import OFFSET
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) ->
     by_block = [offset_of(channels.conv.offset)] * channels.blocks
     if offsets is not None:
         first = channels.step.block + channels.first
-        places = [tirx.Ramp((first + part) * CHANNEL_BLOCK, 1, CHANNEL_BLOCK) for part in range(channels.blocks)]
-        by_block = [block.bind("offset", tirx.BufferLoad(offsets, [place]), vector.VECTOR) for place in places]
+        starts = [(first + part) * CHANNEL_BLOCK for part in range(channels.blocks)]
+        by_block = [offsets.lanes(block, start)[OFFSET] for start in starts]
     if windows is None:
         return lambda _pixel, part: by_block[part]
     by_pixel = splats(block, windows, x, pixels)

@@ -27,6 +27,7 @@ from hexconv.lower.hvx.write import Target, as_codes, fill_columns, store_vector
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.vectors import OFFSET
 
 Sums = Sequence[Sequence[tirx.Buffer]]
 """The registers of sums: `[output channel][vector of pixels]`."""
@@ -130,7 +131,7 @@ def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list
     vectors = range(row.tile.vectors)
     sums = [[vector_register(block, f"{channel}_{number}") for number in vectors] for channel in some.channels]
     for channel, registers in zip(some.channels, sums, strict=True):
-        first = block.bind("first", _first(row.channels, some.place(channel)), vector.VECTOR)
+        first = _first(block, row.channels, some.place(channel))
         for register in registers:
             put(block, register, first)
     _reduce(block, row, column, some, sums)
@@ -138,10 +139,10 @@ def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list
     return [_narrowed(block, row, sums[at : at + WORD_CHANNELS]) for at in range(0, len(sums), WORD_CHANNELS)]
 
 
-def _first(channels: Channels, channel: tirx.Expr) -> tirx.Expr:
+def _first(block: Block, channels: Channels, channel: tirx.Expr) -> tirx.Expr:
     """Return the vector with which the sums of a channel start."""
     offsets = channels.scratch.offsets
-    return offset_of(channels.conv.offset) if offsets is None else vector.splat(tirx.BufferLoad(offsets, [channel]))
+    return offsets.splats(block, channel)[OFFSET] if offsets else offset_of(channels.conv.offset)
 
 
 def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums) -> None:
@@ -218,7 +219,4 @@ def _narrowed(block: Block, row: _Row, sums: Sums) -> list[tirx.Expr]:
 def _lanes(block: Block, channels: Channels, channel: tirx.Expr) -> Lanes:
     """Load the values that narrowing has for a channel, each into every lane."""
     scales = channels.scratch.scales
-    if scales is None:
-        return {}
-    loads = {name: tirx.BufferLoad(scales.memory, [scales.place(name, channel).base]) for name in scales.how.vectors}
-    return {name: block.bind(name, vector.splat(load), vector.VECTOR) for name, load in loads.items()}
+    return scales.splats(block, channel) if scales else {}

@@ -1,4 +1,4 @@
-"""Emit one step of a conv: the offsets where its channels come for the first time, then rows of tiles.
+"""Emit one step of a conv: what is staged where its channels come for the first time, then rows of tiles.
 
 for tile of channels: for row: fill what is no element; for tile of pixels: sums, narrowing, stores
 """
@@ -13,10 +13,8 @@ from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.inner import InnerConv
-from hexconv.lower.hvx.offsets import Offsets, stage_offsets
 from hexconv.lower.hvx.pixels import emit_pixels_row
 from hexconv.lower.hvx.row import counted, emit_depthwise_rows, emit_row
-from hexconv.lower.hvx.scales import stage_scales
 from hexconv.lower.hvx.scratch import Scratch
 from hexconv.lower.hvx.write import fill_row
 from hexconv.lower.step_rows import each_row
@@ -42,7 +40,7 @@ def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
 
 def _channels(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int, is_ragged: bool) -> None:
     """Emit all blocks of channels of a step, the blocks of one tile at a time."""
-    if step.operands and (scratch.offsets is not None or scratch.scales or scratch.taps is not None or scratch.planes):
+    if step.operands and (scratch.staged or scratch.taps is not None or scratch.planes):
         block.when(step.is_first, lambda at: _stage(at, conv, scratch, step, blocks))
     full, rest = divmod(blocks, conv.tile_blocks)
     apart = 1 if is_ragged and not rest and full else 0  # the last tile differs from the others
@@ -95,16 +93,13 @@ def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: t
 
 
 def _stage(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int) -> None:
-    """Stage what each of the step's channels has of its own: taps, words, offsets and scales."""
+    """Stage what each of the step's channels has of its own: taps, words and constants."""
     assert step.operands, "padding alone wants nothing"
     if scratch.taps is not None:
         stored = taps.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)
         taps.stage_taps(block, conv, stored, blocks)
     if scratch.planes:
         words.stage_words(block, scratch.planes, step.operands, step.block, blocks)
-    if scratch.offsets is not None:
-        offsets = Offsets(scratch.offsets, scratch.bias, step.block, step.operands, scratch.taps, scratch.planes)
-        stage_offsets(block, conv, offsets, blocks)
-    if scales := scratch.scales:
-        first = step.block * CHANNEL_BLOCK
-        block.loop("block", blocks, lambda at, part: stage_scales(at, scales, first + part * CHANNEL_BLOCK))
+    first = step.block * CHANNEL_BLOCK
+    for each in scratch.staged:
+        block.loop("block", blocks, lambda at, part, each=each: each.stage(at, first + part * CHANNEL_BLOCK))

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants, whole_variants
+from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
 from hexconv.schedule.block import Block, Number
 from hexconv.spec.names import numbered
-
-ONES = 0x01010101
 
 Taps = Mapping[tuple[int, Variant], tirx.Expr]
 """Vectors of taps by (row of taps, variant)."""
@@ -88,20 +86,6 @@ def _bytes(there: int, value: int) -> tirx.Expr:
     """Return a word, in every lane, that has `value` in the bytes that `there` has bits for."""
     word = sum(value << 8 * byte for byte in range(WORD_PIXELS) if there >> byte & 1)
     return vector.splat(vector.signed(word))
-
-
-def taps_sum(block: Block, conv: InnerConv, memory: tirx.Buffer, at: Number) -> tirx.Expr:
-    """Sum each channel's taps, in the form in which they are laid out."""
-    spec, total = conv.depthwise, vector.splat(0)
-    assert spec
-    for row in range(spec.kernel[0]):
-        for place, variant in enumerate(variants(spec)):
-            if variant in whole_variants(spec):
-                taps = vector.load(memory, at * _block_bytes(conv) + (row * len(variants(spec)) + place) * VECTOR_BYTES)
-                more = dots.dot4_of_vectors(total, vector.splat(ONES), taps, False, _is_signed(conv))
-                # Named at every step: TVM's simplifier takes 2**depth steps for an expression.
-                total = block.bind("filter_sum", more, vector.VECTOR)
-    return total
 
 
 def taps_zero(conv: InnerConv) -> int:

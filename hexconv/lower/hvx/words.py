@@ -7,13 +7,12 @@ from tvm import tirx
 from hexconv.kernel.hvx.planes import Read
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.conv_step import StepOperands
-from hexconv.lower.hvx import dots, vector
+from hexconv.lower.hvx import vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
 from hexconv.lower.hvx.planes import Planes
-from hexconv.schedule.block import Block, Number, int32, vector_register
+from hexconv.schedule.block import Block, int32
 
 ONES = 0x01010101
-WHOLE = tirx.Ramp(0, 1, vector.WORDS)
 WORD = range(4)
 
 
@@ -77,27 +76,6 @@ def _moved(words: tirx.Expr, up: int) -> tirx.Expr:
 
 def _only(byte: int) -> tirx.Expr:
     return vector.splat(vector.signed(0xFF << 8 * byte))
-
-
-def words_sum(block: Block, planes: Planes, at: Number) -> tirx.Expr:
-    """Sum each channel's weights in block `at`, in the form in which they are laid out."""
-    register = vector_register(block, "filter_sum")
-    block.store(register, WHOLE, vector.splat(0))
-    base = block.bind("base", at * block_bytes(planes))
-
-    def add(inner: Block, step: tirx.Expr) -> None:
-        words = vector.load(planes.words, base + step * VECTOR_BYTES)
-        total = tirx.BufferLoad(register, [WHOLE])
-        inner.store(register, WHOLE, _summed(planes.conv, total, words))
-
-    block.loop("step", planes.layout.steps, add)
-    return block.bind("filter_sum", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
-
-
-def _summed(conv: InnerConv, total: tirx.Expr, words: tirx.Expr) -> tirx.Expr:
-    if conv.filter_zero:
-        return dots.dot4_of_vectors(total, vector.splat(ONES), words, False, True)
-    return dots.dot4_add(total, words, int32(ONES))
 
 
 def weights_of(block: Block, words: tirx.Buffer, byte: tirx.Expr, channels: Sequence[int]) -> list[tirx.Expr]:

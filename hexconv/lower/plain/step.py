@@ -35,6 +35,10 @@ class ScalarConv:
         """The scratch buffers that the code needs beside the caches of the nest."""
         return [] if self.inner.offsets is None else [self.inner.offsets]
 
+    @property
+    def constants(self) -> None:
+        """None: it reads its bias, multipliers and shifts as they are."""
+
     def emit(self, step: ConvStep) -> tirx.Stmt:
         """Emit the statements of one step."""
         block, inner = Block(), self.inner

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from hexconv.compute import reference
-from hexconv.kernel import forms_of
 from hexconv.layout import packed
 from hexconv.lower import lower_case
 from hexconv.run.simulator.runner import Simulator
@@ -33,13 +32,13 @@ def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int 
     chain = Chain(input=(1, 1, PIXELS, 1), dtype=dtype, filter_dtype="int8", conv=(conv,))
     case = Case("halves", chain, Plan(kernel="hvx", order="h_outer"))
     assert kernel_of(chain, case.plan) == "hvx"
-    module, forms, seen = lower_case(case).module, forms_of(chain, case.settled), set()
+    module, seen = lower_case(case).module, set()
     image = np.arange(PIXELS, dtype=dtype).reshape(chain.input)
     for seed in range(2):
         vectors = drawn_vectors(chain, seed)
         bias = near_halves({**{name: np.full(CHANNELS, value) for name, value in ONE.items()}, **vectors}, by, seed)
         tensors = Tensors(image, (np.ones((CHANNELS, 1, 1, 1), np.int8),), (bias,), vectors)
-        arguments, shape = packed_arguments(chain, tensors, forms), output_shape(chain)
+        arguments, shape = packed_arguments(chain, tensors, case.settled), output_shape(chain)
         run = Simulator(slots=False).run(module, arguments, [(shape, dtype)])
         expected = reference(chain, *tensors.logical)
         np.testing.assert_array_equal(packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0]), expected)

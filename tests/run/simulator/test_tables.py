@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from hexconv.compute import reference
-from hexconv.kernel import forms_of
 from hexconv.kernel.table import in_lookup_order, lookup_place
 from hexconv.layout import packed
 from hexconv.lower import lower_case
@@ -51,7 +50,7 @@ def test_every_code_is_looked_up(dtype: Dtype, channels: int) -> None:
     table = np.random.default_rng(channels).permutation(256).astype(dtype)
     twos = tuple(np.full(shape, 2, np.int8) for shape in chain.filter_shapes)
     tensors = Tensors(image, twos, (None, None), {"table1": table})
-    arguments = packed_arguments(chain, tensors, forms_of(chain, case.settled))
+    arguments = packed_arguments(chain, tensors, case.settled)
     run = Simulator(slots=False).run(lower_case(case).module, arguments, [(output_shape(chain), dtype)])
     found = packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0])
     inner = table[np.arange(256).astype(dtype).astype(int) - np.iinfo(dtype).min].reshape(16, 16, 1)

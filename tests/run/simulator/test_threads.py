@@ -13,7 +13,6 @@ from tvm import tirx
 from hexconv.analyze import cache_usage, vtcm_fit, work_usage
 from hexconv.compute import reference
 from hexconv.errors import InputError, RunFailed
-from hexconv.kernel import forms_of
 from hexconv.kernel.bands import row_bands
 from hexconv.lower import lower_case, queues
 from hexconv.lower.copies import is_over_bands
@@ -103,7 +102,7 @@ def test_an_architecture_has_so_many_contexts(arch: str, most: int) -> None:
 
 
 def run(case: Case, module: tvm.IRModule, copies: Copies) -> Measurement:
-    arguments = packed_arguments(CHAIN, random_tensors(CHAIN), forms_of(CHAIN, case.settled))
+    arguments = packed_arguments(CHAIN, random_tensors(CHAIN), case.settled)
     return Simulator(copies=copies, slots=False).run(module, arguments, [(output_shape(CHAIN), "uint8")])
 
 

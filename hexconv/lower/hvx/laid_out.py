@@ -1,0 +1,123 @@
+"""Lay out once, in numpy, what each output channel of a conv has of its own, as HVX kernels load it.
+
+    offset:  for channel: int32
+    scales:  for vector of the sequence (multiplier, shift, mask, half): for channel: int32
+
+Both are arguments in the place of the bias, and of multipliers and shifts per channel. They have whole blocks of 32
+channels. An offset is what a channel's sums start from: its bias, and the correction for the zero point of the input.
+
+    sum((a - za) * (w - zw)) = sum(a * w) - zw * sum(a) - za * sum(w) + n * za * zw
+
+The tiles take care of sum(a). Channels that the source lacks hold its zero point, so that they count nothing, whatever
+the filter has there.
+
+Masks and halves (`hexconv.spec.narrowing`) are made of multipliers and shifts: with a multiplier of m * 2**v, m odd, a
+tie of 2**t with t = 30 + shift - v, shifts to the right,
+
+    mask = 2**(t + 2) - 1        half = (m modulo 4) * 2**t
+
+Where t + 2 is more than 32, no sum of the conv lies half way.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
+from hexconv.lower.hvx.inner import InnerConv
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import bias_name, filter_name, numbered
+from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.vectors import OFFSET, SCALES, Array, odd_parts
+
+LAST_TIE = 30
+"""Of a sum of 32 bits: half of it and all that it can be added to."""
+NEVER = -(2**31)
+WORD_BITS = 32
+
+
+def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the constants of a conv, int32, by the names of their arguments.
+
+    Args:
+        conv: the conv.
+        given: its filter as it is packed, its bias, its multipliers and its shifts, by the names of these arguments.
+    """
+    found: dict[str, Array] = {}
+    if conv.has_offsets:
+        found[numbered(OFFSET, conv.number)] = _offsets(conv, given)
+    if isinstance(conv.narrowing, FixedPoint) and conv.narrowing.vectors:
+        found[numbered(SCALES, conv.number)] = _scales(conv, conv.narrowing, given)
+    return found
+
+
+def _offsets(conv: InnerConv, given: Mapping[str, Array]) -> Array:
+    """Compute what the sums of each channel start from."""
+    value = np.full(conv.out_blocks * CHANNEL_BLOCK, conv.offset, np.int64)
+    if conv.has_bias:
+        value[: conv.out_channels] += given[bias_name(conv.number)]
+    if conv.in_zero:
+        value -= conv.in_zero * _weights(conv, given[filter_name(conv.number)].astype(np.int64))
+    return _wrapped(value)
+
+
+def _weights(conv: InnerConv, filter: Array) -> Array:
+    """Sum each channel's weights as they are multiplied, less the zero points that tiles subtract for them."""
+    if conv.depthwise:
+        words = filter.reshape(conv.out_blocks, conv.kernel[0], -1, CHANNEL_BLOCK, WORD_CHANNELS)
+        taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, conv.kernel[0], -1)
+        return (taps[:, :, : conv.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
+    if conv.pixels:
+        return _of_pixels(conv, filter)
+    words = _by_words(conv, filter, conv.plane.words)
+    total = words[:, :, : conv.multiplied_words].sum(axis=(1, 2, 5))
+    summed = conv.filter_steps if conv.sums_windows_ahead else conv.multiplied_steps
+    return _by_channel(conv, total) - summed * WORD_CHANNELS * conv.filter_zero
+
+
+def _of_pixels(conv: InnerConv, filter: Array) -> Array:
+    """Sum each channel's weights where lanes are pixels: as far as words multiply them, signed if they have a zero."""
+    assert conv.pixels
+    layout = conv.pixels.planes
+    words = _by_words(conv, filter, layout.source.words)
+    groups, _, _, side, lanes, _ = words.shape
+    by_row = words.reshape(groups, -1, conv.kernel[1], layout.source.words, side, lanes, WORD_CHANNELS)
+    zero, read = MADE_UNSIGNED if conv.filter_zero else 0, by_row[:, :, :, : layout.words]
+    used = [read[:, :, tap, ..., channel] for each in layout.reads for tap, channel in each.taps]
+    return _by_channel(conv, (np.stack(used) - zero).sum(axis=(0, 2, 3)))
+
+
+def _by_words(conv: InnerConv, filter: Array, words: int) -> Array:
+    """Split a packed filter: groups, runs of `words` words, words, blocks side by side, channels, bytes of a word."""
+    return filter.reshape(-1, conv.filter_steps // words, words, conv.side_by_side, CHANNEL_BLOCK, WORD_CHANNELS)
+
+
+def _by_channel(conv: InnerConv, total: Array) -> Array:
+    """Return sums of groups and blocks side by side as one sum for each channel."""
+    return total.reshape(-1)[: conv.out_blocks * CHANNEL_BLOCK]
+
+
+def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Array:
+    """Return the values that narrowing has for each channel, one vector of the sequence after the other."""
+    multiplier = given[numbered("multiplier", conv.number)].astype(np.int64)
+    right = np.full_like(multiplier, how.shift) if how.shift is not None else -given[numbered("shift", conv.number)]
+    made = {"multiplier": multiplier, "shift": right}
+    if how.halves_per_channel:
+        made |= _halves(multiplier, right.astype(np.int64))
+    return _wrapped(np.concatenate([made[name] for name in how.vectors]))
+
+
+def _halves(multiplier: Array, right: Array) -> dict[str, Array]:
+    """Compute the mask and the half of each channel."""
+    odd = odd_parts(multiplier)
+    tie = LAST_TIE + right - np.log2(multiplier // odd).astype(np.int64)
+    can_be, bound = tie <= LAST_TIE, np.minimum(tie, LAST_TIE)
+    return {
+        "mask": np.where(can_be, (1 << (bound + 2)) - 1, -1),
+        "half": np.where(can_be, (odd & 3) << bound, NEVER),
+    }
+
+
+def _wrapped(values: Array) -> Array:
+    """Return values modulo 2**32, as int32."""
+    return (values & ((1 << WORD_BITS) - 1)).astype(np.uint32).view(np.int32)
