@@ -34,6 +34,7 @@ times prices. These are the parts of a run:
     offset        vectors of filters that are summed for the input's zero point
     split         vectors of int16 whose low and high bytes are set apart
     across        where lanes are pixels, vectors that are loaded, moved from lane to lane or stored
+    copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
     step          steps of convs, once for each tile of channels
     line          runs of bytes that the kernel copies itself, without the copy engine
     vector        vectors of the input in these runs
@@ -59,8 +60,9 @@ from hexconv.analyze.copy_packets import on_filter, on_input, on_output
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
-from hexconv.analyze.tile_packets import on_pixels, on_tile
+from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
 from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES
@@ -92,7 +94,9 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     if planned.kernels[index] == "plain":
         return _by_scalar_code(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
+    dense = planned.dense(index)
     row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
+    row.add(_tiles_of_dense_rows(planned, index, dense) if dense else {})
     row.add(on_depthwise_tiles(planned, index))
     first, end = planned.extents[index + 1].valid_columns
     for blocks, times in tiles.items():
@@ -114,6 +118,9 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
         once["across"] += vectors
         old = lanes.planes.rows - lanes.planes.new_rows
         step["across"] = tiles.total() * old * lanes.planes.laid
+    if dense:
+        once["across"] += vectors
+        step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
     return Spent(row, blank, step, once, on_rows_together(planned, index))
 
 
@@ -131,6 +138,17 @@ def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Par
     parts = Parts(across=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
     for tile, times in lanes.tiles:
         parts.add(on_pixels(planned, index, lanes, tile), times)
+    return parts
+
+
+def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> Parts:
+    """Count the parts of a row of windows of dense rows, all channels, and of the copies that they read."""
+    summed = dense.summed if planned.filter_zero(index) else 0
+    tiles = planned.tiles(index)
+    parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
+    for blocks, times in tiles.items():
+        for pixels, count in dense.tiles(blocks):
+            parts.add(on_dense(planned, index, blocks, pixels), times * count)
     return parts
 
 

@@ -55,6 +55,8 @@ def stage_offsets(block: Block, conv: InnerConv, offsets: Offsets, blocks: int) 
         count, zero = conv.kernel[0] * conv.kernel[1], taps_zero(conv)
     if conv.pixels:
         zero = 0  # of words as they are laid out
+    if conv.dense:
+        count = conv.kernel[0] * conv.dense.window_bytes
     constant = offset_of(conv.offset + count * conv.in_zero * zero)
 
     def one(at: Block, part: tirx.Expr) -> None:

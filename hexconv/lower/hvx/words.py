@@ -1,4 +1,7 @@
-"""Lay out the filter where lanes are pixels: words of 4 weights of an output channel, in the order of their loads."""
+"""Lay out the filter in words of 4 weights of an output channel, in the order of their loads.
+
+Where lanes are pixels, a word is a scalar. Where windows of dense rows are multiplied, 32 words are a vector.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +59,7 @@ def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tir
 
 
 def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.Expr:
-    """Assemble the weights that a word multiplies, zero where it has none; with a zero point of 128 they are signed."""
+    """Assemble the weights that a word multiplies, zero where it has none."""
     there = sum(0xFF << 8 * byte for byte in range(len(read.taps)))
     flip = vector.splat(vector.signed(there & MADE_UNSIGNED * ONES))
     if [byte for _, byte in read.taps] == list(WORD) and len(stored) == 1:
@@ -65,7 +68,7 @@ def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.
         value = vector.splat(0)
         for byte, (tap, channel) in enumerate(read.taps):
             value = tirx.bitwise_or(value, tirx.bitwise_and(_moved(stored[tap], byte - channel), _only(byte)))
-    return tirx.bitwise_xor(value, flip) if conv.filter_zero else vector.moved(value)
+    return tirx.bitwise_xor(value, flip) if conv.has_signed_words else vector.moved(value)
 
 
 def _moved(words: tirx.Expr, up: int) -> tirx.Expr:
@@ -95,7 +98,7 @@ def words_sum(block: Block, planes: Planes, at: Number) -> tirx.Expr:
 
 
 def _summed(conv: InnerConv, total: tirx.Expr, words: tirx.Expr) -> tirx.Expr:
-    if conv.filter_zero:
+    if conv.has_signed_words:
         return dots.dot4_of_vectors(total, vector.splat(ONES), words, False, True)
     return dots.dot4_add(total, words, int32(ONES))
 
