@@ -17,10 +17,13 @@ from hexconv.lower.hvx.dense_rows import lay_dense_rows, sum_windows
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx.planes import Planes
-from hexconv.lower.hvx.tile import Tile, put, results, value_in
+from hexconv.lower.hvx.tile import Tile, put, results, trips, value_in
 from hexconv.lower.hvx.words import block_bytes
 from hexconv.lower.hvx.write import Target, fill_columns, stores
-from hexconv.schedule.block import Block, int32, vector_register
+from hexconv.schedule.block import Block, Number, int32, vector_register
+
+FEW_STEPS = 12
+"""The most words of a window whose rows of taps are no loop."""
 
 
 def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
@@ -36,7 +39,7 @@ def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tir
         sum_windows(block, planes, conv.dense, top)
     row, first = _Row(channels, planes, conv.dense, target, top, tile_pixels(channels.blocks)), 0
     for pixels, times in conv.dense.tiles(channels.blocks):
-        block.loop("x", times, lambda at, index, p=pixels, start=first: _tile(at, row, index + start, p))
+        block.loop("x", times, lambda at, index, p=pixels, start=first: _tile(at, row, _number(at, index) + start, p))
         first += times
 
 
@@ -89,6 +92,11 @@ class _Row:
         return one
 
 
+def _number(block: Block, index: tirx.Expr) -> tirx.Expr:
+    """Return the number of a tile in a form that keeps LLVM from carrying an address for each pixel and row of taps."""
+    return block.bind("number", vector.concealed(index))
+
+
 def _tile(block: Block, row: _Row, number: tirx.Expr, pixels: int) -> None:
     """Emit tile `number` of a row, of `pixels` pixels: start its sums, add the products, store."""
     conv, blocks = row.channels.conv, row.channels.blocks
@@ -103,18 +111,34 @@ def _tile(block: Block, row: _Row, number: tirx.Expr, pixels: int) -> None:
         for part, register in enumerate(sums):
             put(block, register, first(pixel, part) if less is None else first(pixel, part) + less)
     left = row.window(block, number)
-    block.loop("row", conv.kernel[0], lambda at, tap: _add_row(at, row, tile, left, tap))
+    _add_rows(block, row, tile, left, number)
     column = number * row.pixels + conv.target.left
     for store in stores(row.target, column, results(tile)):
         store(block)
 
 
-def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Expr) -> None:
-    """Add the products of a row of taps."""
+def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx.Expr) -> None:
+    """Add the products of all rows of taps, one after the other without a loop where a window has few words.
+
+    LLVM would then load all filter vectors of a tile ahead of the loop over tiles, more than there are registers. So it
+    isn't told that `number - number` is 0, and that they are the same in every tile.
+    """
+    taps = tile.conv.kernel[0]
+    if row.dense.steps > FEW_STEPS:
+        block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
+        return
+    zero = block.bind("zero", (vector.concealed(number) - number) * VECTOR_BYTES)
+    for tap in range(taps):
+        _add_row(block, row, tile, left, int32(tap), zero)
+
+
+def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Expr, zero: Number = 0) -> None:
+    """Add the products of a row of taps; `zero` is added to the address of the filter."""
     conv, dense, planes = tile.conv, row.dense, row.planes
     base = block.bind("base", planes.row(row.top + tap * conv.dilation[0]) + left)
     at_block = row.channels.step.block + row.channels.first
-    filter_byte = block.bind("weights_row", at_block * block_bytes(planes) + tap * (dense.words * VECTOR_BYTES))
+    first = at_block * block_bytes(planes) + zero
+    filter_byte = block.bind("weights_row", first + tap * (dense.words * VECTOR_BYTES))
     for pair in range(0, dense.words, PAIR_BYTES // WORD_BYTES):
         loads = [_doubleword(block, planes, base + (row.beside(p) + pair * WORD_BYTES)) for p in range(tile.pixels)]
         for half in range(min(PAIR_BYTES // WORD_BYTES, dense.words - pair)):
