@@ -4,6 +4,7 @@ from math import gcd, prod
 
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
+from hexconv.kernel.hvx.fours import filling_stores
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
@@ -18,7 +19,7 @@ def on_input(planned: PlannedRows) -> Spent:
     pairs = planes * together * element / PAIR_BYTES
     blank = Parts(blank=tensor.columns * pairs)
     row = Parts(blank=(tensor.columns - (end - first)) * pairs)
-    row["store"] = (end - first) * _stores(channels * element, planes * together * element)
+    row["store"] = (end - first) * filling_stores(channels * element, planes * together * element)
     if planned.plan.buffering == "single":
         row.add(_row_of_input(planned, end - first))
         return Spent(row, blank)
@@ -86,15 +87,6 @@ def _moved(run: int, step: int) -> Parts:
     """Count the parts of one run of bytes of the input that the kernel copies; runs start `step` bytes apart."""
     vectors, rest = divmod(run, VECTOR_BYTES)
     return Parts(line=1, vector=vectors, unit=rest // gcd(run, step, PAIR_BYTES))
-
-
-def _stores(start: int, end: int) -> int:
-    """Count the stores from byte `start` of a pixel to byte `end`, all as long as the address of the first allows.
-
-    >>> [_stores(start, 8) for start in (1, 2, 3, 4, 6, 8)], [_stores(start, 32) for start in (12, 13)]
-    ([7, 3, 5, 1, 1, 0], [5, 19])
-    """
-    return (end - start) // gcd(start, PAIR_BYTES)
 
 
 def on_filter(planned: PlannedRows, index: int) -> Parts:

@@ -33,6 +33,7 @@ times prices. These are the parts of a run:
     column        corrections that are summed from these columns one by one
     split         vectors of int16 whose low and high bytes are set apart
     across        where lanes are pixels, vectors that are loaded, moved from lane to lane or stored
+    copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
     step          steps of convs, once for each tile of channels
     line          runs of bytes that the kernel copies itself, without the copy engine
     vector        vectors of the input in these runs
@@ -58,8 +59,9 @@ from hexconv.analyze.copy_packets import on_filter, on_input, on_output
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
-from hexconv.analyze.tile_packets import on_pixels, on_tile
+from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
 from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES
@@ -91,7 +93,9 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     if planned.kernels[index] == "plain":
         return _by_scalar_code(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
+    dense = planned.dense(index)
     row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
+    row.add(_tiles_of_dense_rows(planned, index, dense) if dense else {})
     row.add(on_depthwise_tiles(planned, index))
     first, end = planned.extents[index + 1].valid_columns
     for blocks, times in tiles.items():
@@ -108,10 +112,13 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     once = Parts()
     once.add(on_taps(planned, index) if is_depthwise(planned.chain, index) else {})
     step = Parts(step=planned.channel_tiles(index))
-    if lanes:
+    if lanes or dense:
         once["across"] += planned.multiplied_vectors(index)
+    if lanes:
         old = lanes.planes.rows - lanes.planes.new_rows
         step["across"] = tiles.total() * old * lanes.planes.laid
+    if dense:
+        step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
     return Spent(row, blank, step, once, on_rows_together(planned, index))
 
 
@@ -129,6 +136,17 @@ def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Par
     parts = Parts(across=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
     for tile, times in lanes.tiles:
         parts.add(on_pixels(planned, index, lanes, tile), times)
+    return parts
+
+
+def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> Parts:
+    """Count the parts of a row of windows of dense rows, all channels, and of the copies that they read."""
+    summed = dense.summed if planned.filter_zero(index) else 0
+    tiles = planned.tiles(index)
+    parts = Parts(copied=tiles.total() * (dense.new_rows * dense.laid + summed))
+    for blocks, times in tiles.items():
+        for pixels, count in dense.tiles(blocks):
+            parts.add(on_dense(planned, index, blocks, pixels), times * count)
     return parts
 
 

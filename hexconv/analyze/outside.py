@@ -4,7 +4,8 @@ If some caches lie in VTCM and another lies outside, what a kernel does in that 
 every store counts, however often it touches the same byte. Copies into a cache and out of it are counted with the
 argument that they copy, and filling its padding isn't counted. Counted are caches, and the buffers that hold their
 elements in another order: `split`, a source of int16 that is taken apart, `taps`, a depthwise filter as it is laid out,
-and `planes`, a source where lanes are pixels. A kernel's sums and constants, and the `words` of a filter, don't count.
+and `planes`, a source where lanes are pixels, or dense rows as often as they are copied. A kernel's sums and constants,
+and the `words` of a filter, don't count.
 
 HVX kernels read and write, for a row of outputs:
 
@@ -32,10 +33,11 @@ from hexconv.kernel.depthwise import (
     source_rows,
     variants,
 )
+from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
-from hexconv.kernel.hvx.tiles import FIRST_WORDS, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
+from hexconv.kernel.hvx.tiles import FIRST_WORDS, PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, numbered, source_cache, target_cache
@@ -67,8 +69,10 @@ def touched_by(planned: PlannedRows, index: int) -> Touched:
             _depthwise(planned, index, touched)
         elif lanes := planned.pixels(index):
             _pixels(planned, index, lanes, touched)
+        elif dense := planned.dense(index):
+            _dense_rows(planned, index, dense, touched)
         else:
-            _dense(planned, index, touched)
+            _words(planned, index, touched)
     if not planned.makes_any(index):
         touched.once.clear()
     return touched
@@ -88,7 +92,7 @@ def _scalar(planned: PlannedRows, index: int, touched: Touched) -> None:
         rows[name] += elements * DTYPE_BYTES[planned.chain.output_dtype(index)]
 
 
-def _dense(planned: PlannedRows, index: int, touched: Touched) -> None:
+def _words(planned: PlannedRows, index: int, touched: Touched) -> None:
     """Add the reads of source and filter by a conv whose words are 4 channels."""
     conv, source, filter = planned.chain.conv[index], source_cache(index + 1), filter_cache(index + 1)
     first, end = planned.extents[index + 1].valid_columns
@@ -143,20 +147,43 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:
     """Add the accesses of source and filter by a conv whose lanes are pixels; the filter is laid out again for it."""
-    layout, conv_rows = lanes.planes, planned.chain.conv[index].kernel[0] * lanes.planes.groups
+    layout = lanes.planes
     planes = source_cache(index + 1) if layout.is_direct else numbered("planes", index + 1)
     if not layout.is_direct:
         _laid(planned, index, layout, touched)
     for tile, times in lanes.tiles:
         touched.row[planes] += times * tile.vectors * lanes.runs(tile) * layout.steps * VECTOR_BYTES
-    taps = conv_rows * sum(len({tap for tap, _ in read.taps}) for read in layout.reads)
+    _words_laid(planned, index, layout, touched)
+
+
+def _dense_rows(planned: PlannedRows, index: int, dense: DenseRows, touched: Touched) -> None:
+    """Add the accesses of source and filter by a conv that multiplies windows of dense rows."""
+    copies, tiles, kernel = (
+        numbered("planes", index + 1),
+        planned.tiles(index).total(),
+        planned.chain.conv[index].kernel,
+    )
+    for name in (source_cache(index + 1), copies):
+        touched.row[name] += tiles * dense.new_rows * dense.copied_vectors * VECTOR_BYTES
+        touched.step[name] += tiles * (dense.rows - dense.new_rows) * dense.copied_vectors * VECTOR_BYTES
+    pairs = ceil(dense.words * WORD_BYTES / PAIR_BYTES)
+    touched.row[copies] += tiles * dense.columns * kernel[0] * pairs * PAIR_BYTES
+    if planned.filter_zero(index):
+        touched.row[copies] += tiles * (dense.summed * VECTOR_BYTES + dense.columns * HALFWORD_BYTES)
+    _words_laid(planned, index, dense.planes, touched)
+
+
+def _words_laid(planned: PlannedRows, index: int, layout: PixelPlanes, touched: Touched) -> None:
+    """Add what laying out the words of a filter reads of it."""
+    runs = planned.chain.conv[index].kernel[0] * layout.groups
+    taps = runs * sum(len({tap for tap, _ in read.taps}) for read in layout.reads)
     touched.once[filter_cache(index + 1)] += planned.extents[index + 1].channel_blocks * taps * VECTOR_BYTES
 
 
 def _laid(planned: PlannedRows, index: int, layout: PixelPlanes, touched: Touched) -> None:
     """Add what laying out rows as planes reads of the source, and what it reads and writes of the planes."""
     source, tiles = layout.source, planned.tiles(index).total()
-    row_bytes = source.count * ceil(source.bytes / VECTOR_BYTES) * VECTOR_BYTES
+    row_bytes = source.count * ceil(source.bytes / layout.loaded_bytes) * VECTOR_BYTES
     merged = layout.read_vectors * sum(len(layout.parts(plane)) + 1 for plane in layout.merged)
     laid_bytes = (layout.chunks * layout.groups * layout.stride + merged) * VECTOR_BYTES
     for name, size in ((source_cache(index + 1), row_bytes), (numbered("planes", index + 1), laid_bytes)):

@@ -6,8 +6,9 @@ point (int8 filters have 128, as uint8), every tile of channels sums its windows
 outputs, or, if rows are no whole vectors, one instruction more for each word. If the first words of a tile are
 multiplied during the tile before it, the last tile of a row starts once more. int16 has a pass for each pair of bytes,
 and sums the windows of both bytes. Where lanes are pixels (`hexconv.kernel.hvx.pixels`), an instruction takes 4 input
-channels of 32 pixels, for one output channel; no windows are summed. No filter is summed for the zero point of a
-source, except by scalar code: HVX kernels load offsets that are laid out before a run.
+channels of 32 pixels, for one output channel; no windows are summed. On dense rows (`hexconv.kernel.hvx.dense`) a word
+has 4 bytes of a row of a window, whatever their taps, and additions sum windows. No filter is summed for the zero point
+of a source, except by scalar code: HVX kernels load offsets that are laid out before a run.
 
 Traffic. Counted are the input's logical elements of all rows that are read; each filter whenever a step of its conv
 makes anything, or once for all threads if it is resident; and the packed output once. Biases are left out.
@@ -100,7 +101,7 @@ class PlannedRows(RowTiles):
         products = rows * ((end - first) * vectors * passes + self.begun_again(index))
         if self.sums_windows_ahead(index):
             products += rows * tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
-        elif self.filter_zero(index):
+        elif self.filter_zero(index) and not self.dense(index):
             products += rows * (end - first) * words * tiles * self.source_bytes
         return products
 

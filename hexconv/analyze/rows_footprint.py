@@ -111,7 +111,9 @@ def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache
         yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
     if (lanes := planned.pixels(index)) and lanes.planes.bytes:
         yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
-    if lanes:
+    if dense := planned.dense(index):
+        yield _memory("planes", "planes", index, "uint8", dense.bytes(planned.filter_zero(index) != 0))
+    if lanes or dense:
         yield _memory("words", "words", index, "uint8", planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION)
     if planned.sums_windows_ahead(index):
         first, end = tensor.valid_columns

@@ -8,7 +8,8 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import has_bytes_apart
-from hexconv.kernel.hvx.pixels import PixelLanes, pixel_lanes
+from hexconv.kernel.hvx.dense import DenseRows
+from hexconv.kernel.hvx.pixels import PixelLanes, dense_rows, pixel_lanes
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
@@ -58,6 +59,12 @@ class RowTiles(RowSteps):
             return None
         return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
 
+    def dense(self, index: int) -> DenseRows | None:
+        """How conv `index` multiplies windows of dense rows; None if it doesn't."""
+        if self.kernels[index] != "hvx":
+            return None
+        return dense_rows(self.chain, index, self.forms, self.plan.k_split)
+
     def makes_fours(self, index: int) -> bool:
         """Whether conv `index` makes a tensor in blocks of 4 channels."""
         return self.forms.channel_units[index + 1] == WORD_CHANNELS
@@ -71,13 +78,14 @@ class RowTiles(RowSteps):
         return self.chain.conv[index].bias or self.source_zero(index) != 0
 
     def source_zero(self, index: int) -> int:
-        """The zero point of what conv `index` reads, as it is multiplied: where lanes are pixels, as uint8."""
-        flip = MADE_UNSIGNED if self.pixels(index) and self.chain.dtype == "int8" else 0
+        """The zero point of what conv `index` reads, as it is multiplied: as uint8 where it is laid out before."""
+        is_laid = self.pixels(index) is not None or self.dense(index) is not None
+        flip = MADE_UNSIGNED if is_laid and self.chain.dtype == "int8" else 0
         return self.chain.output_zero_point(index) + flip
 
     def multiplies_tiles(self, index: int) -> bool:
-        """Whether lanes of conv `index` are output channels, so that tiles multiply words of its source."""
-        return not is_depthwise(self.chain, index) and self.pixels(index) is None
+        """Whether lanes of conv `index` are output channels, and tiles multiply words of its source as it lies."""
+        return not is_depthwise(self.chain, index) and not self.pixels(index) and not self.dense(index)
 
     def sums_windows_ahead(self, index: int) -> bool:
         """Whether the windows of conv `index` are summed before its tiles."""
@@ -116,7 +124,7 @@ class RowTiles(RowSteps):
 
     def multiplied_vectors(self, index: int) -> int:
         """How many vectors of the filter tiles multiply: those of channels that the source has."""
-        if lanes := self.pixels(index):
+        if lanes := self.pixels(index) or self.dense(index):
             return lanes.planes.steps * self.extents[index + 1].channel_blocks
         if index == 0 or self.splats(index):
             return self.filter_vectors(index)
@@ -132,7 +140,7 @@ class RowTiles(RowSteps):
         planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]  # C
         words = self.multiplied_vectors(index) // tensor.channel_blocks
         in_tiles = self.filter_zero(index) != 0 and not self.sums_windows_ahead(index)
-        if in_tiles or self.splats(index) or self.pixels(index) or not self.is_one_run(index):
+        if in_tiles or self.splats(index) or not self.multiplies_tiles(index) or not self.is_one_run(index):
             return Counter()
         return Counter(
             {

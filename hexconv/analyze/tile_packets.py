@@ -60,6 +60,19 @@ def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTi
     return parts
 
 
+def on_dense(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
+    """Count the parts of a tile of windows of dense rows: sums of `blocks` channel blocks by `pixels` pixels."""
+    conv, dense = planned.chain.conv[index], planned.dense(index)
+    assert dense
+    sums = blocks * pixels
+    parts = Parts(tile=1, run=conv.kernel[0], sum=sums)
+    parts[f"multiply{blocks}"] = sums * dense.steps / 2
+    parts["splat"] = pixels if planned.filter_zero(index) else 0
+    parts.add(_leaving(planned, index, blocks, pixels))
+    parts["initial"] += blocks * planned.has_offsets(index)
+    return parts
+
+
 def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """Count the parts of the epilogue of a tile: its sums are stored whole, or requantised."""
     sums = blocks * pixels

@@ -14,10 +14,11 @@ anything else.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
 from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.dense import DenseRows, serves_dense
 from hexconv.kernel.hvx.plane import Plane, plane_of
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BYTES, WORD_CHANNELS, multiplied_words, tile_blocks
@@ -125,7 +126,8 @@ def _tile(pixels: int) -> PixelTile:
 def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLanes | None:
     """How conv `index` runs with pixels as lanes; None where it can't, or where that doesn't take fewer packets.
 
-    A conv beside a tensor in blocks of 4 channels runs so in any case.
+    A conv beside a tensor in blocks of 4 channels runs so in any case. One that reads dense pixels runs so, or with
+    channels as lanes on windows of dense rows (`dense_rows`).
 
     Args:
         chain: the chain, in which only depthwise convs have groups (`without_groups`).
@@ -137,8 +139,23 @@ def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLa
     if not serves_pixels(chain, index, forms.filter_shift) or not fits_pixels(source):
         return None
     found = lanes_between(chain, index, source, unit, k_split)
+    if source.is_dense:
+        return found if unit == WORD_CHANNELS or packets_of_pixels(found) <= packets_of_dense(found) else None
     is_beside_words = source.is_of_words or unit == WORD_CHANNELS
     return found if is_beside_words or packets_of_pixels(found) < packets_of_channels(found) else None
+
+
+def dense_rows(chain: Chain, index: int, forms: Forms, k_split: int) -> DenseRows | None:
+    """How conv `index` multiplies windows of dense rows; None where it doesn't read them, or has pixels as lanes."""
+    source, unit = plane_of(forms, index, halves=False), forms.channel_units[index + 1]
+    if not source.is_dense or pixel_lanes(chain, index, forms, k_split):
+        return None
+    return dense_between(lanes_between(chain, index, source, unit, k_split))
+
+
+def dense_between(lanes: PixelLanes) -> DenseRows:
+    """How a conv would multiply windows of dense rows, instead of having pixels as lanes."""
+    return DenseRows(lanes.conv, lanes.planes.left, lanes.columns, lanes.planes)
 
 
 def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: int) -> PixelLanes:
@@ -177,8 +194,12 @@ def serves_pixels(chain: Chain, index: int, filter_shift: int) -> bool:
 
 
 def fits_pixels(source: Plane) -> bool:
-    """Whether a conv with pixels as lanes can read a source: vectors hold whole pixels, and a row holds a vector."""
-    return VECTOR_BYTES % source.pixel_bytes == 0 and source.columns * source.pixel_bytes >= VECTOR_BYTES
+    """Whether a conv with pixels as lanes can read a source, of which a row holds a vector.
+
+    Vectors hold whole pixels, or pixels are dense and spread to words.
+    """
+    fits = source.is_dense or VECTOR_BYTES % source.pixel_bytes == 0
+    return fits and source.columns * source.pixel_bytes >= VECTOR_BYTES
 
 
 def packets_of_pixels(lanes: PixelLanes) -> float:
@@ -186,6 +207,19 @@ def packets_of_pixels(lanes: PixelLanes) -> float:
     ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
     moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
     return lanes.products / PRODUCTS_OF_PACKET + ended + moved
+
+
+def packets_of_dense(lanes: PixelLanes) -> float:
+    """The packets of a row of outputs with 32 channels as lanes on windows of dense rows; infinite where that can't be.
+
+    Weights are taken to have a zero point, as int8 weights have.
+    """
+    if not serves_dense(lanes.planes):
+        return inf
+    dense = dense_between(lanes)
+    sums = dense.columns * dense.blocks
+    moved = lanes.tiles_of_channels * (dense.new_rows * dense.laid + dense.summed)
+    return sums * (dense.steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize)) + moved
 
 
 def packets_of_channels(lanes: PixelLanes) -> float:

@@ -1,6 +1,7 @@
 """Describe how the source of a conv lies in its cache: planes of channels, pixels, rows."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from hexconv.kernel.forms import Forms
 from hexconv.layout import Layout
@@ -33,13 +34,18 @@ class Plane:
 
     @property
     def words(self) -> int:
-        """Words of 4 channels in a pixel."""
-        return self.pixel_bytes // WORD_CHANNELS
+        """Words of 4 channels in a pixel; the word of a dense pixel is not full."""
+        return ceil(self.pixel_bytes / WORD_CHANNELS)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether pixels of 1 to 3 bytes lie side by side, as in an input of few channels: they fill no words."""
+        return self.pixel_bytes < WORD_CHANNELS
 
     @property
     def is_of_words(self) -> bool:
         """Whether a plane has a word of every pixel and nothing else, as planes of convs with pixels as lanes have."""
-        return self.words == 1
+        return self.pixel_bytes == WORD_CHANNELS
 
 
 def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:

@@ -10,6 +10,9 @@ instead of 7, one of 5 taps of 1 channel 2 words instead of 5. A plane then has 
 
     3 channels, stride 1:  r0 g0 b0 r1 | g1 b1 r2 g2 | b2 r3 g3 b3, and again for taps 4, 5, ..
 
+An input of 1 to 3 channels is dense: its pixels lie side by side without a byte between them. Loads of 32 pixels are
+spread to words, a pixel each, before anything else.
+
 A source in blocks of 4 channels (`hexconv.kernel.hvx.fours`) lies in such planes already. With stride 1 its cache is
 multiplied as it is, and nothing is laid out.
 """
@@ -140,6 +143,16 @@ class PixelPlanes:
         return ceil(self.source.columns / (LANES * self.stride))
 
     @property
+    def loaded_bytes(self) -> int:
+        """Bytes from the first byte of a vector that is loaded from the source to that of the next one."""
+        return LANES * self.source.pixel_bytes if self.source.is_dense else VECTOR_BYTES
+
+    @property
+    def chunk_loads(self) -> int:
+        """Vectors that are loaded of a plane of the source for 32 lanes of each phase."""
+        return self.stride * self.source.words
+
+    @property
     def read_lanes(self) -> int:
         """Lanes of a row of a plane that tiles read, counted from the start of the row."""
         return self.left + self.vectors * LANES + max(read.lanes for read in self.reads)
@@ -188,6 +201,7 @@ class PixelPlanes:
             return 0
         pixel, stride, goes_on = self.source.words, self.stride, self.goes_on
         loaded = stride * self.source.count * (pixel + deals(pixel, self.words)) + (stride - 1) * self.groups
+        loaded += stride if self.source.is_dense else 0
         stored = self.groups * stride * (2 if goes_on else 1)
         parts = sum(2 * len(self.parts(plane)) for plane in self.merged)
         return self.chunks * (loaded + stored) + self.read_vectors * parts

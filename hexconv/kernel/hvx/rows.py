@@ -1,13 +1,14 @@
 """The layouts of the nest of `kernel = "hvx"`, which keeps rows.
 
-    input cache      NHWC         a row of the image is one run, pixels widened to doublewords
+    input cache      NHWC         a row of the image is one run, pixels widened to doublewords; those of 1 to 3
+                                  channels stay dense where that takes fewer packets (`hexconv.kernel.hvx.dense`)
     intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
                      channels as its tiles narrow at a time; as wide as their stores reach. Of few channels NHCW32w4c
                  (`hexconv.kernel.hvx.fours`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
     filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate, of few channels
-                     OHIW1i(g)o32o4i
+                     OHIW1i(g)o32o4i; OHWI1i(g)o32o4i behind a dense input
 
 A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
 a tile of them is one run. int8 filters are packed as uint8: 128 is added to each weight and to the zero point.
@@ -26,7 +27,7 @@ from math import ceil
 
 from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise, without_groups
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
-from hexconv.kernel.hvx.fours import Lies, chosen_blocks
+from hexconv.kernel.hvx.fours import DENSE_UNIT, Lies, chosen_blocks
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
     PAIR_BYTES,
@@ -133,7 +134,7 @@ def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
         return packed(DEPTHWISE_TAG, chain.filter_shapes[index], logical="OIHW")
     side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
     inner = f"{side_by_side}o32o4i"
-    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI2i{inner}"
+    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
     if chain.dtype_of_filters != "int16":
         return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
     return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")

@@ -84,6 +84,21 @@ def spread(value: tirx.Expr, way: tirx.Expr) -> tirx.Expr:
     return instruction("vdelta", value, way)
 
 
+def spread_pixels(value: tirx.Expr, channels: int) -> tirx.Expr:
+    """Give each of 32 pixels of 1 to 3 bytes, which lie side by side, a word of its own; its other bytes may be any.
+
+    Bytes go to their places by exchanges over 64, 32, .. 1 bytes. Since pixels keep their order and move apart, no two
+    bytes need the same place on the way.
+    """
+    steps = [0] * BYTES
+    for byte in range(BYTES):
+        pixel, channel = divmod(byte, 4)
+        source = pixel * channels + channel
+        for over in (64, 32, 16, 8, 4, 2, 1) if channel < channels else ():
+            steps[byte & -over | source & over - 1] |= (source ^ byte) & over
+    return spread(value, repeated(steps))
+
+
 def rotated(value: tirx.Expr, count: int) -> tirx.Expr:
     """Rotate a vector: its bytes from byte `count` on come first, those before it last."""
     return instruction("vror", value, int32(count))

@@ -4,7 +4,7 @@ from math import ceil
 
 from hexconv.kernel.depthwise import is_depthwise, without_groups
 from hexconv.kernel.forms import Forms
-from hexconv.kernel.hvx.pixels import pixel_lanes
+from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, tile_blocks
 from hexconv.lower.hvx.inner import InnerConv
@@ -21,6 +21,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     chain = without_groups(chain)
     conv, extents, is_last = chain.conv[index], tensor_extents(chain), index == len(chain.conv) - 1
     depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, plan.k_split)
+    dense = dense_rows(chain, index, forms, plan.k_split)
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
     sequence, offset = _narrowed(conv.requantize, chain.dtype)
@@ -38,7 +39,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         is_signed=chain.dtype == "int8",
         is_wide=chain.dtype == "int16",
         filter_is_wide=chain.dtype_of_filters == "int16",
-        in_zero=chain.output_zero_point(index) + (_flip(chain.dtype) if pixels else 0),
+        in_zero=chain.output_zero_point(index) + (_flip(chain.dtype) if pixels or dense else 0),
         filter_zero=conv.filter_zero_point + forms.filter_shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if makes_fours else 0),
         has_bias=conv.bias,
@@ -54,6 +55,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         has_table=conv.activation == TABLE,
         wants_splats=plan.activations == "splats",
         pixels=pixels,
+        dense=dense,
     )
 
 

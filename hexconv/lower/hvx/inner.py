@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from hexconv.kernel.depthwise import WORD_PIXELS
+from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
@@ -49,6 +50,7 @@ class InnerConv:
         has_table: whether results are looked up in a table.
         wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
         pixels: how the conv runs with pixels as lanes; None where lanes are channels.
+        dense: how it multiplies windows of dense rows; None where it doesn't.
     """
 
     number: int
@@ -80,6 +82,7 @@ class InnerConv:
     has_table: bool = False
     wants_splats: bool = False
     pixels: PixelLanes | None = None
+    dense: DenseRows | None = None
 
     @property
     def makes_blocks(self) -> bool:
@@ -89,7 +92,7 @@ class InnerConv:
     @property
     def reads_unsigned(self) -> bool:
         """Whether its source is uint8 as it is stored: int8 is, too, in blocks of 4 channels."""
-        return not self.is_signed or self.plane.is_of_words
+        return not self.is_signed or (self.plane.is_of_words and self.number > 1)
 
     @property
     def makes_unsigned(self) -> bool:
@@ -172,16 +175,25 @@ class InnerConv:
         return self.has_bias or self.in_zero != 0
 
     @property
+    def multiplies_source(self) -> bool:
+        """Whether tiles of channels multiply words of its source, not of rows that are laid out before."""
+        return not (self.depthwise or self.pixels or self.dense)
+
+    @property
+    def has_signed_words(self) -> bool:
+        """Whether the words that its filter is laid out in are signed: where scalar words are weights."""
+        return self.filter_zero != 0 and self.pixels is not None
+
+    @property
     def sums_windows_ahead(self) -> bool:
         """Whether windows are summed before the tiles, for the filter's zero point: where rows are whole vectors."""
-        tiles_multiply = not self.depthwise and not self.pixels
-        has_zero = tiles_multiply and self.filter_zero != 0
+        has_zero = self.multiplies_source and self.filter_zero != 0
         return has_zero and has_vector_rows(self.plane.pixel_bytes, self.plane.columns)
 
     @property
     def splats(self) -> bool:
         """Whether it multiplies by splats: rows then are whole vectors, and tiles don't sum windows."""
-        wants = self.wants_splats and not self.depthwise and not self.pixels
+        wants = self.wants_splats and self.multiplies_source
         return wants and splats_serve(self.plane.row_bytes, self.filter_zero, self.sums_windows_ahead)
 
     @property

@@ -42,7 +42,8 @@ def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: ti
     if not planes.layout.is_direct:
         lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
     start = 0
-    for tile, times in planes.lanes.tiles:
+    assert conv.pixels
+    for tile, times in conv.pixels.tiles:
         row = _Row(channels, planes, target, y, tile)
         block.loop("x", times, lambda at, index, row=row, start=start: _tile(at, row, index * row.tile.pixels + start))
         start += times * tile.pixels

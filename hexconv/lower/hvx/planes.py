@@ -14,6 +14,7 @@ from math import ceil
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import Merged, PixelPlanes
 from hexconv.lower.conv_step import Rows, in_ring
@@ -27,18 +28,18 @@ LANE_BYTES = 4
 
 @dataclass(frozen=True)
 class Planes:
-    """The scratch of a conv whose lanes are pixels.
+    """The scratch of a conv whose lanes are pixels, or that multiplies windows of dense rows.
 
     Attributes:
         conv: the conv that multiplies the planes.
-        lanes: how the conv computes a row with pixels as lanes.
+        lanes: how the conv computes a row.
         memory: uint8, the planes of a window's rows; behind them one row before its words go on. None where the source
-            is multiplied as it lies.
+            is multiplied as it lies. Or the copies of a window's dense rows; behind them what sums windows.
         words: uint8, the words of the filter.
     """
 
     conv: InnerConv
-    lanes: PixelLanes
+    lanes: PixelLanes | DenseRows
     memory: tirx.Buffer | None
     words: tirx.Buffer
 
@@ -55,24 +56,27 @@ class Planes:
 
     def row(self, row: Number) -> Number:
         """Return the byte at which the planes of a row begin; rows are counted from the first that the step reads."""
-        return tirx.floormod(row, int32(self.layout.rows)) * self.layout.row_bytes
+        of_row = self.lanes.row_bytes if isinstance(self.lanes, DenseRows) else self.layout.row_bytes
+        return tirx.floormod(row, int32(self.layout.rows)) * of_row
 
 
 def planes_of(conv: InnerConv, scope: str) -> Planes | None:
-    """Allocate the scratch of a conv whose lanes are pixels; None for other convs.
+    """Allocate the scratch of a conv whose lanes are pixels, or that multiplies dense rows; None for other convs.
 
-    The words lie outside of VTCM, since scalar loads read them.
+    The words lie outside of VTCM, since scalar loads may read them.
     """
-    if not conv.pixels:
+    lanes = conv.pixels or conv.dense
+    if not lanes:
         return None
 
     def scratch(name: str, size: int, where: str) -> tirx.Buffer:
         name = numbered(name, conv.number)
         return tirx.decl_buffer((size,), "uint8", name, scope=where, data_alignment=VECTOR_BYTES)
 
-    words, size = conv.out_blocks * conv.pixels.planes.steps * VECTOR_BYTES, conv.pixels.planes.bytes
+    words = conv.out_blocks * lanes.planes.steps * VECTOR_BYTES
+    size = lanes.planes.bytes if isinstance(lanes, PixelLanes) else lanes.bytes(conv.filter_zero != 0)
     memory = scratch("planes", size, scope) if size else None
-    return Planes(conv, conv.pixels, memory, scratch("words", words, "global"))
+    return Planes(conv, lanes, memory, scratch("words", words, "global"))
 
 
 def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
@@ -110,35 +114,49 @@ def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_firs
 def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to: Number) -> None:
     """Lay out one plane of a row of the source, 32 lanes at a time."""
     layout = planes.layout
-    of_lanes = layout.stride * layout.source.words * VECTOR_BYTES
-    whole, rest = divmod(layout.source.columns * layout.source.pixel_bytes, of_lanes)
+    of_lanes, row_bytes = layout.chunk_loads * layout.loaded_bytes, layout.source.columns * layout.source.pixel_bytes
+    whole = max(row_bytes - (of_lanes - layout.loaded_bytes + VECTOR_BYTES) + of_lanes, 0) // of_lanes
     apart = layout.phase_bytes if layout.goes_on else layout.plane_bytes
 
     def some(at: Block, number: tirx.Expr, size: int) -> None:
         loaded = _loaded(at, source, byte + number * of_lanes, layout, size)
         for place, pixels in enumerate(_by_phase(at, loaded, layout)):
             value = pixels if planes.conv.reads_unsigned else across.flipped(pixels)
-            if layout.goes_on:
-                value = tirx.bitwise_and(value, vector.splat((1 << 8 * layout.channels) - 1))
+            if layout.goes_on or layout.source.is_dense:
+                value = _only_channels(value, layout, planes.conv.in_zero)
             at.store(planes.laid, vector.at(to + place * apart + number * VECTOR_BYTES), vector.stored(value))
 
     block.loop("chunk", whole, lambda at, number: some(at, number, of_lanes))
-    if rest:
-        some(block, int32(whole), rest)
+    for number in range(whole, ceil(row_bytes / of_lanes)):
+        some(block, int32(number), row_bytes - number * of_lanes)
+
+
+def _only_channels(value: tirx.Expr, layout: PixelPlanes, zero: int) -> tirx.Expr:
+    """Keep the bytes of channels, and put zero into the others, or the zero point where words don't go on."""
+    there = (1 << 8 * layout.channels) - 1
+    kept, others = tirx.bitwise_and(value, vector.splat(there)), 0x01010101 * zero & 0xFFFFFFFF & ~there
+    if layout.goes_on or not others:
+        return kept
+    return tirx.bitwise_or(kept, vector.splat(vector.signed(others)))
 
 
 def _loaded(block: Block, source: tirx.Var, byte: Number, layout: PixelPlanes, size: int) -> list[tirx.Expr]:
     """Load the vectors of 32 lanes of a row that still has `size` bytes, without what lies behind the row.
 
-    Behind the row is another one, or the end of the cache. So the last vector is loaded from an earlier byte, so that
-    it ends with the row, and then rotated. Vectors beyond the row may hold anything.
+    Dense pixels are spread to a word each.
+
+    Behind the row is another one, or the end of the cache. So the last vectors are loaded from an earlier byte, so that
+    they end with the row, and then rotated. Vectors beyond the row may hold anything.
     """
-    whole, rest = divmod(size, VECTOR_BYTES)
-    found = [vector.load(source, byte + number * VECTOR_BYTES) for number in range(whole)]
-    if rest:
-        found.append(across.rotated(vector.load(source, byte + (size - VECTOR_BYTES)), VECTOR_BYTES - rest))
-    bound = [block.bind("pixels", value, vector.VECTOR) for value in found]
-    return [*bound, *[bound[-1]] * (layout.stride * layout.source.words - len(bound))]
+    bound = []
+    for start in range(0, min(size, layout.chunk_loads * layout.loaded_bytes), layout.loaded_bytes):
+        missing = max(start + VECTOR_BYTES - size, 0)
+        value = vector.load(source, byte + (start - missing))
+        value = across.rotated(value, missing) if missing else value
+        if layout.source.is_dense:
+            value = across.spread_pixels(value, layout.source.pixel_bytes)
+        bound.append(block.bind("pixels", value, vector.VECTOR))
+    return [*bound, *[bound[-1]] * (layout.chunk_loads - len(bound))]
 
 
 def _by_phase(block: Block, loaded: Sequence[tirx.Expr], layout: PixelPlanes) -> list[tirx.Expr]:

@@ -12,6 +12,7 @@ from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
+from hexconv.lower.hvx.dense import emit_dense_row
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.pixels import emit_pixels_row
 from hexconv.lower.hvx.row import counted, emit_depthwise_rows, emit_row
@@ -71,7 +72,8 @@ def _tile_channels(
 
 def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit row after row."""
-    emit = emit_pixels_row if channels.scratch.planes else emit_row
+    conv = channels.conv
+    emit = emit_pixels_row if conv.pixels else emit_dense_row if conv.dense else emit_row
 
     def row(at: Block, index: tirx.Expr) -> None:
         emit(at, channels, at.bind("y", counted(channels, index) + first), index == 0)

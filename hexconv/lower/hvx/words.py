@@ -1,4 +1,7 @@
-"""Lay out the filter where lanes are pixels: words of 4 weights of an output channel, in the order of their loads."""
+"""Lay out the filter in words of 4 weights of an output channel, in the order of their loads.
+
+Where lanes are pixels, a word is a scalar. Where windows of dense rows are multiplied, 32 words are a vector.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,7 +58,7 @@ def stage_words(block: Block, planes: Planes, operands: StepOperands, first: tir
 
 
 def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.Expr:
-    """Assemble the weights that a word multiplies, zero where it has none; with a zero point of 128 they are signed."""
+    """Assemble the weights that a word multiplies, zero where it has none."""
     there = sum(0xFF << 8 * byte for byte in range(len(read.taps)))
     flip = vector.splat(vector.signed(there & MADE_UNSIGNED * ONES))
     if [byte for _, byte in read.taps] == list(WORD) and len(stored) == 1:
@@ -64,7 +67,7 @@ def _word(conv: InnerConv, stored: Mapping[int, tirx.Expr], read: Read) -> tirx.
         value = vector.splat(0)
         for byte, (tap, channel) in enumerate(read.taps):
             value = tirx.bitwise_or(value, tirx.bitwise_and(_moved(stored[tap], byte - channel), _only(byte)))
-    return tirx.bitwise_xor(value, flip) if conv.filter_zero else vector.moved(value)
+    return tirx.bitwise_xor(value, flip) if conv.has_signed_words else vector.moved(value)
 
 
 def _moved(words: tirx.Expr, up: int) -> tirx.Expr:

@@ -1,0 +1,155 @@
+"""Emit a row of outputs of a conv that multiplies windows of dense rows (`hexconv.kernel.hvx.dense`).
+
+for new row of the source: copies of it, each from another window on
+for vector of a copy: rows of taps summed; sums of windows
+for tile of pixels: for rows of taps: for words: dot4(weights, word); narrowing, stores
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows, tile_pixels
+from hexconv.lower.hvx import dots, vector
+from hexconv.lower.hvx.channels import Channels, initial_sums, target_of
+from hexconv.lower.hvx.dense_rows import lay_dense_rows, sum_windows
+from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES
+from hexconv.lower.hvx.planes import Planes
+from hexconv.lower.hvx.tile import Tile, put, results, trips, value_in
+from hexconv.lower.hvx.words import block_bytes
+from hexconv.lower.hvx.write import Target, fill_columns, stores
+from hexconv.schedule.block import Block, Number, int32, vector_register
+
+FEW_STEPS = 12
+"""The most words of a window whose rows of taps are no loop."""
+
+
+def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr) -> None:
+    """Emit one row of outputs; `is_first` says whether it is the first row of the step."""
+    conv, planes = channels.conv, channels.scratch.planes
+    assert planes
+    assert conv.dense
+    target = target_of(block, channels, y)
+    fill_columns(block, target)
+    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.stride[0], is_first)
+    top = y * conv.stride[0]
+    if conv.filter_zero:
+        sum_windows(block, planes, conv.dense, top)
+    row, first = _Row(channels, planes, conv.dense, target, top, tile_pixels(channels.blocks)), 0
+    for pixels, times in conv.dense.tiles(channels.blocks):
+        block.loop("x", times, lambda at, index, p=pixels, start=first: _tile(at, row, _number(at, index) + start, p))
+        first += times
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Tiles of one row.
+
+    Attributes:
+        channels: the blocks of channels that the tiles compute.
+        planes: the copies and words that the tiles multiply.
+        dense: how the copies lie.
+        target: where the results of the row go.
+        top: the first row of the windows.
+        pixels: the pixels of a whole tile.
+    """
+
+    channels: Channels
+    planes: Planes
+    dense: DenseRows
+    target: Target
+    top: tirx.Expr
+    pixels: int
+
+    def window(self, block: Block, tile: tirx.Expr) -> tirx.Expr:
+        """Return the byte of a row of copies where the window of a tile's first pixel begins."""
+        dense, of_turn = self.dense, self.dense.copies * self.dense.apart
+        if self.pixels % dense.copies == 0:
+            return block.bind("left", tile * (self.pixels // dense.copies * of_turn))
+        tiles = int32(dense.copies // self.pixels)
+        turn, place = tirx.floordiv(tile, tiles), tirx.floormod(tile, tiles)
+        return block.bind("left", turn * of_turn + place * (self.pixels * dense.copy_bytes))
+
+    def beside(self, pixel: int) -> int:
+        """Return the bytes from the window of a tile's first pixel to that of another one."""
+        turn, copy = divmod(pixel, self.dense.copies)
+        return turn * self.dense.copies * self.dense.apart + copy * self.dense.copy_bytes
+
+    def correction(self, block: Block, tile: tirx.Expr) -> Callable[[int], tirx.Expr]:
+        """Return a function from a pixel of a tile to what its window takes off its sums, in every lane."""
+        dense, memory = self.dense, self.planes.laid
+        base = block.bind("sums", tile * (self.pixels * dense.apart) + dense.corrections_byte)
+
+        def one(pixel: int) -> tirx.Expr:
+            phase = pixel % dense.phases
+            byte = base + (phase * dense.copy_bytes + (pixel - phase) * dense.apart)
+            read = tirx.BufferLoad(memory, [tirx.Ramp(byte, 1, HALFWORD_BYTES)])
+            total = tirx.Cast("int32", tirx.reinterpret("uint16", read))
+            return block.bind("correction", vector.splat(total * int32(-self.channels.conv.filter_zero)), vector.VECTOR)
+
+        return one
+
+
+def _number(block: Block, index: tirx.Expr) -> tirx.Expr:
+    """Return the number of a tile in a form that keeps LLVM from carrying an address for each pixel and row of taps."""
+    return block.bind("number", vector.concealed(index))
+
+
+def _tile(block: Block, row: _Row, number: tirx.Expr, pixels: int) -> None:
+    """Emit tile `number` of a row, of `pixels` pixels: start its sums, add the products, store."""
+    conv, blocks = row.channels.conv, row.channels.blocks
+    registers = tuple(
+        tuple(vector_register(block, f"{pixel}_{part}") for part in range(blocks)) for pixel in range(pixels)
+    )
+    tile = Tile(conv, registers, ())
+    first = initial_sums(block, row.channels, number, pixels)
+    correct = row.correction(block, number) if conv.filter_zero else None
+    for pixel, sums in enumerate(tile.sums):
+        less = correct(pixel) if correct else None
+        for part, register in enumerate(sums):
+            put(block, register, first(pixel, part) if less is None else first(pixel, part) + less)
+    left = row.window(block, number)
+    _add_rows(block, row, tile, left, number)
+    column = number * row.pixels + conv.target.left
+    for store in stores(row.target, column, results(tile)):
+        store(block)
+
+
+def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx.Expr) -> None:
+    """Add the products of all rows of taps, one after the other without a loop where a window has few words.
+
+    LLVM would then load all filter vectors of a tile ahead of the loop over tiles, more than there are registers. So it
+    isn't told that `number - number` is 0, and that they are the same in every tile.
+    """
+    taps = tile.conv.kernel[0]
+    if row.dense.steps > FEW_STEPS:
+        block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
+        return
+    zero = block.bind("zero", (vector.concealed(number) - number) * VECTOR_BYTES)
+    for tap in range(taps):
+        _add_row(block, row, tile, left, int32(tap), zero)
+
+
+def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Expr, zero: Number = 0) -> None:
+    """Add the products of a row of taps; `zero` is added to the address of the filter."""
+    conv, dense, planes = tile.conv, row.dense, row.planes
+    base = block.bind("base", planes.row(row.top + tap * conv.dilation[0]) + left)
+    at_block = row.channels.step.block + row.channels.first
+    first = at_block * block_bytes(planes) + zero
+    filter_byte = block.bind("weights_row", first + tap * (dense.words * VECTOR_BYTES))
+    for pair in range(0, dense.words, PAIR_BYTES // WORD_BYTES):
+        loads = [_doubleword(block, planes, base + (row.beside(p) + pair * WORD_BYTES)) for p in range(tile.pixels)]
+        for half in range(min(PAIR_BYTES // WORD_BYTES, dense.words - pair)):
+            words = [tirx.Cast("int32", load >> tirx.IntImm("int64", 32) if half else load) for load in loads]
+            for part in range(tile.blocks):
+                byte = filter_byte + (part * block_bytes(planes) + (pair + half) * VECTOR_BYTES)
+                weights = block.bind("weights", vector.load(planes.words, byte), vector.VECTOR)
+                for word, sums in zip(words, tile.sums, strict=True):
+                    put(block, sums[part], dots.dot4_add(value_in(sums[part]), weights, word))
+
+
+def _doubleword(block: Block, planes: Planes, byte: tirx.Expr) -> tirx.Expr:
+    read = tirx.BufferLoad(planes.laid, [tirx.Ramp(byte, 1, PAIR_BYTES)])
+    return block.bind("words", tirx.reinterpret("int64", read), "int64")
