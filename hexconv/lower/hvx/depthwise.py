@@ -16,7 +16,7 @@ from itertools import product
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import MOST_HELD, RowTiles, carried_quads, row_tiles, tile_uses, variants
+from hexconv.kernel.depthwise import MOST_HELD, RowTiles, carried_quads, row_tiles, tile_uses, turns_words, variants
 from hexconv.lower.hvx import across
 from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
 from hexconv.lower.hvx.inner import InnerConv
@@ -52,7 +52,7 @@ class Rows:
         memory: the buffer of its taps.
         block: the block of 32 channels.
         source: the buffer that the rows read.
-        read: the rows of the source that they read.
+        read: the rows of the source that they read, in the order in which tiles read them.
         first: the vector that sums start from.
         targets: where each row of outputs is stored.
         halves: whether two tiles share their vectors.
@@ -80,12 +80,34 @@ class Rows:
         return [[output for output, end in last.items() if end == place] for place in range(len(self.read))]
 
 
+def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
+    """Put rows of the source, which come from the top, in the order in which tiles read them.
+
+    A tile that is narrowed row by row begins with the last row of its first outputs, then goes up: more outputs read
+    that row, so there are products to add while the next words are shuffled. These outputs are all under way from the
+    start, so rows stay in order where their registers are taken: by taps, words that are handed on, or half to even.
+    """
+    how = conv.narrowing
+    assert conv.depthwise
+    if not isinstance(how, FixedPoint) or how.halves or how.halves_per_channel:
+        return list(rows)
+    if turns_words(conv.depthwise) or not _holds_taps(conv):
+        return list(rows)
+    top = next(place for place, row in enumerate(rows) if (0, conv.kernel[0] - 1) in row.uses) + 1
+    return [*reversed(rows[:top]), *rows[top:]]
+
+
+def _holds_taps(conv: InnerConv) -> bool:
+    """Whether all taps of a block of channels stay in registers for a row."""
+    assert conv.depthwise
+    return conv.kernel[0] * len(variants(conv.depthwise)) <= MOST_HELD
+
+
 def emit_rows(block: Block, rows: Rows) -> None:
     """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
     spec = rows.conv.depthwise
     assert spec
-    are_held = spec.kernel[0] * len(variants(spec)) <= MOST_HELD
-    held = loaded_taps(block, rows.conv, rows.memory, rows.block) if are_held else None
+    held = loaded_taps(block, rows.conv, rows.memory, rows.block) if _holds_taps(rows.conv) else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
         first = across.twice(block, rows.first) if tiles.apart else rows.first
         taps = twice(block, held) if held and tiles.apart else held

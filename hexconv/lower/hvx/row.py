@@ -63,6 +63,7 @@ def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: i
         depthwise.SourceRow(block.bind("row", row_of_source(block, channels, y, place) + apart), tuple(uses))
         for place, uses in source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], count).items()
     ]
+    rows = depthwise.in_order(conv, rows)
     first = initial_sums(block, channels, int32(0), 1)(0, 0)
     at = channels.step.block + channels.first
     halves = channels.is_ragged and conv.depthwise is not None and halved_blocks(conv.depthwise) > 0
