@@ -42,6 +42,9 @@ CHAINS = {
     "sums": of(depthwise(40, how=None)),
     "16 channels of a block": of(depthwise(48, how=EVEN), WIDE, channels=48),
     "21 channels of a block": of(depthwise(53, 5), channels=53),
+    "1x3, whose tiles hand words on": of(
+        depthwise(48, kernel=(1, 3), filter_zero_point=5), dtype="int8", zero_point=-9, channels=48
+    ),
     "43 channels, a table": of(
         depthwise(43, activation="table", stride=(1, 2)), dtype="int8", zero_point=-9, channels=43
     ),
