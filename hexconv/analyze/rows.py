@@ -22,7 +22,8 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel import output_layout
-from hexconv.kernel.depthwise import is_depthwise, row_products, whole_variants, without_groups
+from hexconv.kernel.depthwise import is_depthwise, row_products, without_groups
+from hexconv.kernel.depthwise_words import whole_variants
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
 )

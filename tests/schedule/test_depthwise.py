@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import planned_work
-from hexconv.kernel.depthwise import columns_read, taps_of, tile_uses, without_groups
+from hexconv.kernel.depthwise import columns_read, without_groups
+from hexconv.kernel.depthwise_words import taps_of, tile_uses
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
