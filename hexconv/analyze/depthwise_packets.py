@@ -3,20 +3,8 @@
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.tile_packets import on_depthwise_tile
-from hexconv.kernel.depthwise import (
-    MOST_HELD,
-    TILE_ROWS,
-    WORD_PIXELS,
-    RowTiles,
-    all_tiles,
-    carried_quads,
-    is_depthwise,
-    quads_used,
-    source_rows,
-    taps_of,
-    tile_uses,
-    variants,
-)
+from hexconv.kernel.depthwise import MOST_HELD, TILE_ROWS, RowTiles, all_tiles, is_depthwise, source_rows
+from hexconv.kernel.depthwise_words import WORD_PIXELS, carried_quads, quads_used, taps_of, tile_uses, variants
 from hexconv.spec import Conv2d
 
 

@@ -26,13 +26,8 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.touched import Bytes, Touched
-from hexconv.kernel.depthwise import (
-    TILE_ROWS,
-    WORD_PIXELS,
-    is_depthwise,
-    source_rows,
-    variants,
-)
+from hexconv.kernel.depthwise import TILE_ROWS, is_depthwise, source_rows
+from hexconv.kernel.depthwise_words import WORD_PIXELS, variants
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes

@@ -7,7 +7,8 @@ from math import ceil
 from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION
-from hexconv.kernel.depthwise import is_depthwise, variants
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.depthwise_words import variants
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
 from hexconv.spec import Chain, Plan, Requantize

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hexconv.analyze.nest_packets import nest_parts
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import planned_rows
-from hexconv.kernel.depthwise import variants
+from hexconv.kernel.depthwise_words import variants
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import Scope

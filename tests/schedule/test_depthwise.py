@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import planned_work
-from hexconv.kernel.depthwise import columns_read, taps_of, tile_uses, without_groups
+from hexconv.kernel.depthwise import columns_read, without_groups
+from hexconv.kernel.depthwise_words import taps_of, tile_uses
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
@@ -42,6 +43,9 @@ CHAINS = {
     "sums": of(depthwise(40, how=None)),
     "16 channels of a block": of(depthwise(48, how=EVEN), WIDE, channels=48),
     "21 channels of a block": of(depthwise(53, 5), channels=53),
+    "1x3, whose tiles hand words on": of(
+        depthwise(48, kernel=(1, 3), filter_zero_point=5), dtype="int8", zero_point=-9, channels=48
+    ),
     "43 channels, a table": of(
         depthwise(43, activation="table", stride=(1, 2)), dtype="int8", zero_point=-9, channels=43
     ),

@@ -25,7 +25,8 @@ from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
-from hexconv.kernel.depthwise import WORD_PIXELS, columns_read, is_depthwise, without_groups
+from hexconv.kernel.depthwise import columns_read, is_depthwise, without_groups
+from hexconv.kernel.depthwise_words import WORD_PIXELS
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
 from hexconv.kernel.hvx.fours import DENSE_UNIT, Lies, chosen_blocks
 from hexconv.kernel.hvx.tiles import (

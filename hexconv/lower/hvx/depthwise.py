@@ -16,7 +16,8 @@ from itertools import product
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import MOST_HELD, RowTiles, carried_quads, row_tiles, tile_uses, turns_words, variants
+from hexconv.kernel.depthwise import MOST_HELD, RowTiles, row_tiles
+from hexconv.kernel.depthwise_words import carried_quads, tile_uses, turns_words, variants
 from hexconv.lower.hvx import across
 from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
 from hexconv.lower.hvx.inner import InnerConv

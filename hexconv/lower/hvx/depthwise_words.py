@@ -1,10 +1,10 @@
-"""Load the words of pixels that tiles of a depthwise conv multiply (`hexconv.kernel.depthwise`)."""
+"""Load the words of pixels that tiles of a depthwise conv multiply (`hexconv.kernel.depthwise_words`)."""
 
 from collections.abc import Mapping
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import WORD_PIXELS, Use
+from hexconv.kernel.depthwise_words import WORD_PIXELS, Use
 from hexconv.lower.hvx import across, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.tile import put, value_in

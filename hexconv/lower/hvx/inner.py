@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
-from hexconv.kernel.depthwise import WORD_PIXELS
+from hexconv.kernel.depthwise_words import WORD_PIXELS
 from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane

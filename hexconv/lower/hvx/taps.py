@@ -1,4 +1,4 @@
-"""Lay out the taps of a depthwise conv once in scratch, in all variants (`hexconv.kernel.depthwise`).
+"""Lay out the taps of a depthwise conv once in scratch, in all variants (`hexconv.kernel.depthwise_words`).
 
 Their zero point decides whether they are signed. With a zero point of 128, which int8 filters have, taps are signed and
 nothing is left to correct. With 0 they are unsigned. Any other zero point takes one more product.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.depthwise import WORD_PIXELS, Variant, taps_of, variants
+from hexconv.kernel.depthwise_words import WORD_PIXELS, Variant, taps_of, variants
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
