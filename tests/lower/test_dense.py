@@ -47,6 +47,10 @@ CASES = {
         chain(70, 3, replace(FIRST, out_channels=95, stride=(1, 2), requantize=EVEN), dtype="int8"),
         replace(PLAN, k_split=2, activations="splats", storage="filters+output", threads=2),
     ),
+    "strips of columns": (
+        chain(192, 3, replace(FIRST, padding=Padding(top=1, left=1, bottom=1, right=1), requantize=EVEN), dtype="int8"),
+        Plan(kernel="hvx", k_split=2, w_split=8, buffering="double", storage="vtcm"),
+    ),
     "halos that are computed again": (
         chain(130, 1, replace(FIRST, kernel=(1, 3)), replace(FIRST, stride=(2, 1))),
         replace(PLAN, halo="recompute"),

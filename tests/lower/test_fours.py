@@ -125,7 +125,7 @@ def test_blocks_of_32_would_take_more_bytes(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fours, "_fours", lambda *_: [])
     wide = rows_forms(of_chain, 1, True, ("hvx",) * 3)
     rows_forms.cache_clear()
-    assert wide.channel_units == (1, 32, 32, 32)  # the input's pixels lie side by side
+    assert wide.channel_units == (1, 32, 32, 32)
     assert row_bytes(narrow) < 0.75 * row_bytes(wide)
 
 
