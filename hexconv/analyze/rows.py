@@ -44,8 +44,14 @@ class PlannedRows(RowTiles):
         """The multiply-accumulates of conv `index` in a run, recomputed ones included."""
         if self.kernels[index] == "hvx":
             return self.instructions(index) * MACS_OF_INSTRUCTION
+        return self.logical_rows(index + 1) * self.macs_of_row(index) + self.macs_once(index)
+
+    def macs_of_row(self, index: int) -> int:
+        """The multiply-accumulates of a row of conv `index`, whether or not it makes any."""
+        if self.kernels[index] == "hvx":
+            return self.instructions_of_row(index) * MACS_OF_INSTRUCTION
         first, end = self.extents[index + 1].valid_columns
-        return self.logical_rows(index + 1) * (end - first) * self.scalar(index).macs + self.macs_once(index)
+        return (end - first) * self.scalar(index).macs
 
     def input_bytes(self, rows: Any) -> Any:
         """Return the bytes that are copied of so many rows of the input, strip by strip equally many."""
@@ -87,22 +93,23 @@ class PlannedRows(RowTiles):
 
     def instructions(self, index: int) -> int:
         """How many HVX instructions multiply for conv `index` in a run."""
+        return self.logical_rows(index + 1) * self.instructions_of_row(index) if self.makes_any(index) else 0
+
+    def instructions_of_row(self, index: int) -> int:
+        """How many HVX instructions multiply for a row of conv `index`."""
         tensor, conv = self.extents[index + 1], self.chain.conv[index]
         first, end = tensor.valid_columns
-        if not self.makes_any(index):
-            return 0
         if is_depthwise(self.chain, index):
             return self._depthwise_instructions(index)
         if lanes := self.pixels(index):
-            return self.logical_rows(index + 1) * lanes.products
+            return lanes.products
         vectors, passes = self.multiplied_vectors(index), self.source_bytes * self.filter_bytes
-        rows, tiles = self.logical_rows(index + 1), self.tiles(index).total()
-        words = vectors // tensor.channel_blocks
-        products = rows * ((end - first) * vectors * passes + self.begun_again(index))
+        words, tiles = vectors // tensor.channel_blocks, self.tiles(index).total()
+        products = (end - first) * vectors * passes + self.begun_again(index)
         if self.sums_windows_ahead(index):
-            products += rows * tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
+            products += tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
         elif self.filter_zero(index) and not self.dense(index):
-            products += rows * (end - first) * words * tiles * self.source_bytes
+            products += (end - first) * words * tiles * self.source_bytes
         return products
 
     def makes_any(self, index: int) -> bool:
@@ -111,12 +118,11 @@ class PlannedRows(RowTiles):
         return first < end and self.logical_rows(index + 1) > 0
 
     def _depthwise_instructions(self, index: int) -> int:
-        """The instructions of a depthwise conv; a zero point of its filter other than 0 and 128 doubles them."""
-        tensor, conv = self.extents[index + 1], self.chain.conv[index]
-        first, end = tensor.valid_columns
+        """Those of a row of a depthwise conv; a zero point of its filter other than 0 and 128 doubles them."""
+        first, end = self.extents[index + 1].valid_columns
+        conv = self.chain.conv[index]
         passes = 1 if self.filter_zero(index) in (0, MADE_UNSIGNED) else 2
-        of_row = row_products(conv, end - first) * conv.kernel[0]
-        return self.logical_rows(index + 1) * of_row * passes
+        return row_products(conv, end - first) * conv.kernel[0] * passes
 
 
 @lru_cache(REMEMBERED)

@@ -64,11 +64,7 @@ def _macs(axes: NestAxes) -> Integers:
     """The multiply-accumulates of all convs."""
     total: Any = 0
     for index in range(len(axes.chain.conv)):
-        once = [planned.macs_once(index) for planned in axes.one]
-        row = [
-            (planned.macs(index) - first) // max(planned.logical_rows(index + 1), 1)
-            for planned, first in zip(axes.one, once, strict=True)
-        ]
+        row = [planned.macs_of_row(index) for planned in axes.one]
         staging = np.array([planned.staging_macs(index) for planned in axes.one], axes.kind)
         stages = axes.rows(lambda planned, index=index: planned.makes_any(index))
         total = total + axes.made(index + 1)[0] * np.array(row, axes.kind) + stages * staging

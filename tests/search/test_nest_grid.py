@@ -11,11 +11,12 @@ from hexconv.search import Space
 from hexconv.search.exact import Integers
 from hexconv.search.machine import Prices, rates
 from hexconv.search.nest_grid import nest_grid
-from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
+from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.places import STORAGES, Storage
 from tests.strategies import chains, is_supported
 
 MOST_PLANS = 400
+HOW = Requantize(multiplier=1 << 30, shift=-9)
 
 
 @settings(max_examples=8, deadline=None)
@@ -38,3 +39,22 @@ def _check(chain: Chain, space: Space, columns: tuple[Integers, ...], prices: Pr
         footprint = sum(term.vtcm_bytes for term in vtcm_terms(chain, one))
         assert found[:3] == (footprint, sum(work.traffic_bytes.values()), sum(work.macs.values())), one.slug
         assert np.isclose(found[3], prices.packets(nest_parts(chain, one)), rtol=1e-9), one.slug
+
+
+STEPPED_OVER = Chain(
+    input=(1, 13, 97, 1),
+    dtype="uint8",
+    conv=(
+        Conv2d(out_channels=32, kernel=(5, 3), stride=(2, 2), requantize=HOW),
+        Conv2d(out_channels=1, kernel=(1, 7), requantize=HOW),
+        Conv2d(out_channels=1, kernel=(5, 4), stride=(3, 1), requantize=HOW),
+        Conv2d(out_channels=32, stride=(3, 3), padding=Padding(top=1, bottom=2), requantize=HOW),
+    ),
+)
+"""In stripes of one row, no stripe makes a row of the third conv; in stripes of two, one does."""
+
+
+def test_a_conv_of_which_some_stripes_make_no_row_has_its_products_in_others() -> None:
+    space, prices = Space.of(STEPPED_OVER, Plan(kernel="hvx")), rates("v68").nest
+    for part in space.parts(tensor_extents(STEPPED_OVER)[-1].row_blocks):
+        _check(STEPPED_OVER, part, nest_grid(STEPPED_OVER, part, prices.packets), prices)
