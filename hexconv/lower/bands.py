@@ -182,7 +182,7 @@ def _guarded(
 
     `first_rows` has the row at which each ring begins to count.
     """
-    known = ranges_of(body)
+    known = ranges_of(body, {})
     asked, output = {f"hexconv_{name}": variable for name, variable in numbers.known.items()}, len(numbers.bands.spans)
 
     def named(call: Call) -> tirx.Expr:

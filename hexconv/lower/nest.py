@@ -1,12 +1,13 @@
 """Lower a nest of rows: TVM's passes run on the chain's own loops, then kernels replace the steps of its convs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.ir import Range
 from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
@@ -57,7 +58,7 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
     filled = _filled(_outside(flat, shared), case, strips)
-    labelled = tirx.transform.ConvertSSA()(_copied(filled, case))
+    labelled = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled, bands.count))
     known = [_of_bands(cache, bands.count, shared) for cache in caches_of(shaped)]
@@ -174,13 +175,13 @@ def _made(case: Case) -> set[int]:
     return {number for number, rows in enumerate(tensors, 1) if bands.makes_any(number, range(*rows.valid_rows))}
 
 
-def _copied(module: tvm.IRModule, case: Case) -> tvm.IRModule:
+def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
     """Let the copy engine copy, or the kernel itself, as the plan says."""
     if is_depthwise(case.chain, 0):
         module = without_fringe(module)
     if case.settled.buffering == "double":
-        return start_copies(module, fill_by_vectors)
-    return move_by_vectors(module)
+        return start_copies(module, fill_by_vectors, ranges)
+    return move_by_vectors(module, ranges)
 
 
 def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:

@@ -73,6 +73,28 @@ kernel = [3, 2]
 k_split = 4
 rows = 1
 """,
+    "rows of a thread's band, up to the last one that there is": f"""
+[chain]
+input = [1, 126, 1, 13]
+dtype = "uint8"
+[[chain.conv]]
+out_channels = 2
+kernel = [7, 7]
+stride = [3, 3]
+padding = [0, 32, 0, 19]
+{HOW}
+[[chain.conv]]
+out_channels = 32
+kernel = [5, 7]
+dilation = [2, 1]
+padding = [0, 32, 0, 11]
+{HOW}
+[plan]
+rows = 1
+buffering = "double"
+kernel = "hvx"
+threads = 3
+""",
 }
 
 

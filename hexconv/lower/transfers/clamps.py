@@ -6,7 +6,7 @@ before:  output[min(128 * ko_outer + 64 * ko + ki, 191)] = ...
 after:   output[128 * ko_outer + 64 * ko + ki] = ...
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tvm_ffi
 from tvm import tirx
@@ -57,10 +57,18 @@ def _holds(value: tirx.Expr, either: Extreme, test: Callable[[tirx.Expr], bool])
     """Whether a test holds for a value: for itself, or for one side of each `either` in it and both sides of others."""
     if test(value):
         return True
+    splits = _sides(value, either)
+    return any((any if is_either else all)(_holds(side, either, test) for side in sides) for sides, is_either in splits)
+
+
+def _sides(value: tirx.Expr, either: Extreme) -> Iterator[tuple[tuple[tirx.Expr, tirx.Expr], bool]]:
+    """Yield the sides of each extreme that a value, or a difference, is made of; and whether one of them will do."""
     if isinstance(value, (tirx.Min, tirx.Max)):
-        sides, is_either = (value.a, value.b), isinstance(value, either)
-    elif isinstance(value, tirx.Sub) and isinstance(value.b, (tirx.Min, tirx.Max)):
-        sides, is_either = (value.a - value.b.a, value.a - value.b.b), not isinstance(value.b, either)
-    else:
-        return False
-    return (any if is_either else all)(_holds(side, either, test) for side in sides)
+        yield (value.a, value.b), isinstance(value, either)
+    if not isinstance(value, tirx.Sub):
+        return
+    one, other = value.a, value.b
+    if isinstance(one, (tirx.Min, tirx.Max)):
+        yield (one.a - other, one.b - other), isinstance(one, either)
+    if isinstance(other, (tirx.Min, tirx.Max)):
+        yield (one - other.a, one - other.b), not isinstance(other, either)

@@ -1,9 +1,11 @@
 """Let the engine copy: the copies in a group become `dma_copy`, of one row or of many at equal distances."""
 
+from collections.abc import Mapping
+
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call
+from tvm.ir import Call, Range
 from tvm.sym import Analyzer
 
 from hexconv.lower import queues
@@ -19,16 +21,19 @@ def _by_element(fill: Fill) -> tirx.Stmt:
     return tirx.For(index, 0, fill.elements, tirx.ForKind.SERIAL, tirx.BufferStore(target, fill.value, [first + index]))
 
 
-def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRModule:
+def start_copies(
+    module: tvm.IRModule, filler: Filler = _by_element, ranges: Mapping[tirx.Var, Range] | None = None
+) -> tvm.IRModule:
     """Let the engine do the copies in groups (flat buffers); a module without groups stays as it is.
 
     Args:
         module: a module with starts and ends of groups.
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
         It writes other bytes than the copies do, in a slot that nothing reads yet.
+        ranges: the ranges of variables that are no loop's.
     """
     main = module["main"]
-    ranges = ranges_of(main.body)
+    known = ranges_of(main.body, ranges or {})
 
     def grouped(sequence: tirx.SeqStmt) -> tirx.SeqStmt:
         queue: int | None = None
@@ -39,7 +44,7 @@ def start_copies(module: tvm.IRModule, filler: Filler = _by_element) -> tvm.IRMo
             if queue is None or started is not None:
                 steps.append(step)
             else:
-                steps += taken_apart(step, Mover(lambda run, queue=queue: _started(run, queue, ranges), filler, ranges))
+                steps += taken_apart(step, Mover(lambda run, queue=queue: _started(run, queue, known), filler, known))
         return tirx.SeqStmt(steps)
 
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})

@@ -12,7 +12,7 @@ apart, since they write different bytes:
 The plan decides who copies and who fills; a `Mover` carries that decision.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import tvm_ffi
@@ -51,9 +51,11 @@ class Mover:
         return self.fill(piece) if isinstance(piece, Fill) else piece
 
 
-def ranges_of(body: tirx.Stmt) -> Analyzer:
-    """Return an analyzer that knows the ranges of all loop variables of a statement."""
+def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
+    """Return an analyzer that knows the ranges of all loop variables of a statement, and of other variables."""
     analyzer = Analyzer()
+    for variable, within in others.items():
+        analyzer.bind(variable, within)
 
     def bind(loop: tirx.For) -> None:
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))

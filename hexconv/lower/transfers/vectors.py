@@ -1,9 +1,11 @@
 """Let an HVX kernel copy by itself, vector by vector."""
 
+from collections.abc import Mapping
 from math import gcd
 
 import tvm
 from tvm import tirx
+from tvm.ir import Range
 from tvm.sym import Analyzer
 
 from hexconv.lower.copies import part_of
@@ -17,10 +19,15 @@ PAIR_BYTES = 8
 WORD_BYTES = 4
 
 
-def move_by_vectors(module: tvm.IRModule) -> tvm.IRModule:
-    """Let the kernel itself copy what no engine does (flat buffers, parts named)."""
+def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
+    """Let the kernel itself copy what no engine does (flat buffers, parts named).
+
+    Args:
+        module: a module with named parts.
+        ranges: the ranges of variables that are no loop's.
+    """
     main = module["main"]
-    mover = Mover(_moved, fill_by_vectors, ranges_of(main.body))
+    mover = Mover(_moved, fill_by_vectors, ranges_of(main.body, ranges))
 
     def visit(statement: tirx.Stmt) -> tirx.Stmt:
         if (part := part_of(statement)) and part.copies:
