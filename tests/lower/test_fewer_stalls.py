@@ -52,6 +52,9 @@ def packets(draw: st.DrawFn) -> list[str]:
         writes = packet([*kept, text])[-1].writes
         if not any(writes & each.writes for each in packet(kept)):
             kept.append(text)
+    made = [text.partition(".w = ")[0] for text in kept if "vadd" in text]
+    if made and draw(st.booleans()):
+        kept.append(f"vmem(r1+#6) = {made[0]}.new")
     return kept or ["nop"]
 
 
@@ -67,8 +70,23 @@ READ_IN_BETWEEN: tuple[Packets, Packets, Packets] = (
 """A product waits for a load that can't go up; the next one that doesn't wait is behind a reader of the first."""
 
 
+STORED_AS_IT_IS_MADE: tuple[Packets, Packets, Packets] = (
+    [["v1 = vmem(r1+#2)"], ["nop"]],
+    [
+        ["v0.w = vadd(v1.w,v10.w)", "vmem(r1+#6) = v0.new"],
+        [PRODUCT(11, 1)],
+        [PRODUCT(12, 0)],
+        ["v0 = vmem(r1+#1)", PRODUCT(13, 0)],
+        [PRODUCT(10, 0)],
+    ],
+    [],
+)
+"""A load goes up if the value before it is made in another register, whose packet stores it."""
+
+
 @settings(deadline=None)
 @example(READ_IN_BETWEEN)
+@example(STORED_AS_IT_IS_MADE)
 @given(programs)
 def test_a_program_stores_the_same_in_no_more_slots(program: tuple[Packets, Packets, Packets]) -> None:
     text = assembly(*program)
@@ -156,7 +174,7 @@ def _step(lines: list[str], values: Values, found: list[object]) -> None:
             new[f"v{loaded[1]}"] = memory
             new |= {"r1": base + step} if loaded[3] == "++" else {}
             old |= {f"v{loaded[1]}": memory} if loaded[2] else {}
-    for line in lines:
+    for line in sorted(lines, key=lambda line: line.startswith("vmem(")):  # a store may see what its packet makes
         _execute(line, old, new, found)
     values |= new
 
@@ -166,8 +184,8 @@ def _execute(line: str, old: Values, new: Values, found: list[object]) -> None:
         return old.get(name, name)
 
     if line.startswith("vmem("):
-        base, offset, source = re.fullmatch(r"vmem\((r\d)\+#(\d+)\) = (v\d+)", line).groups()
-        found.append((value(base) + int(offset) * VECTOR_BYTES, value(source)))
+        base, offset, source, is_new = re.fullmatch(r"vmem\((r\d)\+#(\d+)\) = (v\d+)(\.new)?", line).groups()
+        found.append((value(base) + int(offset) * VECTOR_BYTES, new[source] if is_new else value(source)))
     elif made := re.fullmatch(r"(v\d+)\.uw \+= vrmpy\((v\d+)\.ub,(r\d)\.ub\)", line):
         new[made[1]] = ("product", value(made[1]), value(made[2]), value(made[3]))
     elif made := re.fullmatch(r"(v\d+)\.w = vadd\((v\d+)\.w,(v\d+)\.w\)", line):

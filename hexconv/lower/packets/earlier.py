@@ -130,7 +130,7 @@ def _old_value_renamed(
         renamed = [_renamed(line, register, free) for line in lines[maker + 1 : place + 1]]
         if all(renamed):
             changed = [*lines[: maker + 1], *filter(None, renamed), *lines[place + 1 :]]
-            changed[maker] = _with_written(changed[maker], sources[0], free)
+            changed[maker] = _with_written(changed[maker], sources[0], register, free)
             yield _with(changed, target, moved)
         return
 
@@ -191,7 +191,10 @@ def _written_to(load: Instruction, register: str) -> Instruction:
     return instruction(f"{register} = " + assignment(load.text)[2])
 
 
-def _with_written(line: Line, maker: Instruction, register: str) -> Line:
-    """Let one instruction of a packet write another register."""
-    written = instruction(re.sub(r"^v\d+", register, maker.text))
-    return with_packet(line, tuple(written if each is maker else each for each in line.packet))
+def _with_written(line: Line, maker: Instruction, register: str, free: str) -> Line:
+    """Let one instruction of a packet write `free` in the place of `register`, and let the packet's store name that."""
+    again = {id(maker): instruction(re.sub(r"^v\d+", free, maker.text))}
+    for each in line.packet:
+        if f"{register}.new" in each.text:
+            again[id(each)] = instruction(each.text.replace(f"{register}.new", f"{free}.new"))
+    return with_packet(line, tuple(again.get(id(each), each) for each in line.packet))
