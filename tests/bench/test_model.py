@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from hexconv.bench.model import PLANS, RIGHTLY, WITHIN, Agreement, Pair, breakdown, plans_of
+from hexconv.bench.model import PLANS, RIGHTLY, Agreement, Pair, breakdown, plans_of
 from hexconv.bench.networks import NETWORKS, chains_of, small
 from hexconv.bench.rates import nest_and_sweep
 from hexconv.search.machine import rates
@@ -54,7 +54,7 @@ def test_the_table_holds_what_the_machines_file_states() -> None:
     assert not table.duplicated(["chain", "plan"]).any()
     assert table["drawn"].mean() >= 0.5
     agreement = Agreement.of(found)
-    assert agreement.nine_of_ten <= rates("v68").nest.error <= WITHIN
+    assert agreement.nine_of_ten <= rates("v68").nest.error < agreement.nine_of_ten + 0.001
     assert agreement.ordered >= RIGHTLY * agreement.compared
 
 
