@@ -95,6 +95,32 @@ buffering = "double"
 kernel = "hvx"
 threads = 3
 """,
+    "an image of one row, in stripes that might have many": f"""
+[chain]
+input = [2, 1, 20, 1]
+dtype = "uint8"
+[[chain.conv]]
+out_channels = 11
+kernel = [3, 1]
+stride = [2, 1]
+padding = [9, 1, 0, 1]
+{HOW}
+[[chain.conv]]
+out_channels = 32
+kernel = [2, 1]
+padding = [0, 0, 3, 0]
+{HOW}
+[[chain.conv]]
+out_channels = 32
+kernel = [3, 1]
+padding = [8, 1, 7, 0]
+{HOW}
+[plan]
+filters = "resident"
+buffering = "double"
+kernel = "hvx"
+threads = 2
+""",
 }
 
 

@@ -26,6 +26,9 @@ from hexconv.lower.transfers.in_blocks import in_blocks
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
 from hexconv.lower.transfers.shorter import of_one_length
 
+FAR_APART = 4
+"""How many times as large the bound of a loop's trips must be as that of a run's rows, where they are no numbers."""
+
 Filler = Callable[[Fill], tirx.Stmt]
 Piece = Run | Fill | tirx.Stmt
 
@@ -170,12 +173,13 @@ def _trips(loop: tirx.For, trips: tirx.Expr) -> tirx.For:
 def _turned(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt | None:
     """Copy row by row of a run, in all trips of a loop at once, where the run has fewer rows than the loop has trips.
 
-    Where there are more in some steps than in others, the most of each count.
+    Of counts that differ from step to step only bounds are known, and steps may stay below: these must be far apart.
 
     before:  for w in range(14): copy 4 rows        after:   for row in range(4): copy 14 rows
     """
-    rows, trips = (mover.ranges.const_int_bound(count).max_value for count in (run.count, loop.extent))
-    if rows >= trips:
+    counts = run.count, loop.extent
+    rows, trips = (mover.ranges.const_int_bound(count).max_value for count in counts)
+    if rows * (1 if all(isinstance(count, tirx.IntImm) for count in counts) else FAR_APART) >= trips:
         return None
     row = tirx.Var("row", "int32")
     places = ((buffer, first + row * step) for (buffer, first), step in zip(run.places, run.steps, strict=True))
