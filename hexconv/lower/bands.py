@@ -27,7 +27,8 @@ from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
 from hexconv.lower.edge import Edge, row_read
 from hexconv.lower.rings import FIRST_SLABS
-from hexconv.lower.transfers.taken_apart import as_one, ranges_of
+from hexconv.lower.transfers.statements import as_one
+from hexconv.lower.transfers.taken_apart import ranges_of
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does

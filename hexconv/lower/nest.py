@@ -28,7 +28,7 @@ from hexconv.lower.names import drop_annotations, rename_loops
 from hexconv.lower.strip_edges import edges_of, fill_edges
 from hexconv.lower.strips import in_images
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
-from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case, tensor_extents

@@ -38,7 +38,7 @@ from hexconv.lower import queues
 from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
-from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import BUFFERING, Does, Part

@@ -15,7 +15,7 @@ from tvm.ir import Call
 
 from hexconv.lower.copies import part_of
 from hexconv.lower.transfers.run import is_one, uses
-from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import INPUT_READ

@@ -8,7 +8,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.copies import Copy
-from hexconv.lower.transfers.taken_apart import as_one
+from hexconv.lower.transfers.statements import as_one
 
 SLOTS = 2
 

@@ -95,6 +95,44 @@ buffering = "double"
 kernel = "hvx"
 threads = 3
 """,
+    "a last strip of one column, and a stripe of three rows": f"""
+[chain]
+input = [2, 11, 30, 11]
+dtype = "uint8"
+input_layout = "NHCW32c"
+output_layout = "NHWC"
+[[chain.conv]]
+out_channels = 17
+kernel = [3, 4]
+stride = [1, 3]
+{HOW}
+{PLAN}
+rows = 3
+w_split = 1
+halo = "roll"
+threads = 3
+""",
+    "rows of a ring, up to where it begins anew": f"""
+[chain]
+input = [4, 488, 2, 32]
+dtype = "int8"
+zero_point = 56
+output_layout = "NHCW32c"
+[[chain.conv]]
+out_channels = 32
+stride = [20, 6]
+{HOW}
+[[chain.conv]]
+out_channels = 32
+kernel = [4, 1]
+dilation = [3, 1]
+padding = [0, 16, 0, 0]
+{HOW}
+{PLAN}
+rows = 1
+w_split = 2
+halo = "roll"
+""",
     "an image of one row, in stripes that might have many": f"""
 [chain]
 input = [2, 1, 20, 1]

@@ -9,8 +9,9 @@ from tvm.ir import Call, Range
 from tvm.sym import Analyzer
 
 from hexconv.lower import queues
+from hexconv.lower.transfers.mover import Filler, Mover
 from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
-from hexconv.lower.transfers.taken_apart import Filler, Mover, ranges_of, taken_apart
+from hexconv.lower.transfers.taken_apart import ranges_of, taken_apart
 
 
 def _by_element(fill: Fill) -> tirx.Stmt:

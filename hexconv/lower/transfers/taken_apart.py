@@ -12,8 +12,8 @@ apart, since they write different bytes:
 The plan decides who copies and who fills; a `Mover` carries that decision.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import tvm_ffi
 from tvm import tirx
@@ -23,35 +23,10 @@ from tvm.sym import Analyzer
 from hexconv.lower.ranges import conjuncts, range_of
 from hexconv.lower.transfers.clamps import unclamped
 from hexconv.lower.transfers.in_blocks import in_blocks
+from hexconv.lower.transfers.mover import Mover, Piece
+from hexconv.lower.transfers.repeated import repeated
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
-from hexconv.lower.transfers.shorter import of_one_length
-
-FAR_APART = 4
-"""How many times as large the bound of a loop's trips must be as that of a run's rows, where they are no numbers."""
-
-Filler = Callable[[Fill], tirx.Stmt]
-Piece = Run | Fill | tirx.Stmt
-
-
-@dataclass(frozen=True)
-class Mover:
-    """Emits the copies and fills of a part.
-
-    Attributes:
-        copy: turns a run into a statement.
-        fill: turns a fill into a statement.
-        ranges: the ranges of the loops around the part.
-    """
-
-    copy: Callable[[Run], tirx.Stmt]
-    fill: Filler
-    ranges: Analyzer
-
-    def statement(self, piece: Piece) -> tirx.Stmt:
-        """Return the statement for a piece that gets no longer."""
-        if isinstance(piece, Run):
-            return self.copy(piece)
-        return self.fill(piece) if isinstance(piece, Fill) else piece
+from hexconv.lower.transfers.statements import around, as_one
 
 
 def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
@@ -86,7 +61,7 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
         return tirx.IfThenElse(statement.condition, _hoisted(statement.then_case), otherwise)
     if not isinstance(statement, tirx.For):
         return statement
-    loop = _around(statement, _hoisted(statement.body))
+    loop = around(statement, _hoisted(statement.body))
     if not isinstance(loop.body, tirx.IfThenElse):
         return loop
     guard = _in_one(loop.body, loop.loop_var)
@@ -97,7 +72,7 @@ def _hoisted(statement: tirx.Stmt) -> tirx.Stmt:
         return loop
     then, otherwise = guard.then_case, guard.else_case
     inside = tirx.IfThenElse(tirx.all(*own), then, otherwise) if own else then
-    return tirx.IfThenElse(tirx.all(*others), _around(loop, inside), otherwise and _around(loop, otherwise))
+    return tirx.IfThenElse(tirx.all(*others), around(loop, inside), otherwise and around(loop, otherwise))
 
 
 def _in_one(guard: tirx.IfThenElse, variable: tirx.Var) -> tirx.IfThenElse:
@@ -146,46 +121,9 @@ def _of_loop(loop: tirx.For, mover: Mover) -> Iterator[Piece]:
         pieces = [piece for piece in pieces if not any(piece is end for end in ends)]
         yield from (end.at(loop.loop_var, trip) for end, trip in zip(ends, (0, last), strict=True))
         shorter = tirx.For(loop.loop_var, 0, last, loop.kind, loop.body, annotations=loop.annotations)
-        yield from _repeated(replace(ends[1], elements=ends[1].elements + begin.elements), shorter, mover)
+        yield from repeated(replace(ends[1], elements=ends[1].elements + begin.elements), shorter, mover)
     for piece in pieces:
-        yield from _repeated(piece, loop, mover)
-
-
-def _repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
-    """Yield a piece of a loop's body over all trips: joined into a longer piece, or in a loop of its own."""
-    longer = piece.in_loop(loop) if isinstance(piece, (Run, Fill)) else None
-    if longer is None and isinstance(piece, Run) and (found := of_one_length(piece, loop)):
-        whole, shorter, trips = found
-        yield from _repeated(whole, _trips(loop, trips), mover)
-        yield _bound(_around(_trips(loop, loop.extent - trips), mover.statement(shorter)))
-    elif longer is None and isinstance(piece, Run) and (turned := _turned(piece, loop, mover)):
-        yield turned
-    else:
-        yield longer or _bound(_around(loop, mover.statement(piece)))
-
-
-def _trips(loop: tirx.For, trips: tirx.Expr) -> tirx.For:
-    """Return a loop with another number of trips; its body is not looked at."""
-    extent = Analyzer().simplify(trips)
-    return tirx.For(loop.loop_var, loop.min, extent, loop.kind, loop.body, annotations=loop.annotations)
-
-
-def _turned(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt | None:
-    """Copy row by row of a run, in all trips of a loop at once, where the run has fewer rows than the loop has trips.
-
-    Of counts that differ from step to step only bounds are known, and steps may stay below: these must be far apart.
-
-    before:  for w in range(14): copy 4 rows        after:   for row in range(4): copy 14 rows
-    """
-    counts = run.count, loop.extent
-    rows, trips = (mover.ranges.const_int_bound(count).max_value for count in counts)
-    if rows * (1 if all(isinstance(count, tirx.IntImm) for count in counts) else FAR_APART) >= trips:
-        return None
-    row = tirx.Var("row", "int32")
-    places = ((buffer, first + row * step) for (buffer, first), step in zip(run.places, run.steps, strict=True))
-    target, source = places
-    longer = replace(run, target=target, source=source, count=ONE, steps=(0, 0)).in_loop(loop)
-    return longer and _bound(tirx.For(row, 0, run.count, tirx.ForKind.SERIAL, mover.copy(longer)))
+        yield from repeated(piece, loop, mover)
 
 
 def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill] | None:
@@ -198,15 +136,6 @@ def _ends_that_meet(pieces: Sequence[Piece], loop: tirx.For) -> tuple[Fill, Fill
         return None
     first, last = fills[0], fills[-1]
     return (first, last) if last.goes_on_with(first, loop.loop_var) else None
-
-
-def _bound(loop: tirx.For) -> tirx.Stmt:
-    """Name the extent of a loop unless it is a constant: TVM's parser rewrites the extents of loops that it reads."""
-    if isinstance(loop.extent, (tirx.IntImm, tirx.Var)):
-        return loop
-    trips = tirx.Var("trips", "int32")
-    named = tirx.For(loop.loop_var, loop.min, trips, loop.kind, loop.body, annotations=loop.annotations)
-    return tirx.SeqStmt([tirx.Bind(trips, loop.extent), named])
 
 
 def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator[tirx.For]:
@@ -225,12 +154,3 @@ def _shifted(loop: tirx.For, body: tirx.Stmt, begin: tirx.Expr, end: tirx.Expr) 
     variable = tirx.Var(loop.loop_var.name, "int32")
     moved = at_value(body, loop.loop_var, variable + begin)
     return tirx.For(variable, 0, Analyzer().simplify(end - begin), loop.kind, moved)
-
-
-def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
-    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
-
-
-def as_one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt:
-    """Join statements into one."""
-    return tirx.SeqStmt(list(statements)) if len(statements) > 1 else statements[0]

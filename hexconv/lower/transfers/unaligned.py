@@ -8,12 +8,16 @@
 `begin` and `end` are the elements of a block that the loop's trips reach.
 """
 
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ZERO, at_value, uses
+from hexconv.lower.transfers.run import ZERO, Run, at_value, uses
 
 Division = tirx.FloorDiv | tirx.FloorMod
 
@@ -27,7 +31,8 @@ def in_parts_of_blocks(loop: tirx.For) -> list[tirx.For]:
     for node in divided(loop):
         first, size = _begin(node, loop.loop_var), int(node.b)
         if all(_is_in_step(other, first, size, loop.loop_var) for other in _divisions(loop)):
-            return [_by_blocks(loop, first, size)]
+            blocks = Blocks(loop, first, size)
+            return [blocks.outer(blocks.inner(blocks.inside(loop.body)))]
     return []
 
 
@@ -39,14 +44,20 @@ def divided(loop: tirx.For) -> list[tirx.FloorDiv]:
 
 def _divisions(loop: tirx.For) -> list[Division]:
     """Return all quotients and remainders of what a loop's variable is in, where its body loads and stores."""
-    found: list[Division] = []
+    indices: list[tirx.Expr] = []
 
     def visit(access: TensorLoad | tirx.BufferStore) -> None:
-        for index in access.indices:
-            tvm_ffi.structural_walk(index, [(tirx.FloorDiv, found.append), (tirx.FloorMod, found.append)])
+        indices.extend(access.indices)
 
     tvm_ffi.structural_walk(loop.body, [(TensorLoad, visit), (tirx.BufferStore, visit)])
-    return [node for node in found if uses(node.a, loop.loop_var)]
+    return [node for index in indices for node in _divisions_of(index, loop.loop_var)]
+
+
+def _divisions_of(index: tirx.Expr, variable: tirx.Var) -> list[Division]:
+    """Return all quotients and remainders in an index of what a variable is in."""
+    found: list[Division] = []
+    tvm_ffi.structural_walk(index, [(tirx.FloorDiv, found.append), (tirx.FloorMod, found.append)])
+    return [node for node in found if uses(node.a, variable)]
 
 
 def _begin(node: Division, variable: tirx.Var) -> tirx.Expr:
@@ -62,21 +73,83 @@ def _is_in_step(node: Division, first: tirx.Expr, size: int, variable: tirx.Var)
     return Analyzer().can_prove_equal(tirx.floormod(begin - first, size), ZERO)
 
 
-def _by_blocks(loop: tirx.For, first: tirx.Expr, size: int) -> tirx.For:
-    """Return the loop over blocks of a size, whose first trip is at element `first`."""
-    block, element, variable = (tirx.Var(name, "int32") for name in ("block", "element", loop.loop_var.name))
-    simple = Analyzer().simplify
-    before = simple(tirx.floormod(first, size))
+def in_parts_of_a_ring(run: Run, loop: tirx.For) -> tuple[Run, tirx.For, tirx.For] | None:
+    """Split a loop around a run where a ring that it copies to or from begins anew.
 
-    def in_block(node: Division) -> tirx.Expr:
-        if not uses(node.a, loop.loop_var):
-            return node
-        is_rest = isinstance(node, tirx.FloorMod)
-        return element if is_rest else block + tirx.floordiv(_begin(node, loop.loop_var), size)
+    before:  for h in range(18): copy a row to ring[(first + h) % 20 * C]
+    after:   for block in range((first % 20 + 18 + 19) // 20):
+                 for h in range(end - begin): copy a row to ring[(begin + h) * C]
 
-    body = tvm_ffi.structural_map(loop.body, [(tirx.FloorDiv, in_block), (tirx.FloorMod, in_block)])
-    begin = simple(tirx.max(before - block * size, 0))
-    end = simple(tirx.min(before + loop.extent - block * size, size))
-    body = at_value(at_value(body, loop.loop_var, block * size + element - before), element, begin + variable)
-    inner = tirx.For(variable, 0, simple(end - begin), loop.kind, body)
-    return tirx.For(block, 0, simple(tirx.floordiv(before + loop.extent + size - 1, size)), loop.kind, inner)
+    Returns:
+        The run, a loop in which its places are at equal distances, and the loop over blocks around it; None where no
+        ring is found.
+    """
+    divisions = [node for _, index in run.places for node in _divisions_of(index, loop.loop_var)]
+    for node in divisions:
+        if not isinstance(node, tirx.FloorMod) or not isinstance(node.b, tirx.IntImm):
+            continue
+        first, size = _begin(node, loop.loop_var), int(node.b)
+        if all(_is_in_step(other, first, size, loop.loop_var) for other in divisions):
+            blocks = Blocks(loop, first, size)
+            target, source = ((buffer, blocks.inside(index)) for buffer, index in run.places)
+            return replace(run, target=target, source=source), blocks.inner(loop.body), blocks.outer(loop.body)
+    return None
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a size that the trips of a loop reach.
+
+    Attributes:
+        loop: the loop.
+        first: the element that its first trip is at.
+        size: the elements of a block.
+    """
+
+    loop: tirx.For
+    first: tirx.Expr
+    size: int
+
+    @cached_property
+    def block(self) -> tirx.Var:
+        """The variable of the loop over blocks."""
+        return tirx.Var("block", "int32")
+
+    @cached_property
+    def variable(self) -> tirx.Var:
+        """The variable of the loop over the trips of a block."""
+        return tirx.Var(self.loop.loop_var.name, "int32")
+
+    @cached_property
+    def before(self) -> tirx.Expr:
+        """The elements of the first block that no trip reaches."""
+        return Analyzer().simplify(tirx.floormod(self.first, self.size))
+
+    @property
+    def begin(self) -> tirx.Expr:
+        """The element of a block that the first of its trips is at."""
+        return Analyzer().simplify(tirx.max(self.before - self.block * self.size, 0))
+
+    def inside(self, node: Any) -> Any:
+        """Return a statement or an expression of the loop for a trip of a block."""
+        element = tirx.Var("element", "int32")
+
+        def in_block(division: Division) -> tirx.Expr:
+            if not uses(division.a, self.loop.loop_var):
+                return division
+            first = _begin(division, self.loop.loop_var)
+            return element if isinstance(division, tirx.FloorMod) else self.block + tirx.floordiv(first, self.size)
+
+        node = tvm_ffi.structural_map(node, [(tirx.FloorDiv, in_block), (tirx.FloorMod, in_block)])
+        node = at_value(node, self.loop.loop_var, self.block * self.size + element - self.before)
+        return at_value(node, element, self.begin + self.variable)
+
+    def inner(self, body: tirx.Stmt) -> tirx.For:
+        """Return the loop over the trips of a block."""
+        end = tirx.min(self.before + self.loop.extent - self.block * self.size, self.size)
+        return tirx.For(self.variable, 0, Analyzer().simplify(end - self.begin), self.loop.kind, body)
+
+    def outer(self, body: tirx.Stmt) -> tirx.For:
+        """Return the loop over blocks."""
+        blocks = tirx.floordiv(self.before + self.loop.extent + self.size - 1, self.size)
+        return tirx.For(self.block, 0, Analyzer().simplify(blocks), self.loop.kind, body)

@@ -10,8 +10,10 @@ from tvm.sym import Analyzer
 
 from hexconv.lower.copies import part_of
 from hexconv.lower.hvx import vector
+from hexconv.lower.transfers.mover import Mover
 from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
-from hexconv.lower.transfers.taken_apart import Mover, as_one, ranges_of, taken_apart
+from hexconv.lower.transfers.statements import as_one
+from hexconv.lower.transfers.taken_apart import ranges_of, taken_apart
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.loops import LOOP_NAME, PART
 
