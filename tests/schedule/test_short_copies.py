@@ -133,6 +133,29 @@ rows = 1
 w_split = 2
 halo = "roll"
 """,
+    "blocks of columns that a strip begins inside of, so that their rows differ from block to block": f"""
+[chain]
+input = [1, 20, 91, 9]
+dtype = "int8"
+input_layout = "NHWC8h8w32c"
+output_layout = "NHWC"
+[[chain.conv]]
+out_channels = 19
+kernel = [1, 3]
+stride = [2, 1]
+dilation = [1, 2]
+{HOW}
+[[chain.conv]]
+out_channels = 32
+stride = [2, 2]
+{HOW}
+[plan]
+w_split = 3
+order = "h_outer"
+halo = "roll"
+filters = "resident"
+kernel = "hvx"
+""",
     "an image of one row, in stripes that might have many": f"""
 [chain]
 input = [2, 1, 20, 1]

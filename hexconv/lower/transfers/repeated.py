@@ -7,7 +7,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.mover import Mover, Piece
-from hexconv.lower.transfers.run import ONE, Fill, Run, itemsize
+from hexconv.lower.transfers.run import ONE, Fill, Run, itemsize, uses
 from hexconv.lower.transfers.shorter import of_one_length
 from hexconv.lower.transfers.statements import around, as_one, bound
 from hexconv.lower.transfers.unaligned import in_parts_of_a_ring
@@ -73,6 +73,8 @@ def _by_rows_or_trips(run: Run, loop: tirx.For, mover: Mover) -> tirx.Stmt:
 
 def _row_in_loop(run: Run, loop: tirx.For) -> tuple[tirx.Var, Run] | None:
     """Return a row of a run in all trips of a loop, and the row's number; None unless all trips are alike."""
+    if uses(run.count, loop.loop_var):
+        return None
     row = tirx.Var("row", "int32")
     places = ((buffer, first + row * step) for (buffer, first), step in zip(run.places, run.steps, strict=True))
     target, source = places
