@@ -5,6 +5,7 @@ then the biases that there are, as in `most,least,random`. A single word, as in 
 """
 
 from typing import Literal, get_args
+from zlib import crc32
 
 import numpy as np
 
@@ -64,7 +65,8 @@ def fills_text(fills: Fills) -> str:
 def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
     """Return the fills of run `number` of a case.
 
-    Run 0 is all random. Runs 1 to 4 are the four combinations of extremes. Fills of later runs are drawn from `seed`.
+    Run 0 is all random. Runs 1 to 4 are the four combinations of extremes. Fills of later runs are drawn from `seed`,
+    for each chain anew: over many chains every tensor gets every fill.
 
     >>> from hexconv.spec import Conv2d
     >>> chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2, bias=True),))
@@ -76,7 +78,7 @@ def fills_of_run(chain: Chain, number: int, seed: int) -> Fills:
         return tuple(AT_RANDOM for _ in names)
     if number <= len(CORNERS):
         return _corner(chain, *CORNERS[number - 1])
-    random = np.random.default_rng([seed, number])
+    random = np.random.default_rng([seed, number, crc32(chain.slug.encode())])
     return tuple(FILLS[random.integers(len(FILLS))] for _ in names)
 
 

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from math import prod
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hexconv.run.fills import FILLS, fills_of_run, tensor_names
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
 from hexconv.spec.places import MIXED
 from hexconv.sweep.long_sums import is_supported
 from hexconv.sweep.random_case import random_case
+from hexconv.sweep.verdict import RUNS
 from tests.deep import one_in
 
 CASES = [random_case(seed, index) for seed in range(3) for index in range(300)]
@@ -91,6 +94,17 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }
     assert {feature: seen[feature] for feature in expected if seen[feature] < 5} == {}
+
+
+def test_every_kind_of_tensor_gets_every_fill_often() -> None:
+    """The last run of a verdict mixes fills, for each case anew."""
+    seen = Counter(
+        (name.rstrip("1234"), fill)
+        for case in CASES
+        for name, fill in zip(tensor_names(case.chain), fills_of_run(case.chain, RUNS - 1, 0), strict=True)
+    )
+    expected = set(product(("input", "filter", "bias"), FILLS))
+    assert {pair: seen[pair] for pair in expected if seen[pair] < len(CASES) / 10} == {}
 
 
 def test_hardly_anything_is_refused() -> None:
