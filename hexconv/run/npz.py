@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from stat import S_ISREG
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ Form = tuple[tuple[int, ...], str]
 """The shape and dtype of an array."""
 ENDING = ".npy"
 HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How `numpy.savez` and `numpy.savez_compressed` write their arrays."""
 UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
@@ -58,12 +61,15 @@ def _check_names(path: Path, there: Collection[str], wanted: Collection[str], kn
 def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
     """Read one array of a file."""
     shape, dtype = form
+    if file.getinfo(entry).compress_type not in COMPRESSIONS:
+        raise ValueError(f"{entry} is compressed in a way that numpy doesn't")
     with file.open(entry) as stream:
         stored_shape, stored_dtype = _header(stream)
     if stored_dtype.hasobject:
         raise InputError(where, "pickled Python objects", f"numbers of {dtype}: objects are never loaded")
     if stored_dtype != np.dtype(dtype):
-        raise InputError(where, stored_dtype.name, f"{dtype}, the dtype that the chain has it in")
+        order = "" if stored_dtype.isnative else " in another order of bytes"
+        raise InputError(where, f"{stored_dtype.name}{order}", f"{dtype}, the dtype that the chain has it in")
     if stored_shape != shape:
         raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, the chain's")
     with file.open(entry) as stream:
@@ -78,5 +84,8 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise ValueError(f"an array in version {version} of numpy's format")
-    shape, _, dtype = HEADERS[version](stream)
+    try:
+        shape, _, dtype = HEADERS[version](stream)
+    except (TypeError, LookupError, AttributeError, SyntaxError, TokenError):
+        raise ValueError("a header that describes no array") from None
     return shape, dtype

@@ -129,6 +129,21 @@ def huge(path: Path) -> None:
             file.writestr(f"{name}.npy", header)
 
 
+def headed(path: Path, header: bytes) -> None:
+    """Arrays with some header."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name in NPZ:
+            file.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
+def packed_otherwise(path: Path) -> None:
+    """What Python's library can unpack if the system has it, and may fail at in ways of its own."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
+        for name in NPZ:
+            file.writestr(f"{name}.npy", bytes(100))
+    path.write_bytes(path.read_bytes().replace(b"\x09\x04\x05\x00\x5d", b"\xff" * 5))
+
+
 def truncated(path: Path) -> None:
     savez(path)
     path.write_bytes(path.read_bytes()[:-100])
@@ -142,11 +157,23 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "another shape": (lambda path: savez(path, filter1=np.ones((4, 3, 3, 1), np.float32)), "[4, 3, 3, 1]; expected "),
     "HWIO": (lambda path: savez(path, filter1=np.ones((3, 3, 3, 4), np.float32)), "expected [4, 3, 3, 3], the chain's"),
     "another dtype": (lambda path: savez(path, bias1=np.zeros(4)), "bias1: got float64; expected float32"),
+    "another order of bytes": (
+        lambda path: savez(path, bias1=NPZ["bias1"].astype(">f4")),
+        "bias1: got float32 in another order of bytes; expected float32",
+    ),
     "no number": (lambda path: savez(path, filter1=WITH_NAN), "got 1 values that are no finite numbers"),
     "infinite": (lambda path: savez(path, bias1=np.full(4, np.inf, np.float32)), "got 4 values that are no finite"),
     "objects": (lambda path: savez(path, bias1=np.array([print] * 4)), "got pickled Python objects"),
     "terabytes": (huge, "the shape [1000000000000]"),
     "truncated": (truncated, "unreadable file"),
+    "half a header": (lambda path: headed(path, b"{'descr': ("), "a header that describes no array"),
+    "a header of other types": (lambda path: headed(path, b"{5: 5, 'shape': ()}"), "a header that describes no array"),
+    "a header of a short dtype": (
+        lambda path: headed(path, b"{'descr': ('<f4',), 'fortran_order': False, 'shape': (4,)}"),
+        "a header that describes no array",
+    ),
+    "a header in steps": (lambda path: headed(path, b"  1\n 2\n"), "a header that describes no array"),
+    "another compression": (packed_otherwise, "compressed in a way that numpy doesn't"),
     "text": (lambda path: path.write_text("filter1 = 1"), "unreadable file"),
     "folder": (lambda path: path.mkdir(), "no regular file"),
     "FIFO": (os.mkfifo, "no regular file"),
