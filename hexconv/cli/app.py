@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from hexconv.cli.commands import register
 from hexconv.cli.streams import standard_streams
@@ -27,7 +27,7 @@ app = App(
     help=HELP,
     help_format="markdown",
     result_action="return_value",
-    default_parameter=None,
+    default_parameter=Parameter(json_list=False),  # a word that begins with "[" is a pattern
 )
 register(app)
 app.register_install_completion_command(

@@ -152,12 +152,19 @@ def _files_of(path: Path) -> Iterable[Path]:
         return inside
     if (magic := [bool(set(part) & set("*?[")) for part in path.parts]) and any(magic) and not path.exists():
         first = magic.index(True)
-        found = Path(*path.parts[:first]).glob("/".join(path.parts[first:]))
-        matching = sorted(file for file in found if file.name != MANIFEST)
+        matching = _matching(Path(*path.parts[:first]), "/".join(path.parts[first:]))
         if not matching:
-            raise InputError.because(f"{path}: no file matches this pattern", "try one such as 'schedules/*.toml'")
+            raise InputError.because(f"{path}: no file matches this pattern", "try one such as '*.toml'")
         return [file for match in matching for file in _files_of(match)]
     return [path]
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """The files below a folder that match a pattern, but for manifests; none where Python refuses the pattern."""
+    try:
+        return sorted(file for file in folder.glob(pattern) if file.name != MANIFEST)
+    except ValueError:  # before Python 3.13, `**` beside other characters
+        return []
 
 
 def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:

@@ -18,7 +18,7 @@ def memory_bytes(text: str, option: str) -> int:
     Raises:
         InputError: the unit is missing or unknown, or the amount is no whole number of bytes above 0.
     """
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)", text.strip())
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)", text.strip(), re.ASCII)
     unit = UNITS.get(match[2].upper()) if match else None
     if match and not match[2]:
         raise InputError(option, f"{text!r} without a unit", f"an amount of memory: say {match[1]}MiB or {match[1]}B")

@@ -12,6 +12,8 @@ from hexconv.errors import InputError
 LONGEST_SECONDS = 1_000_000
 """Eleven days: the system takes a wait in whole milliseconds, and no more than 2^31 of them."""
 MOST_RUNS = 100_000
+READ = (".toml", ".onnx", ".npz")
+"""How the names of files end that commands read: no table or picture is written over one."""
 
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=MOST_RUNS))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0, lt=2**63))]
@@ -27,12 +29,15 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         endings: what its name may end in; any ending if none is given.
 
     Raises:
-        InputError: the name ends in something else, its folder is missing, or the file can't be written.
+        InputError: the name ends in something else, or as a case, a model or weights do; its folder is missing; or the
+            file can't be written.
     """
     if path is None:
         return
     if endings and path.suffix not in endings:
         raise InputError(option, str(path), f"a file that ends in {' or '.join(endings)}")
+    if not endings and path.suffix in READ:
+        raise InputError(option, str(path), f"a file that doesn't end in {path.suffix}, as those that are read do")
     try:
         if path.is_dir():
             raise InputError.because(f"{option}: {path} is a folder", "name a file")

@@ -76,11 +76,13 @@ NUMBERS = [
     ["sweep", "grid.toml", "--out", "t.csv", "--memory", "inf"],
     ["best", "good.toml", "--vtcm", "4"],
     ["best", "good.toml", "--vtcm", "-4MiB"],
+    ["best", "good.toml", "--vtcm", "\N{ARABIC-INDIC DIGIT FOUR}MiB"],
     ["best", "good.toml", "--vtcm", "infMiB"],
     ["layout", "packed", "NHWC8h8w32c", "--shape", "-1,8,8,4"],
     ["layout", "packed", "NHWC8h8w32c", "--shape", "inf,8,8,4"],
     ["layout", "okk", "aligned", "--shape", "1,8,8,4", "--offset", "-1"],
 ]
+ABSENT = ("missing", "no*.toml", "no**.toml", "[n]o")
 MISSING = [
     ["cache", "good.toml", "--csv", "missing/x.csv"],
     ["run", "good.toml", "--csv", "missing/x.csv"],
@@ -90,7 +92,7 @@ MISSING = [
     ["sweep", "grid.toml", "--out", "missing/x.csv"],
     ["layout", "compare", "good.toml", "--csv", "missing/x.csv"],
     ["layout", "packed", "NHWC8h8w32c", "--shape", "1,8,8,4", "--svg", "missing/x.svg"],
-    *([command, name] for command in ("cache", "run", "tir", "best", "report") for name in ("missing", "no*.toml")),
+    *([command, name] for command in ("cache", "run", "tir", "best", "report") for name in ABSENT),
     ["sweep", "missing.toml", "--out", "t.csv"],
     ["import", "missing.onnx", "-o", "missing"],
     *([command, "empty"] for command in ("cache", "run", "tir", "best", "report")),
@@ -99,6 +101,9 @@ MISSING = [
     ["run", "net", "--save", "x.npz"],
     ["run", "good.toml", "--seeds", "2", "--save", "x.npz"],
     ["cache", "good.toml", "--csv", "into"],
+    *([command, "good.toml", "--csv", "good.toml"] for command in ("cache", "run")),
+    ["layout", "compare", "good.toml", "--csv", "good.toml"],
+    ["report", "good.toml", "-o", "good.toml"],
     ["tir", "good.toml", "-o", "good.toml"],
     ["tir", "good.toml", "-o", "/proc/none/of/this"],
     ["best", "good.toml", "-o", "good.toml/inside"],
@@ -156,6 +161,8 @@ ANSWERED = [
     ["best", "good.toml", "--vtcm", "4 MB"],
     ["best", "good.toml", "--vtcm", "999999999999999GiB"],
     ["cache", "net"],
+    ["cache", "[g]oo[a-d].toml"],
+    ["layout", "compare", "[g]oo[a-d].toml", "--csv", "t.csv"],
     ["tir", "net/*.toml", "-o", "made/of/need"],
 ]
 
