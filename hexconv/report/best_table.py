@@ -16,6 +16,8 @@ from hexconv.search.question import Question
 from hexconv.search.space import Scope
 
 FIGURES = ("footprint", "traffic", "MACs", "packets (model)")
+HELD = ("kernel", "arch", "threads")
+"""What a search holds fixed of a plan, and the verdict names; `scope_line` has the rest."""
 
 
 def answer_table(planned: Planned) -> Table:
@@ -125,7 +127,8 @@ def _better(proof: Proof, objective: Objective) -> str:
     """Whether a plan with less of the objective exists, and how much memory the smallest such plan takes."""
     by = "by the model, " if objective == "latency" else ""
     if proof.least_better is None:
-        return f"{by}no plan of the space has less {objective} than the answer, whatever the memory"
+        held = ", ".join(f"{name} {value}" for name, value in proof.scope.fixed.items() if name in HELD)
+        return f"{by}no plan of {held} has less {objective} than the answer, whatever the memory"
     least = proof.least_better
     return (
         f"{by}less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "

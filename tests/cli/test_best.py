@@ -250,7 +250,10 @@ def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Obj
     for planned in network.planned:
         if not planned.found.best:
             continue
-        said = " ".join((*bound_lines(planned.found, planned.question), *proof_lines(planned.found)))
+        bounds = " ".join(bound_lines(planned.found, planned.question))
+        held = f"no plan of kernel plain, arch v68 has less {objective} than the answer"
+        assert (held in bounds) == (planned.found.proof.least_better is None)
+        said = " ".join((bounds, *proof_lines(planned.found)))
         assert ("no plan can have less" in said) == (objective == "traffic")
         assert "packets (model) are no bound" in said
         assert "kernel plain" in said
