@@ -13,6 +13,7 @@ from itertools import product
 from hexconv.analyze.predicted import shared_allocations
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Chain, Plan
+from hexconv.spec.knobs import MOST_VTCM_BYTES
 
 MOST_TRIED = 64
 """Splits up to this are looked at one by one."""
@@ -121,6 +122,14 @@ def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Le
     pairs = [] if alone else sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
     both = [replace(plan, k_split=k, h_split=h) for k, h in pairs]
     yield from alone or _first_that_fits(chain, both, capacity, "k_split", "h_split")
+    yield from _more_vtcm(plan, demand)
+
+
+def _more_vtcm(plan: Plan, demand: int) -> Iterator[Lever]:
+    """The bytes that the plan takes, if it states how many there are; else the smallest architecture with as many."""
+    if plan.vtcm_bytes is not None:
+        yield from [Lever({"vtcm_bytes": demand}, demand, demand)] if demand <= MOST_VTCM_BYTES else []
+        return
     larger = [(size, arch) for arch, size in capacities_bytes().items() if size >= demand]
     for size, arch in sorted(larger, key=lambda entry: entry[0])[:1]:
         yield Lever({"arch": arch}, demand, size)

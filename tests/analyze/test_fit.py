@@ -88,6 +88,27 @@ def test_the_architecture_that_is_offered_is_the_smallest_that_has_room() -> Non
     assert not any(fit.demand_bytes <= size < lever.capacity_bytes for size in capacities_bytes().values())
 
 
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        'arch = "v66"',
+        'arch = "v73"\nvtcm_bytes = 40000',
+        'arch = "v68"\nvtcm_bytes = 40000\nkernel = "hvx"\nthreads = 4',
+    ],
+)
+def test_every_lever_can_be_taken_and_makes_the_plan_fit(knobs: str) -> None:
+    """A plan that states its bytes of VTCM keeps them on any architecture."""
+    text = CASE.replace('arch = "v66"', knobs)
+    if "hvx" in knobs:
+        scale = "requantize = { multiplier = 1073741824, shift = -8 }"
+        text = text.replace("kernel = 3", f"kernel = 3\n{scale}").replace("32]", '32]\ndtype = "uint8"')
+    case, fit = fit_of(text)
+    assert not fit.fits
+    assert fit.levers
+    for lever in fit.levers:
+        assert vtcm_fit(case.chain, replace(case.plan, **lever.knobs)).fits
+
+
 def test_a_plan_that_fits_has_no_levers() -> None:
     _, fit = fit_of(CASE.replace("v66", "v75"))
     assert fit.fits
