@@ -76,6 +76,10 @@ def _unit(graph: Graph, node: Node) -> Unit:
             return integer_unit(graph, node)
     except ValidationError as error:
         raise Refused(str(first_complaint(error).within("its case"))) from None
+    except InputError as error:
+        if not error.where.startswith("chain."):  # the file is at fault, not this conv
+            raise
+        raise Refused(str(error.within("its case"))) from None
     raise Refused(f"{node.op} is no conv2d that a chain can have; Conv, QLinearConv and ConvInteger are")
 
 

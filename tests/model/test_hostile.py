@@ -174,6 +174,24 @@ def test_convs_larger_than_any_case_are_not_taken(tmp_path: Path, capsys: Captur
     assert "less than or equal to 1048576" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("name", "numbers"), [("strides", [0, 1]), ("dilations", [1, -2]), ("pads", [2**62] * 4)])
+def test_one_conv_of_impossible_numbers_hides_no_other(
+    name: str, numbers: list[int], tmp_path: Path, capsys: Capture
+) -> None:
+    net = Builder("two", (1, 3, 8, 8))
+    good, bad = net.conv("image", (4, 3, 3, 3), "good"), net.conv("image", (4, 3, 1, 1), "bad")
+    model = net.model(good, bad)
+    node = next(node for node in model.graph.node if node.name == "bad")
+    others = [attribute for attribute in node.attribute if attribute.name != name]
+    del node.attribute[:]
+    node.attribute.extend([*others, helper.make_attribute(name, numbers)])
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "m.onnx: 1 of 2 convs in 1 chains" in said
+    assert "bad (Conv): in no chain: its case: chain.conv." in said
+
+
 @pytest.mark.parametrize("quantised", [False, True], ids=["float", "integer"])
 @pytest.mark.parametrize("shape", [(4, 4, 1, 1), (3,), (1,), ()], ids=str)
 def test_a_bias_that_is_none_of_every_channel_is_not_taken(
