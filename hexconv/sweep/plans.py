@@ -1,6 +1,6 @@
 """Draw random plans: any legal splits, dividing or not, and any legal mix of the other knobs that the kernel obeys."""
 
-from typing import Any
+from typing import Any, get_args
 
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.edges import IN_BLOCKS
@@ -9,11 +9,16 @@ from hexconv.spec.kernels import Kernel
 from hexconv.spec.kernels.hvx import most_threads
 from hexconv.spec.knobs import KNOBS, Arch, Halo, Order, acts
 from hexconv.spec.places import MIXED, Storage
+from hexconv.spec.plan import WITHOUT_TAG
 from hexconv.spec.strips import why_no_strips
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.scope import Scope
 
-ARCHS: tuple[Arch, ...] = ("v65", "v66", "v68", "v69", "v73", "v75")
+ARCHS: tuple[Arch, ...] = get_args(Arch)
+TAGGED = tuple(arch for arch in ARCHS if arch not in WITHOUT_TAG)
+"""The architectures of which TVM knows how much VTCM they have."""
+LEAST_VTCM_BYTES, DOUBLINGS = 1 << 18, 5
+"""Where a plan states how much VTCM there is: from 256 KiB to 8 MiB."""
 ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("k_outer", "recompute"),
     ("h_outer", "recompute"),
@@ -36,7 +41,7 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
         knobs = {"rows": _rows(draw, chain)}
     if acts("storage", kernel):
         knobs["storage"] = _storage(draw, scope)
-        knobs["arch"] = draw.one_of(*ARCHS) if knobs["storage"] != "global" else Plan.arch
+        knobs |= _vtcm(draw, scope) if knobs["storage"] != "global" else {"arch": Plan.arch}
     if acts("halo", kernel):
         knobs["order"], knobs["halo"] = draw.one_of(*ORDERS_AND_HALOS)
     if acts("k_split", kernel):
@@ -49,6 +54,15 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
         knobs["w_split"] = _strip(draw, chain)
     return Plan(kernel=kernel, **knobs)
+
+
+def _vtcm(draw: Draw, scope: Scope) -> dict[str, Any]:
+    """Draw whose VTCM there is, and how much: where that isn't known, and in one case of four."""
+    if "vtcm_bytes" not in scope.turned:
+        return {"arch": draw.one_of(*TAGGED)}
+    arch = draw.one_of(*ARCHS)
+    is_stated = draw.is_one_in(4) or arch in WITHOUT_TAG
+    return {"arch": arch, "vtcm_bytes": LEAST_VTCM_BYTES << draw.number(0, DOUBLINGS) if is_stated else None}
 
 
 def _strip(draw: Draw, chain: Chain) -> int | None:

@@ -111,7 +111,7 @@ def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
         return tuple(Host(copies, calls=1) for copies in moments)
     if plan.uses_vtcm and not vtcm_fit(case.chain, plan).fits:
         return ()
-    first, *others = (Simulator(arch=plan.arch, copies=copies, vtcm_loads=False) for copies in moments)
+    first, *others = (Simulator(plan.arch, plan.vtcm_bytes, copies=copies, vtcm_loads=False) for copies in moments)
     return (first, *map(_quicker, others))
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from math import prod
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hexconv.run.fills import FILLS, fills_of_run, tensor_names
 from hexconv.spec import Case, Conv2d, kernel_of, tensor_extents
 from hexconv.spec.dtypes import FILTER_DTYPES, ZERO_POINTS
+from hexconv.spec.knobs import Arch
 from hexconv.spec.places import MIXED
 from hexconv.sweep.long_sums import is_supported
 from hexconv.sweep.random_case import random_case
@@ -34,6 +36,8 @@ def features(case: Case) -> Iterator[str]:
     """What of the scope a case covers."""
     chain, plan, outputs = case.chain, case.plan, tensor_extents(case.chain)[1:]
     yield from (plan.order, plan.halo, plan.filters, f"{plan.kernel} kernel", f"{plan.threads} threads", plan.simd)
+    if plan.storage != "global":
+        yield from (f"VTCM of {plan.arch}", "VTCM of a plan" if plan.vtcm_bytes else "VTCM of an architecture")
     yield from (chain.dtype, plan.storage, f"{len(chain.conv)} convs", f"batch {chain.input[0]}")
     for axis, size in zip(("height", "width"), chain.input[1:3], strict=True):
         yield f"{axis} {'1' if size == 1 else 'in whole blocks' if size % 8 == 0 else 'with a rest'}"
@@ -91,6 +95,8 @@ def test_every_part_of_the_scope_is_drawn() -> None:
         *("one group", "depthwise", "groups", "groups of whole blocks", "groups of other sizes"),
         *(f"{dtype} with {other} filters" for dtype, others in FILTER_DTYPES.items() for other in others),
         *("rounding away", "rounding up", "rounding none"),
+        *(f"VTCM of {arch}" for arch in get_args(Arch)),
+        *("VTCM of a plan", "VTCM of an architecture"),
         *("int8 filter zero point 0", "int8 filter zero point other", "uint8 filter zero point other"),
     }
     assert {feature: seen[feature] for feature in expected if seen[feature] < 5} == {}
