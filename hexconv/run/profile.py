@@ -8,6 +8,7 @@ marks stand beside it. Slots are not time: the profile does not know how long a 
 between its start and the wait for it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -155,6 +156,23 @@ def profile(
         ),
         marked_slots=total,
     )
+
+
+def packets_of_stages(case: Case, lowered: Lowered, simulator: Simulator) -> dict[str, int]:
+    """Run a case with marks, and return the packets of each stage: `set up`, `read input`, `conv 1`, `write output`.
+
+    Raises:
+        Unsupported: the case has the host kernel, or more events than the harness keeps.
+        RunFailed: the run gave no answer.
+    """
+    module, parts = with_marks(lowered)
+    teller = replace(simulator, events=True, slots=False)
+    marked = run_case(case, replace(lowered, module=module), teller)
+    assert marked.counts
+    found: dict[str, int] = defaultdict(int)
+    for span in _spans(marked.events, parts, len(case.chain.conv), marked.counts.packets):
+        found[span.what] += span.slots
+    return found
 
 
 def _spans(events: Sequence[Event], parts: Sequence[Part], convs: int, total: int) -> Iterator[Span]:

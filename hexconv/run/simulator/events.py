@@ -47,14 +47,14 @@ class Event:
     slots: int
 
 
-def events_of(found: Any, blocks: Blocks | None, arch: str, slots: Slots) -> tuple[Event, ...]:
+def events_of(found: Any, blocks: Blocks | None, arch: str, slots: Slots | None) -> tuple[Event, ...]:
     """Return the events of a run, in order.
 
     Args:
         found: the structure that the harness filled in.
         blocks: the blocks that ran, by stretch; None for a kernel without vectors, which has no stalls.
         arch: the architecture whose rules of stalls hold.
-        slots: the issue slots of the whole run.
+        slots: the issue slots of the whole run; None where only packets were counted, which slots then are.
 
     Raises:
         Unsupported: more events than the harness keeps.
@@ -66,13 +66,14 @@ def events_of(found: Any, blocks: Blocks | None, arch: str, slots: Slots) -> tup
             f"the run has {count} events; {MAX_EVENTS} can be kept: take larger steps, or a smaller chain"
         )
     stalls = stalls_by_stretch(blocks, arch)[BEFORE_EVENTS:] if blocks else [0] * (count + 1)
-    if (len(stalls), sum(stalls)) != (count + 1, slots.stall_slots):
+    stalled = slots.stall_slots if slots else 0
+    if (len(stalls), sum(stalls)) != (count + 1, stalled):
         raise RunFailed(
             f"the trace of the run has {len(stalls)} stretches with {sum(stalls)} stalls, and its account "
-            f"{count + 1} with {slots.stall_slots}; please report it with the version of QEMU"
+            f"{count + 1} with {stalled}; please report it with the version of QEMU"
         )
     before = accumulate(stalls)
     return tuple(
-        Event(Kind(int(each["kind"])), int(each["number"]), int(each["amount"]), int(each["packets"]) + stalled)
-        for each, stalled in zip(found["event"][:count], before, strict=False)
+        Event(Kind(int(each["kind"])), int(each["number"]), int(each["amount"]), int(each["packets"]) + stalls_before)
+        for each, stalls_before in zip(found["event"][:count], before, strict=False)
     )

@@ -158,7 +158,7 @@ class Simulator:
             copies=counts_of(header["copies"]),
             slots=slots,
             threads=threads_of(header["threads"], blocks, self.isa or self.arch),
-            events=events_of(header["events"], blocks, self.arch, slots) if self.events and slots else (),
+            events=events_of(header["events"], blocks, self.arch, slots) if self.events else (),
         )
 
     def _ended(self, executable: Path, image: Image, trace: bool) -> tuple[Ending, Blocks | None]:
