@@ -4,6 +4,7 @@ from itertools import product
 from math import prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.search import Space, evaluate
 from hexconv.search.machine import rates
 from hexconv.spec import Chain, Plan
+from hexconv.sweep.random_case import random_case
 from tests.strategies import chains
 
 ANY = chains()
@@ -74,3 +76,13 @@ def test_no_tensor_and_no_conv_of_a_plan_takes_less(
         assert planned.traffic_bytes[name] >= least
     for name, least in needed.macs.items():
         assert planned.macs[name] >= least
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_none_of_500_drawn_plans_does_less(seed: int) -> None:
+    """These are plans of all kernels, with all knobs that they have; 4000 of them in all."""
+    for case in (random_case(100 + seed, index) for index in range(500)):
+        planned, needed = planned_work(case.chain, case.settled), needed_work(case.chain)
+        less = [name for name, least in needed.traffic_bytes.items() if planned.traffic_bytes[name] < least]
+        less += [name for name, least in needed.macs.items() if planned.macs[name] < least]
+        assert not less, f"{case.name}: {less}"
