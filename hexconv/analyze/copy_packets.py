@@ -1,33 +1,47 @@
-"""How many parts (`hexconv.analyze.nest_packets`) the copies of the input, of the filters and of the output take."""
+"""How many parts (`hexconv.analyze.nest_packets`) the copies of the input and of the filters take."""
 
-from math import gcd, prod
+from math import ceil, gcd
 
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
+from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.fours import filling_stores
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
 
-WORD_BYTES = 4
+UNROLLED = 16
+"""How many copies of a loop LLVM unrolls, so that they need no loop."""
 
 
 def on_input(planned: PlannedRows) -> Spent:
     """Count the parts that copying the input into its cache takes."""
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
-    pairs = planes * together * element / PAIR_BYTES
-    blank = Parts(blank=tensor.columns * pairs)
-    row = Parts(blank=(tensor.columns - (end - first)) * pairs)
-    row["store"] = (end - first) * filling_stores(channels * element, planes * together * element)
+    cached = together * element
+    blank, row = _filled(tensor.columns * planes * cached), Parts()
+    row.add(_filled((tensor.columns - (end - first)) * cached), planes)
+    if not is_depthwise(planned.chain, 0):
+        row["store"] += (end - first) * filling_stores(channels * element, planes * together * element)
     if planned.plan.buffering == "single":
         row.add(_row_of_input(planned, end - first))
-        return Spent(row, blank)
-    row["start"] = _starts(planned, end - first)
+        sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
+        return Spent(row, blank, Parts(read=1, side=sides))
+    row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
     if not planned.ahead_rows:
         return Spent(row, blank, Parts(group=1))
     row["group"] = blank["group"] = 1
     return Spent(row, blank)
+
+
+def _filled(size: int) -> Parts:
+    """Count the stores that fill so many bytes: of whole vectors and doublewords, then of bytes.
+
+    >>> [dict(_filled(size)) for size in (256, 354)]
+    [{'blank': 2, 'store': 0}, {'blank': 14, 'store': 2}]
+    """
+    vectors, rest = divmod(size, VECTOR_BYTES)
+    return Parts(blank=vectors + rest // PAIR_BYTES, store=rest % PAIR_BYTES)
 
 
 def _starts(planned: PlannedRows, pixels: int) -> int:
@@ -49,13 +63,26 @@ def _starts(planned: PlannedRows, pixels: int) -> int:
 
 
 def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
-    """Count the parts of a row of the input that the kernel itself copies, `pixels` long."""
+    """Count the parts of a row of the input that the kernel itself copies, `pixels` long.
+
+    It copies one run of bytes, or one for each block of columns, or one for each pixel and plane of channels.
+    """
     chain, element = planned.chain, planned.source_bytes
     (planes, together), size = _planes(planned), chain.input[3] * planned.source_bytes
+    cached, block = together * element, CHANNEL_BLOCK * element
     if chain.input_layout == PIXELS:
-        return _row_moved(size, planes * together * element, planes, pixels)
-    block = CHANNEL_BLOCK * element
-    return _row_moved(size, blocks(size, block) * block, blocks(size, block), pixels)
+        if planes == 1 and cached == size:
+            return moved(size * pixels, size)
+        return _pixels_moved(size, cached, (size, cached), pixels)
+    if cached == block and size % block:
+        count, unit = ceil(size / block), gcd(size, block, PAIR_BYTES)
+        return Parts(line=count * pixels, open=count * pixels, rolled=size // unit * pixels)
+    if cached != block:
+        return _pixels_moved(size, min(cached, block), (block, cached), pixels)
+    columns = COLUMN_BLOCK if chain.input_layout == IN_BLOCKS else pixels
+    row = Parts()
+    row.add(moved(columns * block, block), size // block * ceil(pixels / columns))
+    return row
 
 
 def _planes(planned: PlannedRows) -> tuple[int, int]:
@@ -64,29 +91,26 @@ def _planes(planned: PlannedRows) -> tuple[int, int]:
     return (between[0] if len(between) > 1 else 1), together
 
 
-def _row_moved(size: int, stored: int, planes: int, pixels: int) -> Parts:
-    """Count the parts of a row of the input that the kernel itself copies.
-
-    It copies one run of bytes, or one run for each pixel and plane.
+def _pixels_moved(size: int, run: int, steps: tuple[int, int], pixels: int) -> Parts:
+    """Count the parts of pixels that the kernel copies in runs of bytes.
 
     Args:
         size: the bytes of a pixel.
-        stored: the bytes of a pixel in the cache.
-        planes: the planes that the bytes of a pixel are dealt to.
-        pixels: the pixels of the row.
+        run: the bytes of a run, but for the last one of a pixel.
+        steps: the bytes from pixel to pixel, at the source and at the target.
+        pixels: how many there are.
     """
-    if planes == 1 and stored == size:
-        return _moved(size * pixels, size)
-    (whole, rest), row = divmod(size, stored // planes), Parts()
-    row.add(_moved(stored // planes, size), whole * pixels)
-    row.add(_moved(rest, size) if rest else {}, pixels)
+    (whole, rest), row = divmod(size, run), Parts()
+    row.add(moved(run, *steps), whole * pixels)
+    row.add(moved(rest, *steps) if rest else {}, pixels)
     return row
 
 
-def _moved(run: int, step: int) -> Parts:
-    """Count the parts of one run of bytes of the input that the kernel copies; runs start `step` bytes apart."""
+def moved(run: int, *steps: int) -> Parts:
+    """Count the parts of one run of bytes that the kernel copies; runs start `steps` bytes apart."""
     vectors, rest = divmod(run, VECTOR_BYTES)
-    return Parts(line=1, vector=vectors, unit=rest // gcd(run, step, PAIR_BYTES))
+    units = rest // gcd(run, *steps, PAIR_BYTES)
+    return Parts(line=1, vector=vectors, **{"unit" if units <= UNROLLED else "rolled": units})
 
 
 def on_filter(planned: PlannedRows, index: int) -> Parts:
@@ -95,14 +119,3 @@ def on_filter(planned: PlannedRows, index: int) -> Parts:
     if planned.plan.buffering == "double":
         return Parts(start=pieces, group=pieces)
     return Parts(line=pieces, filter=planned.filter_vectors(index) * planned.filter_bytes)
-
-
-def on_output(planned: PlannedRows) -> Spent:
-    """Count the parts that it takes to copy the output to memory; those of the last conv are not among them."""
-    tensor, last = planned.extents[-1], len(planned.chain.conv) - 1
-    tiles = planned.channel_tiles(last)
-    if planned.plan.buffering == "double":
-        return Spent(step=Parts(start=tiles, group=tiles))
-    lines = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
-    size = prod(tensor.packed_shape) * (planned.source_bytes if planned.chain.conv[last].requantize else WORD_BYTES)
-    return Spent(once=Parts(line=lines, output=size // VECTOR_BYTES))

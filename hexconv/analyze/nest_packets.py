@@ -3,9 +3,15 @@
 The file of a machine prices each part in packets (`hexconv.search.machine`); the model of latency is the sum of counts
 times prices. These are the parts of a run:
 
+    setup         what a run begins with, once
     multiply1..4  the fewest packets that hold the trips of the inner loop, for tiles of 1 to 4 blocks of channels: a
                   packet has room for two multiplications, for one load of a vector, and for two loads in all
-    turn1..4      the packets of one such trip for each time that the loop is entered: LLVM peels its start and end off
+    within        the same, in tiles that sum their windows, too
+    turn1..4      the packets of one such trip for each time that a loop of three trips or more is entered: LLVM peels
+                  its start and end off
+    short         what the packets of such a trip lack to 8, for each time that such a loop is entered: its start and
+                  end take some, however short the trip is
+    twice         inner loops of two trips that are entered; those of one trip are no loops
     apart1..4     in the same trips, runs of the filter after the first, where its blocks don't lie side by side
     tile, run     tiles that are computed, and inner loops that are entered
     sum           vectors of sums that are started and ended
@@ -32,31 +38,43 @@ times prices. These are the parts of a run:
     correction    vectors of corrections that are summed from these columns
     column        corrections that are summed from these columns one by one
     split         vectors of int16 whose low and high bytes are set apart
-    across        where lanes are pixels, vectors that are loaded, moved from lane to lane or stored
+    of_pixels     where lanes are pixels, half of the vectors of products
+    lane_row      where lanes are pixels, rows of outputs
+    lane_run      where lanes are pixels, passes of a tile over a row of taps
+    plane         where lanes are pixels, instructions that lay a row of the source out
+    across        where lanes are pixels, instructions that shuffle and store results
+    of_windows    in windows of dense rows, half of the vectors of products
     copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
     step          steps of convs, once for each tile of channels
+    read, write   steps in which the kernel itself copies the input, or a tile of channels of the output
+    side          sides with padding, in each step that copies the input
     line          runs of bytes that the kernel copies itself, without the copy engine
+    open          of these, runs of which the kernel has to find the length
     vector        vectors of the input in these runs
     unit          copies of the bytes that these vectors leave over, as many at a time as their address allows
+    rolled        the same, where they are too many to be unrolled, or an unknown number
     filter        vectors of filters in these runs
     output        vectors of the output in these runs
     word          instructions of scalar code that multiply 8 bytes
     product       products that scalar code computes one by one
     scalar_run    inner loops of scalar code that are entered
     element       elements that scalar code makes of sums
-    blank         doublewords of the input's padding that are filled
-    store         stores that widen pixels of the input to doublewords
+    blank         vectors and doublewords of the input's padding that are stored
+    store         stores of its bytes, and those that widen pixels of the input to doublewords
     start         copies that the copy engine is asked for
+    block_start   the same, of an input in blocks of columns
     group         groups of such copies, each of which is waited for
 
 Except for what a run does once, parts belong to a row, to a step, or to a filter that is staged. Stripes and halos say
 how many rows, steps and stagings there are; tiles of channels say how many parts one of them takes (`Spent`).
 """
 
+from collections import defaultdict
 from math import ceil
 
-from hexconv.analyze.copy_packets import on_filter, on_input, on_output
+from hexconv.analyze.copy_packets import on_filter, on_input
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
+from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
 from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
@@ -68,24 +86,34 @@ from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec import Chain, Plan
 
+SET_UP = Parts(setup=1)
+"""What a run takes once, whatever its chain and its plan are."""
 SCALAR_PARTS = ("word", "scalar_run", "product", "element")
 """The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
 def nest_parts(chain: Chain, plan: Plan) -> Parts:
     """How often each part that this module lists occurs in a run."""
-    planned, parts = planned_rows(chain, plan), Parts()
+    parts = Parts()
+    for stage in parts_of_stages(chain, plan).values():
+        parts.add(stage)
+    return parts
+
+
+def parts_of_stages(chain: Chain, plan: Plan) -> dict[str, Parts]:
+    """How often each part occurs in each stage of a run: `read input`, `conv 1`, `read filter1`, `write output`."""
+    planned, stages = planned_rows(chain, plan), defaultdict(Parts, {"set up": SET_UP})
     for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         steps, together = planned.step_count(tensor), planned.rows_together(tensor)
         for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
-            parts.add(each, times)
+            stages[f"conv {tensor}" if tensor else "read input"].add(each, times)
     for index in range(len(chain.conv)):
-        parts.add(on_filter(planned, index), planned.filter_stagings(index))
+        stages[f"read filter{index + 1}"].add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
-    parts.add(output.step, planned.step_count(-1))
-    parts.add(output.once)
-    return parts
+    stages["write output"].add(output.step, planned.step_count(-1))
+    stages["write output"].add(output.once)
+    return stages
 
 
 def on_conv(planned: PlannedRows, index: int) -> Spent:
@@ -116,7 +144,7 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
         once["across"] += planned.multiplied_vectors(index)
     if lanes:
         old = lanes.planes.rows - lanes.planes.new_rows
-        step["across"] = tiles.total() * old * lanes.planes.laid
+        step["plane"] = tiles.total() * old * lanes.planes.laid
     if dense:
         step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
     return Spent(row, blank, step, once, on_rows_together(planned, index))
@@ -133,7 +161,7 @@ def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts
 
 def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Parts:
     """Count the parts of the tiles of a row where lanes are pixels, all channels, and of the planes that they read."""
-    parts = Parts(across=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
+    parts = Parts(lane_row=1, plane=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
     for tile, times in lanes.tiles:
         parts.add(on_pixels(planned, index, lanes, tile), times)
     return parts

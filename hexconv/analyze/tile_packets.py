@@ -10,6 +10,8 @@ from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BLOCKS, overlaps_tile
 from hexconv.spec.conv import TABLE
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
+LONG_TRIP = 8
+"""The packets of an inner loop's trip from which on its start and its end hide behind the loop's own work."""
 FILTER_BLOCKS = -3
 """The axis of a filter whose size is how many blocks of output channels lie side by side."""
 
@@ -26,7 +28,11 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
     in_tile = planned.filter_zero(index) != 0 and not planned.sums_windows_ahead(index)
     trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
     parts = Parts(tile=1, run=runs, sum=sums, inside=sums * in_tile)
-    parts.add({f"multiply{blocks}": trips * trip, f"turn{blocks}": runs * trip})
+    parts["within" if in_tile else f"multiply{blocks}"] = trips * trip
+    if trips == 2 * runs:
+        parts["twice"] = runs
+    elif trips > runs:
+        parts.add({f"turn{blocks}": runs * trip, "short": runs * max(0, LONG_TRIP - trip)})
     side_by_side = planned.forms.filters[index].physical_shape[FILTER_BLOCKS]
     parts[f"apart{blocks}"] = trips * (ceil(blocks / side_by_side) - 1)
     parts["initial"] = blocks * planned.has_offsets(index)
@@ -52,8 +58,8 @@ def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTi
     """Count the parts of a tile whose lanes are pixels, so that every vector of sums belongs to one channel."""
     conv = planned.chain.conv[index]
     sums = tile.vectors * conv.out_channels
-    parts = Parts(tile=1, run=lanes.runs(tile) * conv.kernel[0], sum=sums)
-    parts.add({"multiply1": sums * lanes.planes.steps / 2, "across": tile.vectors * lanes.shuffled})
+    parts = Parts(tile=1, lane_run=lanes.runs(tile) * conv.kernel[0], sum=sums)
+    parts.add({"of_pixels": sums * lanes.planes.steps / 2, "across": tile.vectors * lanes.shuffled})
     ended = _ending(planned, index, sums, tile.vectors * lanes.results, conv.out_channels)
     parts.add(ended)
     parts["initial"] += conv.out_channels * planned.has_offsets(index)
@@ -66,7 +72,7 @@ def on_dense(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Part
     assert dense
     sums = blocks * pixels
     parts = Parts(tile=1, run=conv.kernel[0], sum=sums)
-    parts[f"multiply{blocks}"] = sums * dense.steps / 2
+    parts["of_windows"] = sums * dense.steps / 2
     parts["splat"] = pixels if planned.filter_zero(index) else 0
     parts.add(_leaving(planned, index, blocks, pixels))
     parts["initial"] += blocks * planned.has_offsets(index)

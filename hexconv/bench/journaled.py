@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hexconv.apart import Limits
+from hexconv.errors import Unsupported
 from hexconv.lower import lower_case
 from hexconv.run.given import Given
 from hexconv.run.measure import run_case
+from hexconv.run.profile import packets_of_stages
 from hexconv.run.simulator.cache import content_key
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case
@@ -29,11 +31,14 @@ class Counted:
         packets: the packets that the run took.
         passed: whether its result is numpy's.
         issue_slots: packets and stalls together; None if they weren't asked for.
+        stages: the packets of each stage in a run with marks, which take some; None if they weren't asked for, or if
+            there are more of them than a run tells.
     """
 
     packets: int
     passed: bool
     issue_slots: int | None = None
+    stages: dict[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,13 @@ class Runs:
         with Journal.opened(path, LIMITS) as journal:
             yield cls(journal)
 
+    def by_stages(self, case: Case) -> Counted:
+        """The run of a case by the present code, and the packets of its stages, from the journal if they are there."""
+        key = content_key(case.to_toml(), case.settled.slug, provenance(KERNELS), "stages")
+        if key not in self.journal.rows:
+            self.journal.add(key, asdict(replace(self.of(case), stages=_stages(case))))
+        return Counted(**self.journal.rows[key])
+
     def of(self, case: Case, given: Given = NOTHING, slots: bool = False) -> Counted:
         """The run of a case by the present code, from the journal if it is there.
 
@@ -69,9 +81,19 @@ class Runs:
         return Counted(**self.journal.rows[key])
 
 
-def _run(case: Case, given: Given, slots: bool) -> Counted:
+def _simulator(case: Case, slots: bool = False) -> Simulator:
     plan = case.settled
-    simulator = Simulator(plan.arch, plan.vtcm_bytes, slots=slots, seconds=LIMITS.seconds)
-    result = run_case(case, lower_case(case), simulator, given=given)
+    return Simulator(plan.arch, plan.vtcm_bytes, slots=slots, seconds=LIMITS.seconds)
+
+
+def _stages(case: Case) -> dict[str, int] | None:
+    try:
+        return packets_of_stages(case, lower_case(case), _simulator(case))
+    except Unsupported:
+        return None
+
+
+def _run(case: Case, given: Given, slots: bool) -> Counted:
+    result = run_case(case, lower_case(case), _simulator(case, slots), given=given)
     assert result.counts
     return Counted(result.counts.packets, result.check.passed, result.slots.issue_slots if result.slots else None)

@@ -14,8 +14,8 @@ Every run is kept in `build/rates.journal`: a command that was interrupted goes 
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.analyze import planned_work
-from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts
+from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts, parts_of_stages
 from hexconv.bench.journaled import Runs
 from hexconv.bench.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
 from hexconv.run.simulator.qemu import find_qemu
@@ -38,7 +38,7 @@ ARCH = "v67"
 """The newest instruction set that the simulator runs."""
 OF_NETWORKS, OF_SWEEP, OF_SCALAR_CODE = 80, 140, 30
 """How many drawn cases prices are fitted to; scalar code is compared with as many others."""
-ROUNDS, NEAR = 30, 0.005
+ROUNDS, NEAR = 30, 0.03
 JOURNAL = Path("build/rates.journal")
 
 NINE_OF_TEN = 0.9
@@ -51,46 +51,79 @@ def packets(case: Case, runs: Runs) -> int:
     return counted.packets
 
 
-def fitted(
-    occurs: Sequence[Mapping[str, float]], counted: Sequence[float], weights: Sequence[float] = ()
-) -> dict[str, float]:
-    """The prices of parts, none below 0, that predict the packets of cases best: least squares of relative errors.
+@dataclass(frozen=True)
+class Stage:
+    """What a run, or a stage of it, is made of, and the packets that it took.
+
+    Attributes:
+        occurs: how often each part occurs.
+        packets: the packets that it took.
+        of: the packets of the whole run.
+    """
+
+    occurs: Mapping[str, float]
+    packets: float
+    of: float
+
+    @classmethod
+    def whole(cls, occurs: Mapping[str, float], packets: float) -> "Stage":
+        """A whole run."""
+        return cls(occurs, packets, packets)
+
+
+def fitted(stages: Sequence[Stage], weights: Sequence[float] = ()) -> dict[str, float]:
+    """The prices of parts, none below 0, that predict packets best: least squares of errors relative to the run.
 
     Args:
-        occurs: how often each part occurs, in each case.
-        counted: the packets that each case took.
-        weights: the weight of each case; all are alike if none are given.
+        stages: the stages of all runs.
+        weights: the weight of each stage; all are alike if none are given.
 
-    >>> fitted([{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": 1, "c": 1}], [8, 7, 6])
+    >>> runs = [({"a": 1, "b": 2}, 8), ({"a": 2, "b": 1}, 7), ({"a": 1, "c": 1}, 6)]
+    >>> fitted([Stage.whole(*run) for run in runs])
     {'a': 2.0, 'b': 3.0, 'c': 4.0}
-    >>> fitted([{"a": 1, "b": 1}, {"a": 1, "b": 2}], [10, 9])
+    >>> fitted([Stage.whole({"a": 1, "b": 1}, 10), Stage.whole({"a": 1, "b": 2}, 9)])
     {'a': 9.45}
     """
-    names = sorted({name for parts in occurs for name in parts})
-    roots = np.sqrt(weights if len(weights) else np.ones(len(counted)))
+    names = sorted({name for stage in stages for name in stage.occurs})
+    roots = np.sqrt(weights if len(weights) else np.ones(len(stages)))
+    target = roots * [stage.packets / stage.of for stage in stages]
     while True:
-        shares = np.array([[parts.get(name, 0) for name in names] for parts in occurs]) / np.array(counted)[:, None]
-        prices = np.linalg.lstsq(shares * roots[:, None], roots, rcond=None)[0]
+        shares = np.array([[stage.occurs.get(name, 0) / stage.of for name in names] for stage in stages])
+        prices = np.linalg.lstsq(shares * roots[:, None], target, rcond=None)[0]
         if not len(prices) or prices.min() > 0:
             return {name: float(f"{price:.3g}") for name, price in zip(names, prices, strict=True)}
         names.pop(int(prices.argmin()))
 
 
-def robust(occurs: Sequence[Mapping[str, float]], counted: Sequence[float]) -> dict[str, float]:
-    """The prices with the least sum of relative errors, so that the few loops in which LLVM spills count little.
+def robust(stages: Sequence[Stage]) -> dict[str, float]:
+    """The prices with the least sum of errors, so that the few loops in which LLVM spills count little.
 
-    It repeats least squares and weights each case by one over its error of the time before; errors below `NEAR` count
-    as `NEAR`.
+    It repeats least squares and weights each stage by one over its error of the time before, relative to the run;
+    errors below `NEAR` count as `NEAR`.
 
-    >>> robust([{"a": times} for times in range(1, 7)], [2, 4, 6, 8, 30, 12])
+    >>> robust([Stage.whole({"a": times}, packets) for times, packets in enumerate([2, 4, 6, 8, 30, 12], 1)])
     {'a': 2.0}
     """
-    weights = np.ones(len(counted))
+    weights = np.ones(len(stages))
     for _ in range(ROUNDS):
-        prices = Prices(0.0, 0.0, fitted(occurs, counted, weights.tolist()))
-        modelled = np.array([prices.packets(parts) for parts in occurs])
-        weights = 1 / np.maximum(np.abs(modelled / np.array(counted) - 1), NEAR)
-    return fitted(occurs, counted, weights.tolist())
+        prices = Prices(0.0, 0.0, fitted(stages, weights.tolist()))
+        errors = [(prices.packets(stage.occurs) - stage.packets) / stage.of for stage in stages]
+        weights = 1 / np.maximum(np.abs(errors), NEAR)
+    return fitted(stages, weights.tolist())
+
+
+def stages_and_whole(case: Case, runs: Runs) -> Iterator[Stage]:
+    """Yield the stages of a case, and its whole run.
+
+    A run with marks tells which shares of the packets the stages take; a run without marks tells how many there are.
+    """
+    counted = runs.by_stages(case)
+    assert counted.passed, case.to_toml()
+    stages, parts = counted.stages or {}, parts_of_stages(case.chain, case.settled)
+    marked = sum(stages.values())
+    for name in sorted(parts.keys() | stages.keys()) if stages else ():
+        yield Stage(parts.get(name, {}), stages.get(name, 0) * counted.packets / marked, counted.packets)
+    yield Stage.whole(nest_parts(case.chain, case.settled), counted.packets)
 
 
 def nest_and_sweep() -> list[Case]:
@@ -109,7 +142,7 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
     works = [planned_work(case.chain, case.settled) for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
     counted = [packets(case, runs) for case in cases]
-    prices = fitted(occurs, counted)
+    prices = fitted([*map(Stage.whole, occurs, counted)])
     modelled = np.array([sum(prices[name] * parts[name] for name in prices) for parts in occurs])
     rates = {"macs_per_packet": 1 / prices["mac"], "copied_bytes_per_packet": 1 / prices["byte"]}
     named = {**rates, "error": error(modelled, counted)}
@@ -118,9 +151,9 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
 
 def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     """The prices of HVX kernels, fitted to cases; the known error stays until `hexconv.bench.model` finds another."""
-    occurs = [nest_parts(case.chain, case.settled) for case in cases]
+    stages = [stage for case in cases for stage in stages_and_whole(case, runs)]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
-    return replace(known, parts=robust(occurs, [packets(case, runs) for case in cases]) | scalar)
+    return replace(known, parts=robust(stages) | scalar)
 
 
 def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
@@ -130,7 +163,7 @@ def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
     others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
     rest = [count - others.packets(parts) for parts, count in zip(occurs, counted, strict=True)]
-    prices = replace(known, parts=others.parts | robust(scalar[:half], rest[:half]))
+    prices = replace(known, parts=others.parts | robust([*map(Stage, scalar[:half], rest, counted)]))
     modelled = np.array([prices.packets(parts) for parts in occurs[half:]])
     return replace(prices, scalar_error=error(modelled, counted[half:]))
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.copy_packets import on_filter, on_input, on_output
-from hexconv.analyze.nest_packets import on_conv
+from hexconv.analyze.copy_packets import on_filter, on_input
+from hexconv.analyze.nest_packets import SET_UP, on_conv
+from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.outside import touched_by
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import work_of
@@ -75,7 +76,7 @@ def _packets(axes: NestAxes, priced: Callable[[Parts], float]) -> Integers:
     """Return the packets that the model gives: the counts of parts, times their prices."""
     steps = axes.made(len(axes.chain.conv))[2]
     output = [axes.copies(lambda planned, of=of: priced(of(on_output(planned)))) for of in (_step, _once)]
-    total = steps * output[0] + output[1]
+    total = steps * output[0] + output[1] + priced(SET_UP)
     prices = [axes.rows(lambda planned: _prices(on_input(planned), priced))]
     for index in range(len(axes.chain.conv)):
         prices.append(axes.tiles(lambda planned, index=index: _prices(on_conv(planned, index), priced)))
