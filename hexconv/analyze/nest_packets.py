@@ -58,7 +58,7 @@ from math import ceil
 from hexconv.analyze.copy_packets import on_filter, on_input, on_output
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
 from hexconv.analyze.packet_parts import Parts, Spent
-from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.dense import DenseRows
@@ -66,21 +66,20 @@ from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
-from hexconv.spec import Chain, Plan
 
 SCALAR_PARTS = ("word", "scalar_run", "product", "element")
 """The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
-def nest_parts(chain: Chain, plan: Plan) -> Parts:
+def nest_parts(planned: PlannedRows) -> Parts:
     """How often each part that this module lists occurs in a run."""
-    planned, parts = planned_rows(chain, plan), Parts()
-    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
+    parts, convs = Parts(), range(len(planned.chain.conv))
+    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         steps, together = planned.step_count(tensor), planned.rows_together(tensor)
         for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
             parts.add(each, times)
-    for index in range(len(chain.conv)):
+    for index in convs:
         parts.add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
     parts.add(output.step, planned.step_count(-1))

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hexconv.analyze import planned_work
+from hexconv.analyze import Planned
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts
 from hexconv.bench.journaled import Runs
 from hexconv.bench.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
 from hexconv.run.simulator.qemu import find_qemu
-from hexconv.search.exact import Integers
 from hexconv.search.machine import PlainRates, Prices, machine_file, rates
 from hexconv.spec import Case
 from hexconv.spec.dtypes import Dtype
@@ -106,7 +106,7 @@ def error(modelled: Integers, counted: Sequence[int]) -> float:
 def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
     """The lines of the machine's file for plain kernels of one dtype, fitted anew."""
     cases = [*plain_cases(dtype)]
-    works = [planned_work(case.chain, case.settled) for case in cases]
+    works = [Planned.of(case).work for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
     counted = [packets(case, runs) for case in cases]
     prices = fitted(occurs, counted)
@@ -118,7 +118,7 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
 
 def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     """The prices of HVX kernels, fitted to cases; the known error stays until `hexconv.bench.model` finds another."""
-    occurs = [nest_parts(case.chain, case.settled) for case in cases]
+    occurs = [nest_parts(Planned.of(case).rows) for case in cases]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
     return replace(known, parts=robust(occurs, [packets(case, runs) for case in cases]) | scalar)
 
@@ -126,7 +126,7 @@ def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
 def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     """The known prices, with new ones for scalar code: fitted to half of the cases, their error that of the others."""
     half = len(cases) // 2
-    occurs, counted = [nest_parts(case.chain, case.settled) for case in cases], [packets(case, runs) for case in cases]
+    occurs, counted = [nest_parts(Planned.of(case).rows) for case in cases], [packets(case, runs) for case in cases]
     scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
     others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
     rest = [count - others.packets(parts) for parts, count in zip(occurs, counted, strict=True)]
