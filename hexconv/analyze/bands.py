@@ -8,7 +8,7 @@ the first stripe of each band, except the first, makes as many rows as the band 
 both bands compute these rows.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -90,7 +90,6 @@ class PlannedBands:
         stripes = [
             stripe
             for band, limit in zip(self.edges.all, limits, strict=True)
-            # `behind` makes rows sooner, not more of them.
-            for stripe in stripes_of(self.chain, self.stripe_rows, replace(band, behind=0), limit)
+            for stripe in stripes_of(self.chain, self.stripe_rows, band, limit)
         ]
         return [sum(rows.new for rows in tensor) for tensor in zip(*stripes, strict=True)]
