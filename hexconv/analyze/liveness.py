@@ -53,9 +53,7 @@ def statements(planned: PlannedBlocks) -> tuple[Statement, ...]:
 
 
 def lives_of(planned: PlannedBlocks) -> tuple[Life, ...]:
-    """When each cache is live, in the order of their starts.
-
-    In a loop that runs again a cache lives in each iteration anew, unless it outlives them.
+    """When each cache is live, by start. In a loop that runs again it lives in each iteration anew, or outlives them.
 
     >>> from hexconv.analyze.blocks import PlannedBlocks
     >>> from hexconv.spec import Chain, Conv2d, Plan

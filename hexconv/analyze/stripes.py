@@ -48,7 +48,10 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
         )
     blocks = planned.blocks
     return tuple(
-        tuple(_held(*(slab * ROW_BLOCK for slab in each), last) for each, last in zip(stripe, rows, strict=True))
+        tuple(
+            _held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK, last)
+            for (first, end, there), last in zip(stripe, rows, strict=True)
+        )
         for stripe in (_stripe(blocks, start) for start in range(0, blocks.extents[-1].row_blocks, plan.h_split))
     )
 
