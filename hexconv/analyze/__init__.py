@@ -5,12 +5,13 @@ from hexconv.analyze.conv_form import ConvForm, conv_forms
 from hexconv.analyze.fit import Fit, vtcm_fit
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import Work, needed_macs, needed_work
-from hexconv.analyze.predicted import cache_footprints, planned_work, shared_allocations
+from hexconv.analyze.planned import Planned, cache_footprints, planned_work, shared_allocations
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.analyze.usage import Usage, cache_usage
 from hexconv.analyze.work import WorkUsage, work_usage
 
 __all__ = [
+    "Planned",
     "Fit",
     "PredictedAllocation",
     "PredictedCache",

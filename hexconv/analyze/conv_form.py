@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hexconv.analyze.needed import needed_work
-from hexconv.analyze.rows import PlannedRows, planned_rows
-from hexconv.kernel.chosen import is_in_rows
+from hexconv.analyze.planned import Planned
+from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.spec import Case
 from hexconv.spec.names import conv_name
@@ -53,8 +53,9 @@ def conv_forms(case: Case) -> tuple[ConvForm, ...]:
     [('output channels', 256.0), ('depthwise', 32.0)]
     """
     needed = needed_work(case.chain).macs
-    planned = planned_rows(case.chain, case.settled) if is_in_rows(case.chain, case.settled) else None
-    return tuple(_form(case, index, planned, needed[conv_name(index + 1)]) for index in range(len(case.chain.conv)))
+    planned = Planned.of(case)
+    rows = planned.rows if planned.nest == "rows" else None
+    return tuple(_form(case, index, rows, needed[conv_name(index + 1)]) for index in range(len(case.chain.conv)))
 
 
 def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> ConvForm:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from hexconv.analyze.predicted import shared_allocations
+from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Chain, Plan
 from hexconv.spec.knobs import MOST_VTCM_BYTES
@@ -90,26 +90,27 @@ def vtcm_fit(chain: Chain, plan: Plan) -> Fit:
     Raises:
         InputError: the size of the architecture's VTCM is not known, and the plan doesn't state it.
     """
-    capacity = capacity_of(plan)
-    terms = vtcm_terms(chain, plan)
+    planned, capacity = Planned(chain, plan), capacity_of(plan)
+    terms = vtcm_terms(planned)
     demand = sum(term.vtcm_bytes for term in terms)
-    levers = tuple(_levers(chain, plan, demand, capacity)) if demand > capacity else ()
+    levers = tuple(_levers(planned, demand, capacity)) if demand > capacity else ()
     return Fit(plan.arch, demand, capacity, terms, levers)
 
 
-def vtcm_terms(chain: Chain, plan: Plan) -> tuple[Term, ...]:
+def vtcm_terms(planned: Planned) -> tuple[Term, ...]:
     """The allocations of a plan that lie in VTCM, largest first; all allocations if none lies there."""
-    memories = [each for each in shared_allocations(chain, plan) if each.is_in_vtcm or not plan.uses_vtcm]
+    memories = [each for each in planned.allocations if each.is_in_vtcm or not planned.plan.uses_vtcm]
     terms = [Term(memory.holds, memory.bytes, granules_bytes(memory.bytes, memory.copies)) for memory in memories]
     return tuple(sorted(terms, key=lambda term: -term.vtcm_bytes))
 
 
-def _levers(chain: Chain, plan: Plan, demand: int, capacity: int) -> Iterator[Lever]:
+def _levers(planned: Planned, demand: int, capacity: int) -> Iterator[Lever]:
     """Changes that make a plan fit: one slot instead of two, filters by the tile, smaller splits, or a larger VTCM.
 
     Each change is one knob. For a split it is the largest smaller value that fits; both splits change together only if
     neither is enough alone.
     """
+    chain, plan = planned.chain, planned.plan
     words = [("buffering", "single"), ("filters", "per_tile")]
     for knob, value in words:
         if getattr(plan, knob) != value:
@@ -149,7 +150,7 @@ def _smaller(split: int) -> list[int]:
 def _first_that_fits(chain: Chain, plans: list[Plan], capacity: int, *knobs: str) -> Iterator[Lever]:
     """The first of `plans` that fits, as a change of `knobs`; nothing if none fits."""
     for plan in plans:
-        needed = sum(term.vtcm_bytes for term in vtcm_terms(chain, plan))
+        needed = sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, plan)))
         if needed <= capacity:
             yield Lever({knob: getattr(plan, knob) for knob in knobs}, needed, capacity)
             return

@@ -36,9 +36,9 @@ Source: seed document 003, "Cache Usage" of each section; where its prose and it
 
 from dataclasses import replace
 
+from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.slabs import ahead_slabs, row_steps, stripe_slabs
-from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec import Chain, Extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, intermediate
 
@@ -46,56 +46,27 @@ BLOCK = (ROW_BLOCK, COLUMN_BLOCK, CHANNEL_BLOCK)
 FILTER_BLOCK = (8, 32, 4)
 
 
-def plain_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
-    """Predict every cache of a chain under a plan, in the order in which they are first written.
+def plain_footprints(planned: PlannedBlocks) -> tuple[PredictedCache, ...]:
+    """Predict every cache of a planned chain, in the order in which they are first written.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.spec import Conv2d, Plan
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> caches = plain_footprints(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(k_split=2, h_split=2))
+    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
+    >>> caches = plain_footprints(PlannedBlocks.of(chain, Plan(k_split=2, h_split=2)))
     >>> [(cache.name, cache.elements) for cache in caches][:3]
     [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
     """
-    extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
-    stripe = _stripe(extents[0], slabs[0] + ahead_slabs(chain, plan))
+    chain = planned.chain
+    stripe = _stripe(planned.extents[0], planned.slabs[0] + planned.ahead)
     caches = [PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, stripe)]
     for index in range(len(chain.conv)):
-        caches.append(_filter_cache(chain, plan, index))
+        caches.append(_filter_cache(planned, index))
         if has_accumulator(chain, index):
             known = (accumulator(index + 1), "accumulator", index + 1)
             caches.append(PredictedCache(*known, chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
-        caches.append(_written_by(chain, plan, index, extents[index + 1], slabs[index + 1]))
-    doubled = doubled_caches(chain, plan)
-    return tuple(replace(cache, shape=(2, *cache.shape)) if cache.name in doubled else cache for cache in caches)
-
-
-def doubled_caches(chain: Chain, plan: Plan) -> frozenset[str]:
-    """Name the caches with two slots: one slot is computed on while the other is copied to or from.
-
-    >>> from hexconv.spec import Conv2d
-    >>> conv = Conv2d(out_channels=64)
-    >>> sorted(doubled_caches(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")))
-    ['filter1_cache', 'filter2_cache', 'output_cache']
-    """
-    if plan.buffering == "single":
-        return frozenset()
-    times = copy_times(chain, plan)
-    return frozenset(
-        name for name, runs in times.items() if runs > 1 and not (name == INPUT_CACHE and plan.halo == "roll")
-    )
-
-
-def copy_times(chain: Chain, plan: Plan) -> dict[str, int]:
-    """Return how often each cache is copied to or from: the iterations of all loops around the copy."""
-    times, runs, last = {}, tensor_extents(chain)[-1].batch, len(chain.conv) - 1
-    for index in reversed(range(len(chain.conv))):
-        channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
-        stripes = row_steps(chain, plan, index)
-        tiles = runs * stripes * channel_tiles
-        if index == last:
-            times[OUTPUT_CACHE] = tiles
-        times[filter_cache(index + 1)] = 1 if plan.filters == "resident" else tiles
-        runs = tiles if plan.order == "k_outer" and stripes > 1 else runs * stripes
-    return {**times, INPUT_CACHE: runs}
+        caches.append(_written_by(planned, index))
+    return tuple(replace(each, shape=(2, *each.shape)) if each.name in planned.doubled else each for each in caches)
 
 
 def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
@@ -103,11 +74,11 @@ def _stripe(tensor: Extents, slabs: int) -> tuple[int, ...]:
     return (1, slabs, tensor.column_blocks, tensor.channel_blocks, *BLOCK)
 
 
-def _filter_cache(chain: Chain, plan: Plan, index: int) -> PredictedCache:
+def _filter_cache(planned: PlannedBlocks, index: int) -> PredictedCache:
     """Predict the cache of the filter blocks of one step of conv `index`, or of all blocks if filters are resident."""
-    out_blocks, *block = packed_filter(chain, index)
-    shape = (out_blocks if plan.filters == "resident" else min(plan.k_split, out_blocks), *block)
-    return PredictedCache(filter_cache(index + 1), "filter", index + 1, chain.dtype_of_filters, shape)
+    out_blocks, *block = packed_filter(planned.chain, index)
+    shape = (out_blocks if planned.plan.filters == "resident" else planned.staged_blocks[index], *block)
+    return PredictedCache(filter_cache(index + 1), "filter", index + 1, planned.chain.dtype_of_filters, shape)
 
 
 def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
@@ -119,14 +90,13 @@ def packed_filter(chain: Chain, index: int) -> tuple[int, ...]:
     return (out_blocks, -(-inputs // CHANNEL_BLOCK), *kernel, *FILTER_BLOCK)
 
 
-def _written_by(chain: Chain, plan: Plan, index: int, tensor: Extents, slabs: int) -> PredictedCache:
+def _written_by(planned: PlannedBlocks, index: int) -> PredictedCache:
     """Predict the cache that conv `index` writes: an intermediate, or the output cache if the conv is the last one."""
-    number, dtype = index + 1, chain.output_dtype(index)
-    if index < len(chain.conv) - 1:
-        return PredictedCache(intermediate(number), "intermediate", number, dtype, _stripe(tensor, slabs))
-    channel_blocks = min(plan.k_split, tensor.channel_blocks)
-    shape = (1, slabs, tensor.column_blocks, channel_blocks, *BLOCK)
-    return PredictedCache(OUTPUT_CACHE, "output", number, dtype, shape)
+    number, dtype = index + 1, planned.chain.output_dtype(index)
+    stripe = _stripe(planned.extents[number], planned.slabs[number])
+    if number < len(planned.chain.conv):
+        return PredictedCache(intermediate(number), "intermediate", number, dtype, stripe)
+    return PredictedCache(OUTPUT_CACHE, "output", number, dtype, (*stripe[:3], planned.staged_blocks[index], *BLOCK))
 
 
 def has_accumulator(chain: Chain, index: int) -> bool:

@@ -1,8 +1,8 @@
 """How large every cache of the host kernels is, from the shapes and the plan alone: the closed form.
 
 The output's rows are dealt to `threads` bands, as evenly as possible. Each band has caches of its own, as large as the
-widest band needs them. How many rows they hold is computed by `hexconv.analyze.rolling`, for each band. If bands hand
-rows up (`hexconv.analyze.seams`), the caches of all bands lie in one buffer, and each intermediate with seams has one
+widest band needs them. How many rows they hold is found by `hexconv.kernel.host.stripes`, for each band. If bands hand
+rows up (`hexconv.analyze.bands`), the caches of all bands lie in one buffer, and each intermediate with seams has one
 buffer more, for the rows of all of its seams. Else each thread allocates the caches of one band.
 
 Filters. All of each filter is held: an element for every tap and input channel, for whole blocks of 32 output channels.
@@ -17,32 +17,31 @@ blocks of 32 channels.
 
 from math import ceil, prod
 
+from hexconv.analyze.bands import PlannedBands
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.rolling import rolled_rows
-from hexconv.analyze.seams import bands_of, seam_rows
-from hexconv.spec import Chain, Plan
-from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
+from hexconv.spec import Chain
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, intermediate
 
 
-def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+def host_footprints(planned: PlannedBands) -> tuple[PredictedCache, ...]:
     """Every cache of a float32 chain with `kernel = "host"`, in the order in which they are allocated.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.spec import Conv2d, Plan
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> [(cache.name, cache.bytes) for cache in host_footprints(chain, Plan(kernel="host", threads=2))]
+    >>> planned = PlannedBands(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", threads=2))
+    >>> [(cache.name, cache.bytes) for cache in host_footprints(planned)]
     [('filter1_cache', 589824), ('filter2_cache', 589824), ('intermediate1', 698368), ('seam1', 95232)]
     """
-    caches = []
+    chain, caches = planned.chain, []
     for index, conv in enumerate(chain.conv):
         channels = _whole_blocks(conv.out_channels)
         elements = channels * prod(conv.kernel) * chain.shapes[index][3]
         caches.append(PredictedCache(filter_cache(index + 1), "filter", index + 1, "float32", (elements,)))
         if conv.bias:
             caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", index + 1, "float32", (channels,)))
-    rows, seams = _band_rows(chain, plan), seam_rows(chain, plan)
-    bands = bands_of(chain, plan).bands if seams else 1
+    rows, seams = planned.held_rows, planned.seam_rows
+    bands = planned.edges.bands if seams else 1
     if has_input_cache(chain):
         elements = bands * rows[0] * _padded_columns(chain, 0) * chain.input[3]
         caches.append(PredictedCache(INPUT_CACHE, "input", 0, "float32", (elements,)))
@@ -53,13 +52,6 @@ def host_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
         elements = (bands - 1) * kept * _line(chain, tensor)
         caches.append(PredictedCache(f"seam{tensor}", "intermediate", tensor, "float32", (elements,)))
     return tuple(caches)
-
-
-def _band_rows(chain: Chain, plan: Plan) -> list[int]:
-    """The most rows of each tensor that a stripe of any band reads, the input first."""
-    bands, stripe_rows = bands_of(chain, plan), plan.h_split * ROW_BLOCK
-    held = [rolled_rows(chain, stripe_rows, band)[0] for band in bands.all]
-    return [max(rows) for rows in zip(*held, strict=True)]
 
 
 def has_input_cache(chain: Chain) -> bool:

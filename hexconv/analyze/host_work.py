@@ -1,6 +1,6 @@
 """What the host kernels move and multiply, from the shapes and the plan alone: the closed form.
 
-How many rows are computed is found by `hexconv.analyze.seams`. Rows of an intermediate at a seam count once if bands
+How many rows are computed is found by `hexconv.analyze.bands`. Rows of an intermediate at a seam count once if bands
 hand them up, else twice. Rows of a cached input count once for every band that reads them.
 
 MACs. Every pixel has whole vectors of output channels; the lanes that fill up the last vector count too.
@@ -15,13 +15,13 @@ conv has that many. All of the output counts once, its fringe included. Biases a
 
 from math import ceil, prod
 
+from hexconv.analyze.bands import PlannedBands
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.host import has_input_cache
 from hexconv.analyze.needed import Work
-from hexconv.analyze.seams import computed_rows
 from hexconv.kernel.host.registers import Registers, registers_of
 from hexconv.kernel.host.tiles import split_evenly, tiling
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.names import conv_name, filter_name
 
 WORD = 4
@@ -30,18 +30,17 @@ WORD = 4
 ELEMENT_BYTES = DTYPE_BYTES["float32"]
 
 
-def host_work(chain: Chain, plan: Plan) -> Work:
+def host_work(planned: PlannedBands) -> Work:
     """What a float32 chain with `kernel = "host"` moves and multiplies.
 
-    >>> from hexconv.spec import Conv2d
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> work = host_work(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(kernel="host", threads=2))
+    >>> from hexconv.spec import Conv2d, Plan
+    >>> conv, plan = Conv2d(out_channels=128, kernel=(3, 3)), Plan(kernel="host", threads=2)
+    >>> work = host_work(PlannedBands(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), plan))
     >>> work.macs["conv1"] == 62 * 62 * 128 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
     (True, True)
     """
-    registers, images = registers_of(plan.simd), chain.input[0]
-    rows = computed_rows(chain, plan)
-    order = range(len(chain.conv))
+    chain, rows, registers = planned.chain, planned.computed_rows, registers_of(planned.plan.simd)
+    images, order = chain.input[0], range(len(chain.conv))
     copied = rows[0] * prod(chain.input[2:])
     loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])
     traffic = {"input": images * loaded * ELEMENT_BYTES}

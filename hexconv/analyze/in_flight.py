@@ -12,30 +12,25 @@ these are under way between their start and their wait:
   later, since a step starts no more slabs than are read ahead, and only these are then under way.
 """
 
-from hexconv.analyze.footprint import doubled_caches
+from hexconv.analyze.planned import Planned
 from hexconv.analyze.rows_footprint import rows_in_flight
-from hexconv.analyze.slabs import ahead_slabs, stripe_slabs
-from hexconv.kernel import is_in_rows
-from hexconv.spec import Chain, Plan, nest_of
 from hexconv.spec.names import copied_arguments, copied_caches
 
 
-def copies_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
+def copies_in_flight(planned: Planned) -> dict[str, int]:
     """The largest number of copies of each tensor that have started and that nothing has waited for yet.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> copies_in_flight(chain, Plan(filters="resident", buffering="double"))
+    >>> copies_in_flight(Planned(chain, Plan(filters="resident", buffering="double")))
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
-    convs = len(chain.conv)
+    if planned.nest == "rows":
+        return rows_in_flight(planned.rows)
+    convs, blocks = len(planned.chain.conv), planned.blocks
     tensors, caches = copied_arguments(convs), copied_caches(convs)
-    if is_in_rows(chain, plan):
-        return rows_in_flight(chain, plan)
-    if plan.buffering == "single" or nest_of(chain, plan) != "blocks":
+    if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
-    doubled = doubled_caches(chain, plan)
-    in_flight = {name: 2 if cache in doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    ahead = ahead_slabs(chain, plan)
-    return {**in_flight, "input": stripe_slabs(chain, plan)[0] + ahead} if ahead else in_flight
+    in_flight = {name: 2 if cache in blocks.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
+    return {**in_flight, "input": blocks.slabs[0] + blocks.ahead} if blocks.ahead else in_flight

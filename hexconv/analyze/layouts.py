@@ -5,12 +5,11 @@ import io
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 
+from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.errors import HexconvError
 from hexconv.layout.catalog import Placement, find
 from hexconv.spec import Case, Chain
 from hexconv.spec.names import filter_name, intermediate
-
-ITEMSIZE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 
 SYSTEMS = ("packed", "onednn", "mace", "okk")
 
@@ -107,7 +106,7 @@ def as_csv(rows: list[LayoutUsage]) -> str:
 def _row(case: str, tensor: Tensor, system: str, chip: str) -> LayoutUsage:
     asked = {"packed": _packed, "onednn": _onednn, "mace": _mace}.get(system)
     wanted = asked(tensor) if asked else _okk(tensor, chip)
-    logical = ITEMSIZE_BYTES[tensor.dtype]
+    logical = DTYPE_BYTES[tensor.dtype]
     for size in tensor.shape:
         logical *= size
     row = LayoutUsage(case, tensor.name, tensor.shape, tensor.dtype, logical, system, wanted.name)

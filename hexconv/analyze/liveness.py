@@ -9,12 +9,9 @@ or what is still copied to or from them, outlives every step.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import doubled_caches, plain_footprints
+from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.nest import Leaf, Loop, Node, chain_nest
-from hexconv.spec import Chain, Plan
-
-ROLLED = ("input", "intermediate")
-"""The roles of the caches that become ring buffers with a rolling halo."""
+from hexconv.spec.names import source_cache
 
 
 @dataclass(frozen=True)
@@ -35,33 +32,41 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Lifetime:
-    """When a cache is live: from statement `first` to statement `last`, numbered in program order, loops run once."""
+class Life:
+    """The statements during which one cache lives, numbered in program order, loops run once.
 
+    Attributes:
+        cache: the name of the cache.
+        first: the index of the first statement of its life.
+        last: the index of the last statement of its life, included.
+    """
+
+    cache: str
     first: int
     last: int
 
 
-def statements(chain: Chain, plan: Plan) -> tuple[Statement, ...]:
+def statements(planned: PlannedBlocks) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""
-    caches = plain_footprints(chain, plan)
-    rings = {cache.name for cache in caches if plan.halo == "roll" and cache.role in ROLLED}
-    return _statements(chain_nest(chain, plan), outermost=doubled_caches(chain, plan) | rings)
+    rings = {source_cache(number) for number in range(1, len(planned.chain.conv) + 1) if planned.rolls}
+    return _statements(chain_nest(planned), outermost=planned.doubled | rings)
 
 
-def lifetimes(chain: Chain, plan: Plan) -> dict[str, Lifetime]:
-    """When each cache is live. In a loop that runs again a cache lives in each iteration anew, unless it outlives them.
+def lives_of(planned: PlannedBlocks) -> tuple[Life, ...]:
+    """When each cache is live, by start. In a loop that runs again it lives in each iteration anew, or outlives them.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> lives = lifetimes(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
-    >>> {name: (life.first, life.last) for name, life in lives.items() if name != "intermediate1"}
-    {'input_cache': (0, 3), 'filter1_cache': (1, 3), 'filter2_cache': (4, 6), 'output_cache': (5, 7)}
+    >>> lives = lives_of(PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
+    >>> [(life.cache, life.first, life.last) for life in lives][:3]
+    [('input_cache', 0, 3), ('filter1_cache', 1, 3), ('intermediate1', 1, 6)]
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    _walk(statements(chain, plan), 0, first, last)
-    return {name: Lifetime(first[name], last[name]) for name in first}
+    _walk(statements(planned), 0, first, last)
+    lives = (Life(name, first[name], last[name]) for name in first)
+    return tuple(sorted(lives, key=lambda life: (life.first, life.last)))
 
 
 def _walk(body: Sequence[Statement], now: int, first: dict[str, int], last: dict[str, int]) -> int:

@@ -6,9 +6,8 @@ It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.footprint import doubled_caches, has_accumulator
-from hexconv.analyze.slabs import row_steps, stripe_slabs
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.analyze.blocks import PlannedBlocks
+from hexconv.analyze.footprint import has_accumulator
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, accumulator, filter_cache, source_cache, target_cache
 
 
@@ -40,18 +39,18 @@ class Loop:
 Node = Leaf | Loop
 
 
-def chain_nest(chain: Chain, plan: Plan) -> tuple[Node, ...]:
+def chain_nest(planned: PlannedBlocks) -> tuple[Node, ...]:
     """The whole nest. Loops of one iteration are left out, since they leave no trace in the lowered TIR.
 
     The first copy into a cache with two slots stands before the outermost statement that holds its other copies.
     """
-    last, doubled = len(chain.conv) - 1, doubled_caches(chain, plan)
-    staged = [_read_filter(index) for index in range(last + 1)] if plan.filters == "resident" else []
-    body = _conv(chain, plan, last, (Leaf("write output", (OUTPUT_CACHE,)),))
-    whole = (*staged, *_loops((tensor_extents(chain)[-1].batch,), body))
+    last = len(planned.chain.conv) - 1
+    staged = [_read_filter(index) for index in range(last + 1)] if planned.plan.filters == "resident" else []
+    body = _conv(planned, last, (Leaf("write output", (OUTPUT_CACHE,)),))
+    whole = (*staged, *_loops((planned.extents[-1].batch,), body))
     nodes: list[Node] = []
     for node in whole:
-        nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in doubled]
+        nodes += [leaf for leaf in _copies_in(node) if leaf.touches[0] in planned.doubled]
         nodes.append(node)
     return tuple(nodes)
 
@@ -69,50 +68,43 @@ def _copies_in(node: Node) -> Iterator[Leaf]:
         yield node
 
 
-def _conv(chain: Chain, plan: Plan, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
+def _conv(planned: PlannedBlocks, index: int, after: tuple[Node, ...] = ()) -> tuple[Node, ...]:
     """A conv in its outer loops: its source is made first, then its filter is read.
 
     A conv with one row step makes its source once for all of its channel tiles, whatever the order.
 
     Args:
-        chain: the chain.
-        plan: the plan.
+        planned: the chain and its plan.
         index: the number of the conv, from 0.
         after: the statements that follow in each of its tiles.
     """
-    channel_tiles = -(-tensor_extents(chain)[index + 1].channel_blocks // plan.k_split)
-    stripes = row_steps(chain, plan, index)
-    filter = () if plan.filters == "resident" else (_read_filter(index),)
-    tile = (*filter, *_blocks(chain, plan, index), *after)
-    source = _source(chain, plan, index)
-    if plan.order == "h_outer" or stripes == 1:
+    channel_tiles, stripes = planned.channel_tiles[index], planned.row_steps[index]
+    filter = () if planned.plan.filters == "resident" else (_read_filter(index),)
+    tile = (*filter, *_blocks(planned, index), *after)
+    source = _source(planned, index)
+    if not planned.makes_source_again(index):
         return _loops((stripes,), (*source, *_loops((channel_tiles,), tile)))
     return _loops((channel_tiles, stripes), (*source, *tile))
 
 
-def _source(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
+def _source(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
         return (Leaf("read input", (INPUT_CACHE,), copies_in=True),)
-    return _conv(chain, plan, index - 1)
+    return _conv(planned, index - 1)
 
 
-def _blocks(chain: Chain, plan: Plan, index: int) -> tuple[Node, ...]:
+def _blocks(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
     """The loops over the blocks of one step; their statements are init, compute and, if there is one, the epilogue."""
-    target = target_cache(index + 1, len(chain.conv))
-    source = source_cache(index + 1)
-    sums = accumulator(index + 1) if has_accumulator(chain, index) else target
+    target, source = target_cache(index + 1, len(planned.chain.conv)), source_cache(index + 1)
+    sums = accumulator(index + 1) if has_accumulator(planned.chain, index) else target
     conv = f"conv {index + 1}"
     body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
     if sums != target:
         body.append(Leaf(f"{conv} epilogue", (sums, target), elementwise=True))
-    return _loops(_step(plan, chain, index), body)
-
-
-def _step(plan: Plan, chain: Chain, index: int) -> tuple[int, int, int]:
-    """The extents of the loops ko_inner, ho_inner and wo."""
-    tensor, slabs = tensor_extents(chain)[index + 1], stripe_slabs(chain, plan)[index + 1]
-    return min(plan.k_split, tensor.channel_blocks), min(plan.h_split, slabs), tensor.column_blocks
+    slabs = min(planned.h_split, planned.slabs[index + 1])
+    ko_inner, ho_inner, wo = planned.staged_blocks[index], slabs, planned.extents[index + 1].column_blocks
+    return _loops((ko_inner, ho_inner, wo), body)
 
 
 def _loops(extents: Sequence[int], body: Sequence[Node]) -> tuple[Node, ...]:

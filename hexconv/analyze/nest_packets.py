@@ -76,7 +76,7 @@ from hexconv.analyze.copy_packets import on_filter, on_input
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
-from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.dense import DenseRows
@@ -84,7 +84,6 @@ from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
-from hexconv.spec import Chain, Plan
 
 SET_UP = Parts(setup=1)
 """What a run takes once, whatever its chain and its plan are."""
@@ -92,23 +91,23 @@ SCALAR_PARTS = ("word", "scalar_run", "product", "element")
 """The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
-def nest_parts(chain: Chain, plan: Plan) -> Parts:
+def nest_parts(planned: PlannedRows) -> Parts:
     """How often each part that this module lists occurs in a run."""
     parts = Parts()
-    for stage in parts_of_stages(chain, plan).values():
+    for stage in parts_of_stages(planned).values():
         parts.add(stage)
     return parts
 
 
-def parts_of_stages(chain: Chain, plan: Plan) -> dict[str, Parts]:
+def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
     """How often each part occurs in each stage of a run: `read input`, `conv 1`, `read filter1`, `write output`."""
-    planned, stages = planned_rows(chain, plan), defaultdict(Parts, {"set up": SET_UP})
-    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, i) for i in range(len(chain.conv)))]):
+    stages, convs = defaultdict(Parts, {"set up": SET_UP}), range(len(planned.chain.conv))
+    for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         steps, together = planned.step_count(tensor), planned.rows_together(tensor)
         for each, times in zip(spent.parts, (rows, stored - rows, steps, planned.bands.count, *together), strict=True):
             stages[f"conv {tensor}" if tensor else "read input"].add(each, times)
-    for index in range(len(chain.conv)):
+    for index in convs:
         stages[f"read filter{index + 1}"].add(on_filter(planned, index), planned.filter_stagings(index))
     output = on_output(planned)
     stages["write output"].add(output.step, planned.step_count(-1))

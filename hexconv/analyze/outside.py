@@ -24,7 +24,7 @@ from math import ceil
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
-from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.touched import Bytes, Touched
 from hexconv.kernel.depthwise import TILE_ROWS, is_depthwise, source_rows
 from hexconv.kernel.depthwise_words import WORD_PIXELS, variants
@@ -33,23 +33,22 @@ from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
-from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, numbered, source_cache, target_cache
 
 WORD_BYTES = 4
 
 
-def rows_touched(chain: Chain, plan: Plan) -> Bytes:
+def rows_touched(planned: PlannedRows) -> Bytes:
     """The bytes that HVX kernels read and write in each cache in a run."""
-    planned, total = planned_rows(chain, plan), Bytes()
-    for index in range(len(chain.conv)):
+    convs, total = len(planned.chain.conv), Bytes()
+    for index in range(convs):
         touched, tensor = touched_by(planned, index), index + 1
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         times = (rows, stored - rows, planned.making_steps(tensor), planned.bands.count, *planned.rows_together(tensor))
         for each, count in zip(touched.parts, times, strict=True):
             total.update({name: size * count for name, size in each.items()})
-        total[target_cache(tensor, len(chain.conv))] += planned.filled_bytes(tensor, stored)
+        total[target_cache(tensor, convs)] += planned.filled_bytes(tensor, stored)
     return total
 
 

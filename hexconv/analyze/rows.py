@@ -133,12 +133,7 @@ def planned_rows(chain: Chain, plan: Plan) -> PlannedRows:
     return PlannedRows(without_groups(nest), of_nest, tuple(choice.used for choice in choices), strips_of(chain, plan))
 
 
-def rows_work(chain: Chain, plan: Plan) -> Work:
-    """The bytes that a nest of rows moves and the multiply-accumulates that it does."""
-    return work_of(planned_rows(chain, plan))
-
-
-def work_of(planned: PlannedRows) -> Work:
+def rows_work(planned: PlannedRows) -> Work:
     """The bytes that a planned chain moves and the multiply-accumulates that it does."""
     chain, last = planned.chain, len(planned.chain.conv) - 1
     traffic = {"input": planned.input_bytes(planned.logical_rows(0))}

@@ -5,13 +5,13 @@ from dataclasses import replace
 from math import ceil
 
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows, planned_rows
+from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.depthwise_words import variants
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
-from hexconv.spec import Chain, Plan, Requantize
+from hexconv.spec import Requantize
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
@@ -26,21 +26,17 @@ from hexconv.spec.names import (
 from hexconv.spec.vectors import OFFSET, SCALES, whole_channels
 
 
-def rows_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
+def rows_footprints(planned: PlannedRows) -> tuple[PredictedCache, ...]:
     """Predict every cache of a nest of rows, then the scratch of its kernels.
 
-    >>> from hexconv.spec import Conv2d, Requantize
+    >>> from hexconv.analyze.rows import planned_rows
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3), requantize=Requantize(multiplier=1 << 20))
     >>> chain = Chain(input=(1, 64, 64, 128), dtype="uint8", conv=(conv, conv))
     >>> plan = Plan(kernel="hvx", order="h_outer", halo="roll", buffering="double")
-    >>> [(cache.name, cache.bytes) for cache in rows_footprints(chain, plan)][:3]
+    >>> [(cache.name, cache.bytes) for cache in rows_footprints(planned_rows(chain, plan))][:3]
     [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
-    return footprints_of(planned_rows(chain, plan))
-
-
-def footprints_of(planned: PlannedRows) -> tuple[PredictedCache, ...]:
-    """Predict every cache of a planned chain."""
     return tuple(_of_bands(planned, cache) for cache in (*_caches(planned), *_scratch(planned)))
 
 
@@ -160,12 +156,11 @@ def _vectors(words: int) -> int:
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
 
 
-def rows_in_flight(chain: Chain, plan: Plan) -> dict[str, int]:
+def rows_in_flight(planned: PlannedRows) -> dict[str, int]:
     """Count the most copies of each tensor that a thread has under way; each row of a ring read ahead is one."""
-    planned = planned_rows(chain, plan)
-    convs = len(chain.conv)
+    convs = len(planned.chain.conv)
     tensors, caches = copied_arguments(convs), copied_caches(convs)
-    if plan.buffering == "single":
+    if planned.plan.buffering == "single":
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if cache in planned.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
     if planned.streams:

@@ -74,14 +74,16 @@ class RowSteps(RowStripes):
 
     def _whole_stripes(self, numbers: Numbers, rows: list[tuple[int, int]]) -> tuple[Steps, ...]:
         """Return the steps of stripes that make all rows that they read; `rows` are the band's rows of each tensor."""
-        start, times = numbers * self.stripe_rows[-1], self.extents[-1].batch
-        steps = [Steps(start, np.minimum(start + self.stripe_rows[-1], self.output_rows), rows[-1], times)]
-        for index in reversed(range(len(self.chain.conv))):
-            times *= self.channel_tiles(index) if self._makes_source_again(index) else 1
-            start = start * self.chain.conv[index].stride[0]
+
+        def read(index: int, reader: Steps) -> Steps:
+            again = self.channel_tiles(index) if self._makes_source_again(index) else 1
+            start = reader.start * self.chain.conv[index].stride[0]
             end = np.minimum(start + self.stripe_rows[index], self.extents[index].rows)
-            steps.insert(0, Steps(start, end, rows[index], times))
-        return tuple(steps)
+            return Steps(start, end, rows[index], reader.times * again)
+
+        size, batch = self.stripe_rows[-1], self.extents[-1].batch
+        last = Steps(numbers * size, np.minimum((numbers + 1) * size, self.output_rows), rows[-1], batch)
+        return self.chain.backwards(last, read)
 
     def logical_rows(self, tensor: int) -> int:
         """Count the logical rows that all steps make of a tensor, repetitions included."""

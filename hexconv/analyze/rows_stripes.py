@@ -66,10 +66,10 @@ class RowStripes:
         >>> RowStripes(chain, Plan(kernel="hvx"), ("hvx", "hvx")).stripe_rows
         (12, 10, 8)
         """
-        rows = [min(self.plan.stripe_rows, self.output_rows)]
-        for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
-            rows.insert(0, min(conv.rows_read(rows[0]), source.rows))
-        return tuple(rows)
+        return self.chain.backwards(
+            min(self.plan.stripe_rows, self.output_rows),
+            lambda index, rows: min(self.chain.conv[index].rows_read(rows), self.extents[index].rows),
+        )
 
     @property
     def stripes(self) -> int:
@@ -98,14 +98,15 @@ class RowStripes:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """For every tensor before the output, the rows that each stripe makes, where stripes stream."""
-        size = self.stripe_rows[-1]
-        reader, shares = Share(size, size, size, 0), []
-        for conv, source in zip(reversed(self.chain.conv), reversed(self.extents[:-1]), strict=True):
+
+        def read(index: int, reader: Share) -> Share:
+            conv = self.chain.conv[index]
             apart, under = reader.apart * conv.stride[0], conv.rows_read(reader.under)
-            made, read = min(apart, under), conv.rows_read(reader.made)
-            reader = Share(apart, under, made, min(max(made, read), source.rows))
-            shares.insert(0, reader)
-        return tuple(shares)
+            made = min(apart, under)
+            return Share(apart, under, made, min(max(made, conv.rows_read(reader.made)), self.extents[index].rows))
+
+        size = self.stripe_rows[-1]
+        return self.chain.backwards(Share(size, size, size, 0), read)[:-1]
 
     @property
     def ahead_rows(self) -> int:

@@ -16,10 +16,10 @@ document's figures are those of the allocations (seed document 003, "Cache Usage
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.footprint import plain_footprints
 from hexconv.analyze.liveness import Statement, statements
-from hexconv.spec import Chain, Plan
 from hexconv.spec.places import Role, roles_in_vtcm
 
 MATCH_RANGE = 16
@@ -60,18 +60,19 @@ class _Memory:
     holds: list[str] = field(default_factory=list)
 
 
-def plain_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
-    """The physical allocations of a chain under a plan, in the order in which they are made.
+def plain_allocations(planned: PlannedBlocks) -> tuple[PredictedAllocation, ...]:
+    """The physical allocations of a planned chain, in the order in which they are made.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> [(a.holds, a.elements) for a in plain_allocations(chain, Plan())]
+    >>> planned = PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> [(a.holds, a.elements) for a in plain_allocations(planned)]
     [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
     """
-    caches = {cache.name: cache for cache in plain_footprints(chain, plan)}
-    memories = _Memories(caches, roles_in_vtcm(plan.storage))
-    memories.walk(statements(chain, plan))
+    caches = {cache.name: cache for cache in plain_footprints(planned)}
+    memories = _Memories(caches, roles_in_vtcm(planned.plan.storage))
+    memories.walk(statements(planned))
     return tuple(PredictedAllocation(tuple(m.holds), m.dtype, m.bytes, m.is_in_vtcm) for m in memories.all)
 
 

@@ -17,67 +17,73 @@ Steps of earlier convs. The slabs of an intermediate are again computed h_split 
 the stripe behind them follows by the same formula with step = min(h_split, slabs).
 """
 
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from hexconv.spec import Chain, Conv2d, Plan, tensor_extents
-from hexconv.spec.extents import REMEMBERED, ROW_BLOCK
+from hexconv.analyze.exact import ceil_divide, smaller
+from hexconv.spec import Chain, Extents, tensor_extents
+from hexconv.spec.extents import slabs_read
 
 
-def ahead_slabs(chain: Chain, plan: Plan) -> int:
-    """How many slabs of the input a ring buffer holds besides its stripe: those that are read ahead.
+@dataclass(frozen=True)
+class Splits:
+    """How splits divide the tensors of a chain: the input is tensor 0, conv i writes tensor i + 1.
 
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> ahead_slabs(chain, Plan(h_split=2, order="h_outer", halo="roll", buffering="double"))
-    2
+    Attributes:
+        chain: the chain that is divided.
+        h_split: the slabs of the output in a step: a number, or an array of them, for which all is found at once.
+        k_split: the blocks of output channels in a tile, likewise.
     """
-    steps_over = any(halo_slabs(conv) < 0 for conv in chain.conv)
-    if plan.buffering == "single" or plan.halo != "roll" or steps_over:
-        return 0
-    slabs = stripe_slabs(chain, plan)
-    step = min(plan.h_split, slabs[1])
-    return min(step * chain.conv[0].stride[0], tensor_extents(chain)[0].row_blocks - slabs[0])
 
+    chain: Chain
+    h_split: Any
+    k_split: Any
 
-@lru_cache(REMEMBERED)
-def stripe_slabs(chain: Chain, plan: Plan) -> tuple[int, ...]:
-    """How many slabs of 8 rows are held of each tensor: of the input, every intermediate, and the output."""
-    extents = tensor_extents(chain)
-    slabs = [min(plan.h_split, extents[-1].row_blocks)]
-    for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
-        step = min(plan.h_split, slabs[-1])
-        slabs.append(min(slabs_read(conv, step), source.row_blocks))
-    return tuple(reversed(slabs))
+    @cached_property
+    def extents(self) -> tuple[Extents, ...]:
+        """The stored extents of every tensor."""
+        return tensor_extents(self.chain)
 
+    @cached_property
+    def slabs(self) -> tuple[Any, ...]:
+        """The slabs of 8 rows that are held of every tensor.
 
-def row_steps(chain: Chain, plan: Plan, index: int) -> int:
-    """How many steps of `h_split` slabs conv `index` takes: over the output, or over the stripe that is read next.
+        >>> from hexconv.spec import Conv2d
+        >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+        >>> splits = Splits(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), h_split=2, k_split=1)
+        >>> splits.slabs, splits.row_steps, splits.ahead_slabs
+        ((3, 3, 2), (2, 4), 2)
+        """
 
-    >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> row_steps(chain, Plan(h_split=2), 0), row_steps(chain, Plan(h_split=2), 1)
-    (2, 4)
-    """
-    last = index == len(chain.conv) - 1
-    slabs = tensor_extents(chain)[-1].row_blocks if last else stripe_slabs(chain, plan)[index + 1]
-    return -(-slabs // plan.h_split)
+        def read(index: int, slabs: Any) -> Any:
+            step = smaller(self.h_split, slabs)
+            return smaller(slabs_read(self.chain.conv[index], step), self.extents[index].row_blocks)
 
+        return self.chain.backwards(smaller(self.h_split, self.extents[-1].row_blocks), read)
 
-def halo_slabs(conv: Conv2d) -> int:
-    """How many slabs of the source two successive steps of a conv both read: its halo.
+    @cached_property
+    def row_steps(self) -> tuple[Any, ...]:
+        """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
+        return tuple(ceil_divide(slabs, self.h_split) for slabs in (*self.slabs[1:-1], self.extents[-1].row_blocks))
 
-    A negative number counts the slabs between the two steps that neither reads.
+    @cached_property
+    def channel_tiles(self) -> tuple[Any, ...]:
+        """The tiles of output channels of each conv."""
+        return tuple(ceil_divide(tensor.channel_blocks, self.k_split) for tensor in self.extents[1:])
 
-    >>> halo_slabs(Conv2d(out_channels=1, kernel=(3, 3))), halo_slabs(Conv2d(out_channels=1))
-    (1, 0)
-    """
-    return (conv.reach[0] - 1 - conv.stride[0]) // ROW_BLOCK + 1
+    @cached_property
+    def staged_blocks(self) -> tuple[Any, ...]:
+        """The blocks of output channels in a tile of each conv."""
+        return tuple(smaller(self.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
 
+    @property
+    def ahead_slabs(self) -> Any:
+        """The slabs of the input that a ring holds beside its stripe where it is read ahead.
 
-def slabs_read(conv: Conv2d, step: int) -> int:
-    """How many slabs of 8 rows a conv reads to write `step` slabs.
-
-    >>> slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), 2), slabs_read(Conv2d(out_channels=1, stride=(2, 2)), 2)
-    (3, 4)
-    """
-    return (conv.rows_read(ROW_BLOCK * step) - 1) // ROW_BLOCK + 1
+        There are none where a stride steps over slabs: the next slabs to read then aren't those that follow.
+        """
+        if any(slabs_read(conv, 0) < 0 for conv in self.chain.conv):
+            return 0 * self.h_split
+        step = smaller(self.h_split, self.slabs[1]) * self.chain.conv[0].stride[0]
+        return smaller(step, self.extents[0].row_blocks - self.slabs[0])

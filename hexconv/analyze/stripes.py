@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
+from hexconv.analyze.blocks import PlannedBlocks
+from hexconv.analyze.planned import Planned
 from hexconv.analyze.row_step import RowStep
-from hexconv.analyze.rows import planned_rows
-from hexconv.analyze.slabs import slabs_read
-from hexconv.analyze.steps import Step, made_before
-from hexconv.kernel import is_in_rows
-from hexconv.spec import Chain, Plan, nest_of, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
+from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, slabs_read
 
 
 @dataclass(frozen=True)
@@ -38,22 +36,23 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     >>> [(held.start, held.made, held.end) for held in second]
     [(16, 24, 32), (8, 16, 24), (8, 8, 16)]
     """
-    if nest_of(chain, plan) == "bands":
+    planned = Planned(chain, plan)
+    if planned.nest == "bands":
         return ()
     rows = [extents.rows for extents in tensor_extents(chain)]
-    if is_in_rows(chain, plan):
-        planned = planned_rows(chain, plan)
-        made = [[step for steps in threads for step in steps.each] for threads in planned.steps]
+    if planned.nest == "rows":
+        made = [[step for steps in threads for step in steps.each] for threads in planned.rows.steps]
         return tuple(
-            tuple(_held_by_band(*each) for each in zip(stripe, planned.cache_rows, rows, strict=True))
+            tuple(_held_by_band(*each) for each in zip(stripe, planned.rows.cache_rows, rows, strict=True))
             for stripe in zip(*made, strict=True)
         )
+    blocks = planned.blocks
     return tuple(
         tuple(
-            _held(step.start * ROW_BLOCK, step.end * ROW_BLOCK, step.there * ROW_BLOCK, last)
-            for step, last in zip(_stripe(chain, plan, start), rows, strict=True)
+            _held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK, last)
+            for (first, end, there), last in zip(stripe, rows, strict=True)
         )
-        for start in range(0, tensor_extents(chain)[-1].row_blocks, plan.h_split)
+        for stripe in (_stripe(blocks, start) for start in range(0, blocks.extents[-1].row_blocks, plan.h_split))
     )
 
 
@@ -69,13 +68,13 @@ def _held(start: int, end: int, there: int, rows: int) -> Held:
     return Held(start, end, min(max(start, there), end))
 
 
-def _stripe(chain: Chain, plan: Plan, start: int) -> tuple[Step, ...]:
-    """One stripe of the output, and the stripes that it is made of, in slabs."""
-    extents = tensor_extents(chain)
-    steps = [Step(start, min(start + plan.h_split, extents[-1].row_blocks), start if plan.halo == "roll" else 0)]
-    for index in reversed(range(len(chain.conv))):
-        conv, step = chain.conv[index], steps[0]
-        end = min((step.end - 1) * conv.stride[0] + slabs_read(conv, 1), extents[index].row_blocks)
-        first = max(step.start, step.there) * conv.stride[0]
-        steps.insert(0, Step(first, end, made_before(conv, step.there)))
-    return tuple(steps)
+def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], ...]:
+    """For one stripe of the output, the first slab and one past the last of each tensor, and how many were there."""
+
+    def read(index: int, made: tuple[int, int, int]) -> tuple[int, int, int]:
+        (first, end, there), conv = made, planned.chain.conv[index]
+        last = min(slabs_read(conv, end), planned.extents[index].row_blocks)
+        return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
+
+    end = min(start + planned.h_split, planned.extents[-1].row_blocks)
+    return planned.chain.backwards((start, end, start if planned.rolls else 0), read)

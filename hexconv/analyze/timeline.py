@@ -6,25 +6,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hexconv.analyze.liveness import lifetimes
+from hexconv.analyze.liveness import Life, lives_of
 from hexconv.analyze.nest import Leaf, Node, chain_nest
-from hexconv.analyze.predicted import cache_footprints
-from hexconv.spec import Chain, Plan, nest_of
-
-
-@dataclass(frozen=True)
-class Life:
-    """The statements during which one cache lives.
-
-    Attributes:
-        cache: the name of the cache.
-        first: the index of the first statement of its life.
-        last: the index of the last statement of its life, included.
-    """
-
-    cache: str
-    first: int
-    last: int
+from hexconv.analyze.planned import Planned
 
 
 @dataclass(frozen=True)
@@ -44,23 +28,20 @@ class Timeline:
         return tuple(life.cache for life in self.lives if life.first <= statement <= life.last)
 
 
-def timeline_of(chain: Chain, plan: Plan) -> Timeline:
+def timeline_of(planned: Planned) -> Timeline:
     """The statements of a plan's loop nest and the lives of its caches.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> timeline = timeline_of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> timeline = timeline_of(Planned(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
     >>> timeline.statements[:4]
     ('read input', 'read filter 1', 'conv 1 init', 'conv 1')
     >>> timeline.alive(5)
     ('intermediate1', 'filter2_cache', 'output_cache')
     """
-    if nest_of(chain, plan) != "blocks":
-        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in cache_footprints(chain, plan)))
-    nest = chain_nest(chain, plan)
-    lives = [Life(name, life.first, life.last) for name, life in lifetimes(chain, plan).items()]
-    lives.sort(key=lambda life: (life.first, life.last))
-    return Timeline(tuple(leaf.does for leaf in _leaves(nest)), tuple(lives))
+    if planned.nest != "blocks":
+        return Timeline(("run",), tuple(Life(cache.name, 0, 0) for cache in planned.caches))
+    return Timeline(tuple(leaf.does for leaf in _leaves(chain_nest(planned.blocks))), lives_of(planned.blocks))
 
 
 def _leaves(nodes: Sequence[Node]) -> Iterator[Leaf]:

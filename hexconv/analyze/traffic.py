@@ -14,57 +14,56 @@ MACs. Each step computes the logical outputs of its slabs; padding that they rea
 
 A vector of biases goes through no cache and is left out.
 
+Outside of VTCM, what the kernel does in a cache is traffic, too. It reads an element of the source and of the filter
+for each multiply-accumulate, and writes all of each block that it makes; where its sums are its results, it reads and
+writes one for each multiply-accumulate, too.
+
 Sources: the loop nests of seed document 003; it states none of these figures.
 """
 
 from math import prod
 
+from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES
-from hexconv.analyze.footprint import packed_filter
+from hexconv.analyze.footprint import BLOCK, has_accumulator, packed_filter
 from hexconv.analyze.needed import Work, macs_per_output
-from hexconv.analyze.steps import Steps, tensor_steps
+from hexconv.analyze.touched import Bytes
 from hexconv.kernel import output_layout
-from hexconv.spec import Chain, Extents, Plan, tensor_extents
-from hexconv.spec.extents import ROW_BLOCK
-from hexconv.spec.names import conv_name, filter_name
+from hexconv.spec.names import conv_name, filter_cache, filter_name, source_cache, target_cache
 
 
-def plain_work(chain: Chain, plan: Plan) -> Work:
+def plain_work(planned: PlannedBlocks) -> Work:
     """The bytes that a plan moves and the MACs that it computes.
 
-    >>> from hexconv.spec import Conv2d
+    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in plain_work(chain, Plan()).macs.items()}
+    >>> planned = PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in plain_work(planned).macs.items()}
     {'conv1': 4, 'conv2': 1}
     """
-    extents, steps = tensor_extents(chain), tensor_steps(chain, plan)
-    filter_bytes, last = DTYPE_BYTES[chain.dtype_of_filters], len(chain.conv) - 1
-    traffic = {"input": _positions(extents[0], steps[0]) * extents[0].channels * DTYPE_BYTES[chain.dtype]}
-    for index in range(len(chain.conv)):
-        stagings = _filter_stagings(plan, steps[index + 1])
-        traffic[filter_name(index + 1)] = stagings * prod(packed_filter(chain, index)) * filter_bytes
-    traffic["output"] = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
-    macs = {
-        conv_name(i + 1): _positions(extents[i + 1], steps[i + 1]) * extents[i + 1].channels * macs_per_output(chain, i)
-        for i in range(len(chain.conv))
-    }
-    return Work(traffic, macs)
+    chain, order = planned.chain, range(len(planned.chain.conv))
+    elements = [planned.logical_pixels(tensor) * each.channels for tensor, each in enumerate(planned.extents)]
+    traffic = {"input": elements[0] * DTYPE_BYTES[chain.dtype]}
+    for index in order:
+        filter_bytes = prod(packed_filter(chain, index)) * DTYPE_BYTES[chain.dtype_of_filters]
+        traffic[filter_name(index + 1)] = planned.filter_stagings(index) * filter_bytes
+    traffic["output"] = prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(order[-1])]
+    return Work(traffic, {conv_name(i + 1): elements[i + 1] * macs_per_output(chain, i) for i in order})
 
 
-def _filter_stagings(plan: Plan, steps: Steps) -> int:
-    """How often the steps of a conv stage all of its filter."""
-    if plan.filters == "resident":
-        return 1
-    return sum(times for step, times in steps.items() if step.slabs or plan.halo == "recompute")
-
-
-def _positions(tensor: Extents, steps: Steps) -> int:
-    """How many logical pixels of a tensor the steps make, repetitions included."""
-    first_row, end_row = tensor.valid_rows
-    first_column, end_column = tensor.valid_columns
-    rows = 0
-    for step, times in steps.items():
-        low, high = max(step.slabs.start * ROW_BLOCK, first_row), min(step.slabs.stop * ROW_BLOCK, end_row)
-        rows += times * max(0, high - low)
-    return rows * (end_column - first_column)
+def plain_touched(planned: PlannedBlocks) -> Bytes:
+    """The bytes that the plain kernel reads and writes in each cache in a run."""
+    chain, macs, total = planned.chain, plain_work(planned).macs, Bytes()
+    for index, tensor in enumerate(planned.extents[1:]):
+        products = macs[conv_name(index + 1)]
+        target = target_cache(index + 1, len(chain.conv))
+        elements = planned.made[index + 1].slabs * tensor.column_blocks * tensor.channel_blocks * prod(BLOCK)
+        sum_bytes = DTYPE_BYTES[chain.accumulator_dtype]
+        total[source_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype]
+        total[filter_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype_of_filters]
+        if has_accumulator(chain, index):
+            total[target] += elements * DTYPE_BYTES[chain.output_dtype(index)]
+        else:
+            total[target] += (2 * products + elements) * sum_bytes
+    return total

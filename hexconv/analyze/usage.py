@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.predicted import cache_footprints, shared_allocations
+from hexconv.analyze.planned import Planned
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.errors import InputError
 from hexconv.lower import Allocation, Cache, Lowered
@@ -112,8 +112,9 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
     for name, _ in case.documented:
         if name not in (names := [cache.name for cache in lowered.caches]):
             raise InputError.no_such(f"{case.name}: documented", name, names)
-    predicted = {cache.name: cache for cache in cache_footprints(case.chain, case.settled)}
-    shared = {memory.holds: memory for memory in shared_allocations(case.chain, case.settled)}
+    planned = Planned.of(case)
+    predicted = {cache.name: cache for cache in planned.caches}
+    shared = {memory.holds: memory for memory in planned.allocations}
     return Usage(
         case=case.name,
         caches=tuple(_cache(cache, predicted[cache.name]) for cache in lowered.caches),

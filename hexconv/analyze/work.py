@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hexconv.analyze.in_flight import copies_in_flight
 from hexconv.analyze.needed import needed_work
-from hexconv.analyze.predicted import planned_work
+from hexconv.analyze.planned import Planned
 from hexconv.lower.counting import Counts
 from hexconv.spec import Case
 
@@ -86,14 +86,14 @@ class WorkUsage:
 
 def work_usage(case: Case, counts: Counts) -> WorkUsage:
     """Compare the closed form of a case with what was counted in its lowered module."""
-    planned, needed = planned_work(case.chain, case.settled), needed_work(case.chain)
-    in_flight = copies_in_flight(case.chain, case.settled)
+    planned, needed = Planned.of(case), needed_work(case.chain)
+    in_flight = copies_in_flight(planned)
     traffic = tuple(
         TrafficUsage(
             name=name,
             direction=_direction(name) if name in in_flight else "outside",
             bytes=counted,
-            predicted_bytes=planned.traffic_bytes.get(name, 0),
+            predicted_bytes=planned.work.traffic_bytes.get(name, 0),
             needed_bytes=needed.traffic_bytes.get(name, 0),
             copies_in_flight=counts.copies_in_flight.get(name, 0),
             predicted_copies_in_flight=in_flight.get(name, 0),
@@ -101,7 +101,7 @@ def work_usage(case: Case, counts: Counts) -> WorkUsage:
         for name, counted in counts.traffic_bytes.items()
     )
     convs = tuple(
-        MacUsage(name, counted, planned.macs[name], needed.macs[name]) for name, counted in counts.macs.items()
+        MacUsage(name, counted, planned.work.macs[name], needed.macs[name]) for name, counted in counts.macs.items()
     )
     return WorkUsage(
         traffic_bytes=sum(tensor.bytes for tensor in traffic),

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hexconv.analyze import needed_macs
+from hexconv.analyze import Planned, needed_macs
 from hexconv.bench.journaled import Runs
 from hexconv.bench.networks import chains_of, small
 from hexconv.bench.rates import write_error
@@ -171,7 +171,7 @@ def pairs() -> Iterator[tuple[Case, bool]]:
 def measured(case: Case, is_drawn: bool, runs: Runs) -> Pair:
     """Run a pair, and predict it by the model."""
     run = runs.of(case)
-    modelled = rates(case.settled.arch).packets(case.chain, case.settled)
+    modelled = rates(case.settled.arch).packets(Planned.of(case))
     told = (case.name, case.chain.slug, case.settled.slug, is_drawn, run.passed)
     return Pair(*told, run.packets, round(modelled))
 

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from hexconv.analyze import planned_work
+from hexconv.analyze import Planned
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts, parts_of_stages
 from hexconv.bench.journaled import Runs
 from hexconv.bench.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
 from hexconv.run.simulator.qemu import find_qemu
-from hexconv.search.exact import Integers
 from hexconv.search.machine import PlainRates, Prices, machine_file, rates
 from hexconv.spec import Case
 from hexconv.spec.dtypes import Dtype
@@ -119,11 +119,12 @@ def stages_and_whole(case: Case, runs: Runs) -> Iterator[Stage]:
     """
     counted = runs.by_stages(case)
     assert counted.passed, case.to_toml()
-    stages, parts = counted.stages or {}, parts_of_stages(case.chain, case.settled)
+    planned = Planned.of(case).rows
+    stages, parts = counted.stages or {}, parts_of_stages(planned)
     marked = sum(stages.values())
     for name in sorted(parts.keys() | stages.keys()) if stages else ():
         yield Stage(parts.get(name, {}), stages.get(name, 0) * counted.packets / marked, counted.packets)
-    yield Stage.whole(nest_parts(case.chain, case.settled), counted.packets)
+    yield Stage.whole(nest_parts(planned), counted.packets)
 
 
 def nest_and_sweep() -> list[Case]:
@@ -139,7 +140,7 @@ def error(modelled: Integers, counted: Sequence[int]) -> float:
 def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
     """The lines of the machine's file for plain kernels of one dtype, fitted anew."""
     cases = [*plain_cases(dtype)]
-    works = [planned_work(case.chain, case.settled) for case in cases]
+    works = [Planned.of(case).work for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
     counted = [packets(case, runs) for case in cases]
     prices = fitted([*map(Stage.whole, occurs, counted)])
@@ -159,7 +160,7 @@ def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
 def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
     """The known prices, with new ones for scalar code: fitted to half of the cases, their error that of the others."""
     half = len(cases) // 2
-    occurs, counted = [nest_parts(case.chain, case.settled) for case in cases], [packets(case, runs) for case in cases]
+    occurs, counted = [nest_parts(Planned.of(case).rows) for case in cases], [packets(case, runs) for case in cases]
     scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
     others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
     rest = [count - others.packets(parts) for parts, count in zip(occurs, counted, strict=True)]

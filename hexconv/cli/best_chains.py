@@ -32,8 +32,8 @@ from hexconv.report import (
     write_front_plot,
 )
 from hexconv.search import (
+    Answer,
     Lap,
-    Planned,
     PlannedNetwork,
     Question,
     Verified,
@@ -95,8 +95,8 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
         network = _network(batch, asked, known)
     if asked.run:
         network = _raced(network, asked.seconds)
-    for planned in network.planned:
-        say_fallback(planned.name, planned.kernels)
+    for answer in network.planned:
+        say_fallback(answer.name, answer.kernels)
     if asked.plot:
         _plot(network, asked.plot)
     written = _write(network, batch, asked.output) if asked.output else []
@@ -145,13 +145,13 @@ def _network(batch: Batch, asked: Asked, known: Manifest | None) -> PlannedNetwo
 
 def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
     """Replace each chain's answer by the fastest in runs; if a chain's best can't be run, none of its plans is."""
-    todo = [(planned.name, contender) for planned in network.planned for contender in contenders(planned)]
+    todo = [(answer.name, contender) for answer in network.planned for contender in contenders(answer)]
     laps: dict[str, list[Lap]] = {}
     for name, contender in counted(todo, "running", lambda each: f"{each[0]}, {each[1].kind}"):
         known = laps.setdefault(name, [])
         if not known or known[0].packets is not None:
             known.append(lap_of(contender, seconds))
-    chains = (decided(planned, laps[planned.name]) if planned.name in laps else planned for planned in network.planned)
+    chains = (decided(answer, laps[answer.name]) if answer.name in laps else answer for answer in network.planned)
     return replace(network, planned=tuple(chains))
 
 
@@ -177,18 +177,18 @@ def _plot(network: PlannedNetwork, path: Path) -> None:
 def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
     """Write the case files of all answers, and their weights if weights lie beside the cases."""
     written, files = [], {case.name: path for path, case in batch.sources}
-    for planned in network.planned:
-        for winner in planned.winners:
+    for answer in network.planned:
+        for winner in answer.winners:
             path = folder / f"{winner.case.name}.toml"
             write_text(path, winner.case.to_toml())
             written.append(path)
-        written += write_weights(planned, files[planned.name], folder)
+        written += write_weights(answer, files[answer.name], folder)
     return written
 
 
 def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:
     """Verify every answer: of each chain the fused plan, and the pieces of its best cut."""
-    winners = [winner for planned in network.planned for winner in planned.winners]
+    winners = [winner for answer in network.planned for winner in answer.winners]
     return [verify(winner, seconds) for winner in counted(winners, "verifying", lambda winner: winner.case.name)]
 
 
@@ -200,36 +200,36 @@ def _print(
         show(network_table(network), asked.is_wide, SPARE_OF_NETWORKS)
         _lines(network_lines(network))
     else:
-        for planned in network.planned:
-            _print_chain(planned, asked)
+        for answer in network.planned:
+            _print_chain(answer, asked)
     if checks:
         show(verified_table(checks), asked.is_wide)
     if written:
         print(f"wrote {len(written)} files into {written[0].parent}" if len(written) > 1 else f"wrote {written[0]}")
 
 
-def _print_chain(planned: Planned, asked: Asked) -> None:
+def _print_chain(answer: Answer, asked: Asked) -> None:
     """Print one chain: verdict, answer, lower bounds, case files and, if asked for, all other plans."""
-    print(verdict_line(planned))
-    print(f"{planned.name}: kernel {kernel_words(planned.kernels)}")
-    show(answer_table(planned), asked.is_wide, SPARE)
-    if planned.race:
-        show(race_table(planned.race), asked.is_wide)
-        _lines(race_lines(planned.race))
-    _lines(bound_lines(planned.found, planned.question))
-    _lines(outside_lines(planned))
-    if planned.shortfall:
-        _lines(shortfall_lines(planned.shortfall))
-    is_chain = len(planned.chain.conv) > 1
-    _lines(cuts_lines(planned.cuts, planned.question) if is_chain else ())
+    print(verdict_line(answer))
+    print(f"{answer.name}: kernel {kernel_words(answer.kernels)}")
+    show(answer_table(answer), asked.is_wide, SPARE)
+    if answer.race:
+        show(race_table(answer.race), asked.is_wide)
+        _lines(race_lines(answer.race))
+    _lines(bound_lines(answer.found, answer.question))
+    _lines(outside_lines(answer))
+    if answer.shortfall:
+        _lines(shortfall_lines(answer.shortfall))
+    is_chain = len(answer.chain.conv) > 1
+    _lines(cuts_lines(answer.cuts, answer.question) if is_chain else ())
     if asked.account:
-        _lines(proof_lines(planned.found))
-        show(front_table(planned.found, planned.question), asked.is_wide, SPARE)
+        _lines(proof_lines(answer.found))
+        show(front_table(answer.found, answer.question), asked.is_wide, SPARE)
         if is_chain:
-            show(cuts_table(planned.cuts), asked.is_wide, SPARE)
+            show(cuts_table(answer.cuts), asked.is_wide, SPARE)
     else:
-        print(f"--account tells of all {planned.found.proof.plans} plans, the front and the cuts")
-    for winner in planned.winners:
+        print(f"--account tells of all {answer.found.proof.plans} plans, the front and the cuts")
+    for winner in answer.winners:
         print(f"# {winner.case.name}.toml", winner.case.to_toml(), sep="\n", end="")
 
 

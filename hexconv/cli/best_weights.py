@@ -9,14 +9,14 @@ import numpy as np
 from hexconv.errors import NotWritten
 from hexconv.run.given import given, weights_beside
 from hexconv.run.runner import Array
-from hexconv.search import Planned
+from hexconv.search import Answer
 
 
-def write_weights(planned: Planned, source: Path, folder: Path) -> list[Path]:
+def write_weights(answer: Answer, source: Path, folder: Path) -> list[Path]:
     """Write `NAME.npz` beside every answer of a chain, if `NAME.npz` lies beside its case file.
 
     Args:
-        planned: the chain and its answers.
+        answer: what was found for the chain.
         source: the case file of the chain.
         folder: the folder of the answers.
 
@@ -25,11 +25,11 @@ def write_weights(planned: Planned, source: Path, folder: Path) -> list[Path]:
         NotWritten: a file can't be written into the folder.
     """
     beside = weights_beside(source)
-    weights = given(planned.chain, beside, None).weights if beside else None
+    weights = given(answer.chain, beside, None).weights if beside else None
     if not beside or not weights:
         return []
     written = []
-    for name, convs in _answers(planned):
+    for name, convs in _answers(answer):
         path = folder / f"{name}.npz"
         if path.resolve() != beside.resolve():
             _save(path, of_convs(weights, convs))
@@ -37,13 +37,13 @@ def write_weights(planned: Planned, source: Path, folder: Path) -> list[Path]:
     return written
 
 
-def _answers(planned: Planned) -> Iterator[tuple[str, range]]:
+def _answers(answer: Answer) -> Iterator[tuple[str, range]]:
     """The name of every answer, and which convs of the chain it has, counted from 1."""
-    if planned.fused:
-        yield planned.fused.case.name, range(1, len(planned.chain.conv) + 1)
-    cut = planned.cuts.best
+    if answer.fused:
+        yield answer.fused.case.name, range(1, len(answer.chain.conv) + 1)
+    cut = answer.cuts.best
     if cut and len(cut.pieces) > 1:
-        for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
+        for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True):
             yield winner.case.name, range(piece.first, piece.last + 1)
 
 

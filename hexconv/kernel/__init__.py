@@ -1,6 +1,6 @@
 """Rules of the kernels, which fill the innermost part of the nest: layouts of tensors, tiles, bands. No TVM."""
 
-from hexconv.kernel.chosen import forms_of, is_in_rows
+from hexconv.kernel.chosen import forms_of
 from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import Forms, has_bytes_apart, input_layout, output_layout
 from hexconv.kernel.hvx.rows import rows_forms
@@ -11,7 +11,6 @@ __all__ = [
     "forms_of",
     "has_bytes_apart",
     "input_layout",
-    "is_in_rows",
     "output_layout",
     "rows_forms",
 ]

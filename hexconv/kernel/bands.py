@@ -108,10 +108,12 @@ def row_bands(chain: Chain, plan: Plan) -> RowBands:
     output = extents[-1]
     rows = ceil(output.rows / plan.threads)
     written = output.rows if chain.output_layout != ACTIVATION_TAG else output.row_blocks * ROW_BLOCK
-    spans = [Span(1, 0, written)]
-    for conv, source in zip(reversed(chain.conv), reversed(extents[:-1]), strict=True):
-        reader = spans[0]
-        spans.insert(0, Span(reader.scale * conv.stride[0], conv.rows_read(reader.more), source.rows))
+
+    def read(index: int, reader: Span) -> Span:
+        conv = chain.conv[index]
+        return Span(reader.scale * conv.stride[0], conv.rows_read(reader.more), extents[index].rows)
+
+    spans = chain.backwards(Span(1, 0, written), read)
     stripe_rows = min(plan.stripe_rows, written)
     tops = tuple(tensor.top for tensor in extents)
-    return RowBands(ceil(output.rows / rows), rows, stripe_rows, tuple(spans), tops)
+    return RowBands(ceil(output.rows / rows), rows, stripe_rows, spans, tops)

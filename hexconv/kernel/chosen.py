@@ -9,11 +9,6 @@ from hexconv.spec.strips import in_strips
 
 def forms_of(chain: Chain, plan: Plan) -> Forms:
     """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
-    if not is_in_rows(chain, plan):
+    if nest_of(chain, plan) != "rows":
         return documented_forms(chain)
     return planned_forms(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
-
-
-def is_in_rows(chain: Chain, plan: Plan) -> bool:
-    """Whether a plan's nest is a nest of rows, the layout that HVX kernels need."""
-    return nest_of(chain, plan) == "rows"

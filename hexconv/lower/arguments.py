@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from hexconv.kernel import forms_of, is_in_rows
+from hexconv.kernel import forms_of
 from hexconv.lower.kernels import LAID_OUT_BY
-from hexconv.spec import Chain, Plan, choose_kernels
+from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 from hexconv.spec.names import numbered
 from hexconv.spec.strips import in_strips
 from hexconv.spec.vectors import OF_CHANNELS, Array
@@ -18,7 +18,7 @@ def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, 
         plan: its plan, settled.
         given: the packed input and filters, then biases and vectors, by name and in the order of `chain_module`.
     """
-    if not is_in_rows(chain, plan):
+    if nest_of(chain, plan) != "rows":
         return dict(given)
     forms, (nest, of_nest) = forms_of(chain, plan), in_strips(chain, plan)
     constants, replaced = dict[str, Array](), set[str]()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hexconv.compute import chain_module
 from hexconv.compute.limits import check_supported
-from hexconv.kernel import forms_of, is_in_rows
+from hexconv.kernel import forms_of
 from hexconv.lower.function import lower_function
 from hexconv.lower.lowered import Lowered, lower
 from hexconv.lower.nest import lower_nest
@@ -23,7 +23,7 @@ def lower_case(case: Case) -> Lowered:
     """
     check_supported(case.chain)
     chain, plan = case.chain, case.settled
-    if is_in_rows(chain, plan):
+    if nest_of(chain, plan) == "rows":
         return _lower_rows(case, strips_of(chain, plan))
     if nest_of(chain, plan) == "bands":
         return lower_function(host.chain_function(chain, plan))

@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 
 from hexconv.compute import reference
-from hexconv.layout import packed
-from hexconv.network.operand import BLOCKS, NCHW, Operand
+from hexconv.network.operand import Operand
 from hexconv.network.step import Along, Axis, Blocks, Call, Filters, Operation, Program, Resize, Step, Window
 from hexconv.run.tensors import Array
 
@@ -47,13 +46,6 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
         made = reference(step.case.chain, seen[0], tensors.filters, tensors.biases, tensors.vectors)
         return made.astype(step.result.dtype)
     return _stored(OPERATORS[step.operator](step, seen, constants), step.result)
-
-
-def in_memory(values: Array, operand: Operand) -> Array:
-    """Turn logical NHWC into the layout in which the operand lies in memory."""
-    if operand.layout == BLOCKS:
-        return packed(BLOCKS, operand.extents).pack(values, fill=0)
-    return np.ascontiguousarray(values.transpose(0, 3, 1, 2) if operand.layout == NCHW else values)
 
 
 def _seen(values: Array, operand: Operand) -> Array:

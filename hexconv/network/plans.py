@@ -8,7 +8,7 @@ from hexconv.model import Imported
 from hexconv.network.members import Member
 from hexconv.run.given import Given, bounded
 from hexconv.run.tensors import random_tensors
-from hexconv.search import Planned, Question, plan_all
+from hexconv.search import Answer, Question, plan_all
 from hexconv.verify.job import weights_of
 
 
@@ -29,19 +29,19 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
     network = plan_all(cases, question, kernel=question.plan.kernel)
     if network.refused:
         raise Unsupported(f"{network.refused[0].name}: {network.refused[0].reason}")
-    named = {planned.name: planned for planned in network.planned}
+    named = {answer.name: answer for answer in network.planned}
     return tuple(
         Member(run, tuple(_pieces(named[case.name], weights, question)))
         for case, run, weights in zip(cases, imported.runs, arrays, strict=True)
     )
 
 
-def _pieces(planned: Planned, weights: dict, question: Question) -> Iterator:
+def _pieces(answer: Answer, weights: dict, question: Question) -> Iterator:
     """The cases of the best cut, each with its own weights."""
-    cut = planned.cuts.best
+    cut = answer.cuts.best
     if cut is None:
         limit = question.vtcm_bytes
-        raise Unsupported(f"{planned.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
-    for piece, winner in zip(cut.pieces, planned.pieces(cut), strict=True):
+        raise Unsupported(f"{answer.name}: no plan fits {limit} bytes of VTCM; hexconv best says what would")
+    for piece, winner in zip(cut.pieces, answer.pieces(cut), strict=True):
         own = Given(weights_of(weights, piece.first - 1, len(piece.chain.conv)))
         yield winner.case, own.over(random_tensors(winner.case.chain))

@@ -3,12 +3,12 @@
 from dataclasses import asdict
 from typing import Any
 
+from hexconv.search.answer import Answer
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.laps import Race
 from hexconv.search.network import PlannedNetwork
 from hexconv.search.pieces import Cut
-from hexconv.search.planned import Planned
 
 Row = dict[str, Any]
 
@@ -16,28 +16,28 @@ Row = dict[str, Any]
 def network_row(network: PlannedNetwork) -> Row:
     """The JSON of a planned network: all its chains and their sum."""
     return {
-        "chains": [planned_row(planned, network) for planned in network.planned],
+        "chains": [answer_row(answer, network) for answer in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
         "not_taken": [asdict(conv) for conv in network.not_taken],
         "total": asdict(network.total),
     }
 
 
-def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
+def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
     """The JSON of one planned chain."""
-    cuts, end = planned.cuts, network.end_of(planned.name)
+    cuts, end = answer.cuts, network.end_of(answer.name)
     return {
-        "case": planned.name,
-        "vtcm_bytes": planned.question.vtcm_bytes,
-        "objective": planned.question.objective,
-        "kernels": [asdict(choice) for choice in planned.kernels],
-        "fits": planned.found.best is not None,
-        **_found(planned.found),
-        "caches": planned.question.caches,
-        "all_in_vtcm": _figures(planned.all_in_vtcm) if planned.all_in_vtcm else None,
-        "toml": planned.fused.case.to_toml() if planned.fused else None,
-        "race": _race(planned.race) if planned.race else None,
-        "shortfall": asdict(planned.shortfall) if planned.shortfall else None,
+        "case": answer.name,
+        "vtcm_bytes": answer.question.vtcm_bytes,
+        "objective": answer.question.objective,
+        "kernels": [asdict(choice) for choice in answer.kernels],
+        "fits": answer.found.best is not None,
+        **_found(answer.found),
+        "caches": answer.question.caches,
+        "all_in_vtcm": _figures(answer.all_in_vtcm) if answer.all_in_vtcm else None,
+        "toml": answer.fused.case.to_toml() if answer.fused else None,
+        "race": _race(answer.race) if answer.race else None,
+        "shortfall": asdict(answer.shortfall) if answer.shortfall else None,
         "cuts": {
             "best": _cut(cuts.best),
             "separate": _cut(cuts.separate),
@@ -47,7 +47,7 @@ def planned_row(planned: Planned, network: PlannedNetwork) -> Row:
             "margin": asdict(cuts.margin) if cuts.margin else None,
             "pieces_searched": cuts.pieces_searched,
             "plans": cuts.plans,
-            "saved_bytes": planned.saved_bytes,
+            "saved_bytes": answer.saved_bytes,
         },
         "ended_by": asdict(end) if end else None,
     }

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from hexconv.report.words import plan_name
+from hexconv.search.answer import Answer
 from hexconv.search.cuts import Cuts
 from hexconv.search.found import Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
 from hexconv.search.objective import COSTS, Objective
 from hexconv.search.pieces import Cut
-from hexconv.search.planned import Planned
 from hexconv.search.question import Question
 from hexconv.search.space import Scope
 
@@ -20,11 +20,11 @@ HELD = ("kernel", "arch", "threads")
 """What a search holds fixed of a plan, and the verdict names; `scope_line` has the rest."""
 
 
-def answer_table(planned: Planned) -> Table:
+def answer_table(answer: Answer) -> Table:
     """The table of the best plan, the runner-up and the smallest plan."""
-    found, title = planned.found, f"{planned.name}: least {planned.question.objective}"
+    found, title = answer.found, f"{answer.name}: least {answer.question.objective}"
     table = _table(
-        f"{title} in {planned.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
+        f"{title} in {answer.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
     )
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
     for name, figures in rows.items():
@@ -56,21 +56,21 @@ def cuts_table(cuts: Cuts) -> Table:
     return table
 
 
-def verdict_line(planned: Planned) -> str:
+def verdict_line(answer: Answer) -> str:
     """The verdict of the search, in a sentence."""
-    best, limit, cut = planned.found.best, planned.question.vtcm_bytes, planned.cuts.best
+    best, limit, cut = answer.found.best, answer.question.vtcm_bytes, answer.cuts.best
     if cut and len(cut.pieces) > 1:
         pieces = " | ".join(piece.name for piece in cut.pieces)
         return (
-            f"{planned.name}: cut into {pieces} it moves {cut.traffic_bytes} bytes and takes {cut.footprint_bytes} of "
+            f"{answer.name}: cut into {pieces} it moves {cut.traffic_bytes} bytes and takes {cut.footprint_bytes} of "
             f"{limit} bytes of VTCM; {f'fused it moves {best.traffic_bytes}' if best else 'fused it does not fit'}"
         )
     if best is None:
-        return f"{planned.name}: nothing fits {limit} bytes of VTCM"
-    bound = planned.found.proof.lower_bound
+        return f"{answer.name}: nothing fits {limit} bytes of VTCM"
+    bound = answer.found.proof.lower_bound
     least = "; no plan moves less" if bound == best.traffic_bytes else ""
     taken = f"takes {best.footprint_bytes} of {limit} bytes of VTCM"
-    return f"{planned.name}: the best plan moves {best.traffic_bytes} bytes and {taken}{least}"
+    return f"{answer.name}: the best plan moves {best.traffic_bytes} bytes and {taken}{least}"
 
 
 def bound_lines(found: Found, question: Question) -> Iterator[str]:
@@ -108,10 +108,10 @@ def proof_lines(found: Found) -> Iterator[str]:
         yield scope_line(proof.scope)
 
 
-def outside_lines(planned: Planned) -> Iterator[str]:
+def outside_lines(answer: Answer) -> Iterator[str]:
     """Lines on the cost of caches outside of VTCM, where such plans were asked for."""
-    best, usual = planned.found.best, planned.all_in_vtcm
-    if planned.question.caches == "all-in-vtcm" or best is None:
+    best, usual = answer.found.best, answer.all_in_vtcm
+    if answer.question.caches == "all-in-vtcm" or best is None:
         return
     if usual is None:
         yield "with all caches in VTCM nothing fits"

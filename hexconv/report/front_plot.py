@@ -6,13 +6,13 @@ import pandas as pd
 
 from hexconv.errors import InputError
 from hexconv.report.words import plan_name
-from hexconv.search.planned import Planned
+from hexconv.search.answer import Answer
 
 MIB = 1 << 20
 WIDTH, HEIGHT = 640, 400
 
 
-def write_front_plot(planned: Planned, path: Path) -> None:
+def write_front_plot(answer: Answer, path: Path) -> None:
     """Write the picture of a front: steps from plan to plan, the VTCM limit as a line, the best plan marked.
 
     Raises:
@@ -20,8 +20,8 @@ def write_front_plot(planned: Planned, path: Path) -> None:
     """
     if path.suffix != ".svg":
         raise InputError("--plot", str(path), "a file that ends in .svg")
-    points = _points(planned)
-    picture = _picture(planned, points)
+    points = _points(answer)
+    picture = _picture(answer, points)
     try:
         picture.save(str(path))
     except OSError as error:
@@ -30,17 +30,17 @@ def write_front_plot(planned: Planned, path: Path) -> None:
         ) from None
 
 
-def _points(planned: Planned) -> pd.DataFrame:
+def _points(answer: Answer) -> pd.DataFrame:
     """The data of the picture: one row for each plan of the front, in MiB."""
-    best = planned.found.best
+    best = answer.found.best
     rows = [
         {
             "plan": plan_name(figures.plan),
             "footprint": figures.footprint_bytes / MIB,
             "traffic": figures.traffic_bytes / MIB,
-            "kind": "fits" if figures.footprint_bytes <= planned.question.vtcm_bytes else "does not fit",
+            "kind": "fits" if figures.footprint_bytes <= answer.question.vtcm_bytes else "does not fit",
         }
-        for figures in planned.found.front
+        for figures in answer.found.front
         if figures != best
     ]
     if best:
@@ -53,7 +53,7 @@ def _points(planned: Planned) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _picture(planned: Planned, points: pd.DataFrame):
+def _picture(answer: Answer, points: pd.DataFrame):
     """The chart: steps, points, and the limit as a line."""
     import altair as alt  # imported here: it takes half a second, and no other command needs it
 
@@ -64,7 +64,7 @@ def _picture(planned: Planned, points: pd.DataFrame):
     front = alt.Chart(points)
     steps = front.mark_line(interpolate="step-after", color="#cccccc").encode(x=x, y=y)
     marks = alt.Chart(points).mark_point(filled=True, size=60).encode(x=x, y=y, color=color, tooltip="plan:N")
-    limit = pd.DataFrame({"footprint": [planned.question.vtcm_bytes / MIB]})
+    limit = pd.DataFrame({"footprint": [answer.question.vtcm_bytes / MIB]})
     rule = alt.Chart(limit).mark_rule(strokeDash=[4, 4]).encode(x="footprint:Q")
-    title = f"{planned.name}: plans that none beats in both"
+    title = f"{answer.name}: plans that none beats in both"
     return (steps + rule + marks).properties(width=WIDTH, height=HEIGHT, title=title)

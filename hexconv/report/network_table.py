@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from hexconv.report.best_table import cuts_lines
+from hexconv.search.answer import Answer
 from hexconv.search.network import PlannedNetwork
-from hexconv.search.planned import Planned
 from hexconv.spec.kernel import kernel_columns
 
 NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes", "saved", "footprint bytes", "plans")
@@ -20,8 +20,8 @@ def network_table(network: PlannedNetwork) -> Table:
     for heading in NUMBERS:
         table.add_column(heading, justify="right")
     table.add_column("pieces are")
-    for planned in network.planned:
-        table.add_row(planned.name, kernel_columns(planned.kernels)["kernel_used"], *_row(planned))
+    for answer in network.planned:
+        table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
     table.add_section()
     total = network.total
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
@@ -30,15 +30,15 @@ def network_table(network: PlannedNetwork) -> Table:
     return table
 
 
-def _row(planned: Planned) -> Iterator[str]:
+def _row(answer: Answer) -> Iterator[str]:
     """The row of one chain."""
-    cuts = planned.cuts
+    cuts = answer.cuts
     before = cuts.separate.traffic_bytes if cuts.separate else None
     after = cuts.best.traffic_bytes if cuts.best else None
     pieces = cuts.best.pieces if cuts.best else ()
-    saved = planned.saved_bytes
+    saved = answer.saved_bytes
     footprint = cuts.best.footprint_bytes if cuts.best else None
-    counts = (len(planned.chain.conv), len(pieces), before, after, saved, _share(before, saved), footprint, cuts.plans)
+    counts = (len(answer.chain.conv), len(pieces), before, after, saved, _share(before, saved), footprint, cuts.plans)
     yield from map(_cell, counts)
     yield " | ".join(piece.name for piece in pieces) or "does not fit"
 
@@ -46,19 +46,19 @@ def _row(planned: Planned) -> Iterator[str]:
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
     """Lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
     said: dict[str, list[str]] = {}
-    for planned in network.planned:
-        for line in _lines(planned, network):
-            said.setdefault(line, []).append(planned.name)
+    for answer in network.planned:
+        for line in _lines(answer, network):
+            said.setdefault(line, []).append(answer.name)
     yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
 
 
-def _lines(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
+def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
     """The lines of one chain, without the number of plans, which the table shows."""
-    for line in cuts_lines(planned.cuts, planned.question):
-        yield line.partition(f" ({planned.cuts.plans} plans of ")[0]
-    if end := network.end_of(planned.name):
+    for line in cuts_lines(answer.cuts, answer.question):
+        yield line.partition(f" ({answer.cuts.plans} plans of ")[0]
+    if end := network.end_of(answer.name):
         yield f"the chain ends because {end.reason}"
 
 
@@ -67,7 +67,7 @@ def _sum(network: PlannedNetwork) -> str:
     total = network.total
     work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
-        unfit = [planned.name for planned in network.planned if planned.saved_bytes is None]
+        unfit = [answer.name for answer in network.planned if answer.saved_bytes is None]
         return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"
     share = _share(total.before_bytes, total.saved_bytes)
     return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"

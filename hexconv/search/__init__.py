@@ -1,5 +1,6 @@
 """The best plan, with proof: every plan of a chain, where to cut it, and what a network of chains saves."""
 
+from hexconv.search.answer import Answer, Winner, plan_chain
 from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts, best_cuts
 from hexconv.search.found import Found
@@ -7,7 +8,6 @@ from hexconv.search.grid import Figures, Grid, evaluate
 from hexconv.search.laps import Contender, Lap, Race, lap_of
 from hexconv.search.network import PlannedNetwork, folder_cases, plan_all
 from hexconv.search.objective import Objective
-from hexconv.search.planned import Planned, Winner, plan_chain
 from hexconv.search.question import Question, placed
 from hexconv.search.race import contenders, decided
 from hexconv.search.space import Space
@@ -25,7 +25,7 @@ __all__ = [
     "placed",
     "Cuts",
     "best_cuts",
-    "Planned",
+    "Answer",
     "Winner",
     "plan_chain",
     "Contender",

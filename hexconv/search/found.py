@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hexconv.search.exact import Integers
+from hexconv.analyze.exact import Integers
+from hexconv.analyze.planned import Planned
 from hexconv.search.grid import Figures, Grid
 from hexconv.search.machine import rates
 from hexconv.search.objective import COSTS, cost, ranked
@@ -124,7 +125,7 @@ def choose(chain: Chain, grid: Grid, question: Question, lower_bound: int | None
             fitting=len(fitting),
             excluded=_account(grid, order, question, equal) if best else (),
             lower_bound=lower_bound,
-            model_error=rates(question.plan.arch).error(chain, (best or points[0]).plan),
+            model_error=rates(question.plan.arch).error(Planned(chain, (best or points[0]).plan)),
             better_plans=len(better),
             least_better=least,
             over_bytes=least.footprint_bytes - question.vtcm_bytes if least else None,

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
-from hexconv.analyze.predicted import planned_work
-from hexconv.search.exact import Integers, integer_type
+from hexconv.analyze.planned import Planned
+from hexconv.analyze.slabs import Splits
 from hexconv.search.machine import Rates
 from hexconv.search.nest_grid import nest_grid
 from hexconv.search.program import programs
 from hexconv.search.sharing import allocated_bytes
 from hexconv.search.sizes import cache_grids
 from hexconv.search.space import Space
-from hexconv.search.stripes import stripes
 from hexconv.search.work import work_grid
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
 from hexconv.spec.places import MIXED
@@ -124,9 +124,9 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
         overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
         packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
         return replace(grid, latency_packets=packets)
-    rows = stripes(chain, space)
-    work = work_grid(chain, space, rows)
-    footprint = allocated_bytes(space, cache_grids(chain, space, rows), programs(chain, space, rows))
+    splits = Splits(chain, space.h_splits, space.k_splits)
+    work = work_grid(space, splits)
+    footprint = allocated_bytes(space, cache_grids(space, splits), programs(space, splits))
     traffic, macs = work.traffic_bytes.ravel(), work.macs.ravel()
     overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
     return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))
@@ -134,9 +134,11 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
 
 def _one_by_one(chain: Chain, space: Space) -> Grid:
     """Compute figures plan by plan, without a latency: for host, and for plain with caches in both memories."""
-    plans = [space.plan(number) for number in range(space.size)]
-    sizes = [[term.vtcm_bytes for term in vtcm_terms(chain, plan)] for plan in plans]
-    works = [planned_work(chain, plan) for plan in plans]
+    sizes, works = [], []
+    for number in range(space.size):
+        planned = Planned(chain, space.plan(number))
+        sizes.append([term.vtcm_bytes for term in vtcm_terms(planned)])
+        works.append(planned.work)
     return Grid(
         space,
         _sums(sizes),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hexconv.analyze.fit import Term, vtcm_terms
+from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes
 from hexconv.search.best import best_plan
 from hexconv.search.cuts import Cuts
@@ -59,7 +60,7 @@ def shortfall(chain: Chain, question: Question, found: Found, cuts: Cuts) -> Sho
         demand_bytes=least.footprint_bytes,
         vtcm_bytes=question.vtcm_bytes,
         gap_bytes=least.footprint_bytes - question.vtcm_bytes,
-        terms=vtcm_terms(chain, least.plan),
+        terms=vtcm_terms(Planned(chain, least.plan)),
         levers=tuple([*_cut(cuts), *_kernel(chain, question), *_architecture(least.footprint_bytes, question)]),
     )
 

@@ -27,10 +27,10 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import nest_parts
+from hexconv.analyze.planned import Planned
 from hexconv.errors import InputError
-from hexconv.search.exact import Integers
-from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 
 EXACT = ConfigDict(extra="forbid")
 
@@ -106,22 +106,21 @@ class Rates:
         """Return the rates of the plain kernels for one dtype."""
         return self.kernels[dtype]
 
-    def packets(self, chain: Chain, plan: Plan) -> float:
+    def packets(self, planned: Planned) -> float:
         """Return the packets that the model predicts for an HVX kernel."""
-        return self.nest.packets(nest_parts(chain, plan))
+        return self.nest.packets(nest_parts(planned.rows))
 
-    def error(self, chain: Chain, plan: Plan) -> float | None:
+    def error(self, planned: Planned) -> float | None:
         """Return the model's error for a plan: nine of ten runs differ by no more than this share.
 
         None where there is no model, or none that was compared with runs.
         """
-        nest = nest_of(chain, plan)
-        if nest == "bands" or (nest == "rows" and chain.dtype == "int16"):
+        nest, dtype = planned.nest, planned.chain.dtype
+        if nest == "bands" or (nest == "rows" and dtype == "int16"):
             return None
         if nest == "blocks":
-            return self.plain(chain.dtype).error
-        has_scalar_code = any(choice.used == "plain" for choice in choose_kernels(chain, plan))
-        return self.nest.scalar_error if has_scalar_code else self.nest.error
+            return self.plain(dtype).error
+        return self.nest.scalar_error if "plain" in planned.rows.kernels else self.nest.error
 
 
 def machine_file(arch: str) -> Path:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
 from hexconv.kernel.depthwise import TILE_ROWS
-from hexconv.search.exact import Integers, integer_type
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan
 
@@ -60,7 +60,7 @@ class NestAxes:
     @cached_property
     def kind(self) -> type:
         """The integer type that holds the figures of the plan that repeats most."""
-        work = rows_work(self.chain, replace(self.space.words[0], order="k_outer", halo="recompute"))
+        work = rows_work(planned_rows(self.chain, replace(self.space.words[0], order="k_outer", halo="recompute")))
         return integer_type(4 * max(sum(work.traffic_bytes.values()), sum(work.macs.values())))
 
     def rows(self, of: Callable[[PlannedRows], Any]) -> Integers:

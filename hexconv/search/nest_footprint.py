@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.rows import PlannedRows
-from hexconv.analyze.rows_footprint import footprints_of
+from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.lower.vtcm import GRANULE_BYTES
-from hexconv.search.exact import Integers
 from hexconv.search.nest_axes import NestAxes
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
@@ -47,7 +47,7 @@ def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
 
 def _caches(planned: PlannedRows) -> dict[str, PredictedCache]:
     """Return all caches that a plan may have, with one slot each, by name."""
-    return {cache.name: cache for cache in footprints_of(_single(planned))}
+    return {cache.name: cache for cache in rows_footprints(_single(planned))}
 
 
 @lru_cache(REMEMBERED)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.copy_packets import on_filter, on_input
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import SET_UP, on_conv
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.outside import touched_by
 from hexconv.analyze.packet_parts import Parts, Spent
-from hexconv.analyze.rows import work_of
-from hexconv.analyze.rows_footprint import footprints_of
-from hexconv.search.exact import Integers
+from hexconv.analyze.rows import rows_work
+from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.search.nest_axes import NestAxes
 from hexconv.search.nest_footprint import counts, footprint_bytes
 from hexconv.search.space import Space
@@ -36,7 +36,7 @@ def nest_grid(chain: Chain, space: Space, priced: Callable[[Parts], float]) -> t
 def _traffic_bytes(axes: NestAxes) -> Integers:
     """The bytes that all tensors move between memory and the caches."""
     sample, convs = axes.one, range(len(axes.chain.conv))
-    work = [work_of(planned).traffic_bytes for planned in sample]
+    work = [rows_work(planned).traffic_bytes for planned in sample]
     total = sample[0].input_bytes(axes.made(0)[0]) + work[0]["output"]
     for index in convs:
         sizes = [each[filter_name(index + 1)] // p.filter_stagings(index) for each, p in zip(work, sample, strict=True)]
@@ -46,7 +46,7 @@ def _traffic_bytes(axes: NestAxes) -> Integers:
 
 def _outside_bytes(axes: NestAxes) -> Integers:
     """The bytes that kernels read and write in caches that don't count."""
-    caches = {cache.name: cache for one in axes.one for cache in footprints_of(one)}
+    caches = {cache.name: cache for one in axes.one for cache in rows_footprints(one)}
     total: Any = 0
     for index in range(len(axes.chain.conv)):
         making = axes.times(index + 1, lambda planned, index=index: planned.making_steps(index + 1))

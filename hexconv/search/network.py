@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hexconv.errors import InputError, Unsupported
 from hexconv.model import MANIFEST, ChainEntry, Manifest, NotTaken
+from hexconv.search.answer import Answer, plan_chain
 from hexconv.search.pieces import Cut
-from hexconv.search.planned import Planned, plan_chain
 from hexconv.search.question import Question
 from hexconv.search.space import FIXED
 from hexconv.spec import Case, Plan
@@ -74,7 +74,7 @@ class PlannedNetwork:
         seconds: the time that planning took.
     """
 
-    planned: tuple[Planned, ...]
+    planned: tuple[Answer, ...]
     refused: tuple[Refused, ...]
     manifest: Manifest | None
     seconds: float

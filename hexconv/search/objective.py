@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from hexconv.search.exact import Integers
+from hexconv.analyze.exact import Integers
 from hexconv.search.grid import Figures, Grid
 from hexconv.spec.objective import Objective
 

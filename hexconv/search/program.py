@@ -14,12 +14,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from hexconv.analyze.blocks import PlannedBlocks
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import has_accumulator, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
-from hexconv.search.exact import Integers
+from hexconv.analyze.slabs import Splits
 from hexconv.search.space import Space
-from hexconv.search.stripes import Stripes
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Plan
 
 NOTHING, START, END = 0, 1, 2
 NO_SOURCE = -1
@@ -53,26 +54,27 @@ class _Nest:
         images: whether there is a loop over images.
         words: the word knobs of the plan.
         signature: a number that says which of the other loops there are.
-        chain: an example of a chain with this nest, which is not compared.
-        plan: an example of a plan with this nest, which is not compared.
+        planned: an example of a chain and a plan with this nest, which is not compared.
     """
 
     accumulators: tuple[bool, ...]
     images: bool
     words: Plan
     signature: int
-    chain: Chain = field(compare=False)
-    plan: Plan = field(compare=False)
+    planned: PlannedBlocks = field(compare=False)
 
 
-def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
+def programs(space: Space, splits: Splits) -> Programs:
     """Return the programs of a space."""
-    found, examples, of_plan = np.unique(_signatures(space, stripes).ravel(), return_index=True, return_inverse=True)
+    found, examples, of_plan = np.unique(_signatures(space, splits).ravel(), return_index=True, return_inverse=True)
+    chain = splits.chain
     accumulators = tuple(has_accumulator(chain, index) for index in range(len(chain.conv)))
     images, per_word = chain.input[0] > 1, space.size // len(space.words)
     lists = [
-        _program(_Nest(accumulators, images, space.words[number // per_word], signature, chain, space.plan(number)))
-        for signature, number in zip(found.tolist(), examples.tolist(), strict=True)
+        _program(
+            _Nest(accumulators, images, space.words[at // per_word], signature, PlannedBlocks.of(chain, space.plan(at)))
+        )
+        for signature, at in zip(found.tolist(), examples.tolist(), strict=True)
     ]
     length = max(map(len, lists))
     padding = (NOTHING, 0, NO_SOURCE)
@@ -81,14 +83,14 @@ def programs(chain: Chain, space: Space, stripes: Stripes) -> Programs:
     return Programs(of_plan, operation, cache, source)
 
 
-def _signatures(space: Space, stripes: Stripes) -> Integers:
+def _signatures(space: Space, splits: Splits) -> Integers:
     """Return [words, H, K] numbers that are equal only for nests that look alike."""
     signature = np.arange(len(space.words))[:, None, None]
-    for index, staged in enumerate(stripes.staged_blocks):
-        written = stripes.extents[index + 1]
-        steps = (stripes.row_steps[index] > 1)[None, :, None]
-        tiles = (stripes.channel_tiles[index] > 1)[None, None, :]
-        inside = np.minimum(stripes.h_splits, stripes.slabs[index + 1])[None, :, None] > 1
+    for index, staged in enumerate(splits.staged_blocks):
+        written = splits.extents[index + 1]
+        steps = (splits.row_steps[index] > 1)[None, :, None]
+        tiles = (splits.channel_tiles[index] > 1)[None, None, :]
+        inside = np.minimum(splits.h_split, splits.slabs[index + 1])[None, :, None] > 1
         inside = inside | (staged > 1) | (written.column_blocks > 1)
         signature = signature * 8 + steps * 4 + tiles * 2 + inside
     return np.broadcast_to(signature, space.shape)
@@ -97,8 +99,8 @@ def _signatures(space: Space, stripes: Stripes) -> Integers:
 @lru_cache(REMEMBERED)
 def _program(nest: _Nest) -> tuple[tuple[int, int, int], ...]:
     """Return the operations of all plans with one nest."""
-    places = {cache.name: place for place, cache in enumerate(plain_footprints(nest.chain, nest.plan))}
-    return tuple(_operations(statements(nest.chain, nest.plan), places))
+    places = {cache.name: place for place, cache in enumerate(plain_footprints(nest.planned))}
+    return tuple(_operations(statements(nest.planned), places))
 
 
 def _operations(steps: Sequence[Statement], places: dict[str, int]) -> Iterator[tuple[int, int, int]]:

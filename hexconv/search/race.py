@@ -9,48 +9,48 @@ from dataclasses import replace
 
 import numpy as np
 
+from hexconv.search.answer import Answer
 from hexconv.search.grid import Figures, evaluate
 from hexconv.search.laps import CUT, DEFAULT, PLAN, Contender, Lap, Race
 from hexconv.search.machine import rates
 from hexconv.search.pieces import Cut, Piece
-from hexconv.search.planned import Planned
 from hexconv.search.question import placed
 from hexconv.search.space import Space
 from hexconv.spec import Case, Chain, Plan
 
 
-def contenders(planned: Planned) -> tuple[Contender, ...]:
+def contenders(answer: Answer) -> tuple[Contender, ...]:
     """Return what to run of a chain, the model's best first; nothing unless the objective is latency on Hexagon."""
-    question = planned.question
+    question = answer.question
     if question.objective != "latency" or question.target == "llvm":
         return ()
-    return tuple([*_plans(planned), *_default(planned), *_cut(planned)])
+    return tuple([*_plans(answer), *_default(answer), *_cut(answer)])
 
 
-def _plans(planned: Planned) -> Iterator[Contender]:
-    for figures in planned.found.leading:
+def _plans(answer: Answer) -> Iterator[Contender]:
+    for figures in answer.found.leading:
         plan = placed(figures.plan, figures.footprint_bytes)
-        yield Contender(PLAN, (_case(planned, plan),), figures, figures.latency_packets)
+        yield Contender(PLAN, (_case(answer, plan),), figures, figures.latency_packets)
 
 
-def _default(planned: Planned) -> Iterator[Contender]:
-    if planned.question.caches != "all-in-vtcm":
+def _default(answer: Answer) -> Iterator[Contender]:
+    if answer.question.caches != "all-in-vtcm":
         return  # The plan that a run takes by default doesn't say where caches lie.
-    case = Case(planned.name, planned.chain, Plan(), target=planned.question.target, states_plan=False)
+    case = Case(answer.name, answer.chain, Plan(), target=answer.question.target, states_plan=False)
     figures = figures_of(case.chain, case.settled)
-    if figures.footprint_bytes <= planned.question.vtcm_bytes:
-        yield Contender(DEFAULT, (_case(planned, case.settled),), figures, figures.latency_packets)
+    if figures.footprint_bytes <= answer.question.vtcm_bytes:
+        yield Contender(DEFAULT, (_case(answer, case.settled),), figures, figures.latency_packets)
 
 
-def _cut(planned: Planned) -> Iterator[Contender]:
-    cut = planned.cuts.best
+def _cut(answer: Answer) -> Iterator[Contender]:
+    cut = answer.cuts.best
     if cut and len(cut.pieces) > 1:
-        cases = tuple(winner.case for winner in planned.pieces(cut))
+        cases = tuple(winner.case for winner in answer.pieces(cut))
         yield Contender(CUT, cases, None, cut.latency_packets)
 
 
-def _case(planned: Planned, plan: Plan) -> Case:
-    return Case(planned.name, planned.chain, plan, target=planned.question.target)
+def _case(answer: Answer, plan: Plan) -> Case:
+    return Case(answer.name, answer.chain, plan, target=answer.question.target)
 
 
 def figures_of(chain: Chain, plan: Plan) -> Figures:
@@ -61,14 +61,14 @@ def figures_of(chain: Chain, plan: Plan) -> Figures:
     return evaluate(chain, space, rates(plan.arch)).figures(0)
 
 
-def decided(planned: Planned, laps: Sequence[Lap]) -> Planned:
+def decided(answer: Answer, laps: Sequence[Lap]) -> Answer:
     """Return a planned chain whose answer is the winner of its race."""
     race = Race(tuple(sorted(laps, key=lambda lap: (lap.packets is None, lap.packets or 0))))
     whole = race.whole.contender.figures if race.whole else None
     if race.fastest is None or whole is None:
-        return replace(planned, race=race)
-    found = replace(planned.found, best=whole)
+        return replace(answer, race=race)
+    found = replace(answer.found, best=whole)
     if race.fastest.contender.kind == CUT:
-        return replace(planned, race=race, found=found)
-    together = Cut((Piece(1, len(planned.chain.conv), planned.chain, whole),))
-    return replace(planned, race=race, found=found, cuts=replace(planned.cuts, best=together, joints=()))
+        return replace(answer, race=race, found=found)
+    together = Cut((Piece(1, len(answer.chain.conv), answer.chain, whole),))
+    return replace(answer, race=race, found=found, cuts=replace(answer.cuts, best=together, joints=()))

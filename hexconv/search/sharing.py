@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hexconv.analyze.exact import Integers, ceil_divide, integer_type
 from hexconv.analyze.sharing import MATCH_RANGE
 from hexconv.lower.vtcm import GRANULE_BYTES
-from hexconv.search.exact import Integers, ceil_divide, integer_type
 from hexconv.search.program import END, START, Programs
 from hexconv.search.sizes import CacheGrid
 from hexconv.search.space import Space

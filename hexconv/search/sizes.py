@@ -5,13 +5,12 @@ from math import prod
 
 import numpy as np
 
+from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
-from hexconv.analyze.slabs import halo_slabs
-from hexconv.search.exact import Integers
+from hexconv.analyze.slabs import Splits
 from hexconv.search.space import Space
-from hexconv.search.stripes import Stripes
-from hexconv.spec import Chain
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -30,27 +29,27 @@ class CacheGrid:
     bytes: Integers
 
 
-def cache_grids(chain: Chain, space: Space, stripes: Stripes) -> tuple[CacheGrid, ...]:
+def cache_grids(space: Space, splits: Splits) -> tuple[CacheGrid, ...]:
     """Return every cache of a chain, in the order in which caches are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known, doubled = plain_footprints(chain, space.words[0]), two_slots(space, stripes)
+    known, doubled = plain_footprints(PlannedBlocks.of(splits.chain, space.words[0])), two_slots(space, splits)
     grids = []
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)
-        elements = _elements(chain, space, stripes, cache)
+        elements = _elements(space, splits, cache)
         grids.append(CacheGrid(cache.name, cache.dtype, elements * slots * DTYPE_BYTES[cache.dtype]))
     return tuple(grids)
 
 
-def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
+def two_slots(space: Space, splits: Splits) -> dict[str, Integers]:
     """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
     double = space.flags("buffering", "double")
-    again = np.full((1, 1, 1), stripes.extents[-1].batch > 1)
-    last = len(stripes.row_steps) - 1
+    again = np.full((1, 1, 1), splits.extents[-1].batch > 1)
+    last = len(splits.row_steps) - 1
     found = {}
     for index in range(last, -1, -1):
-        steps = (stripes.row_steps[index] > 1)[None, :, None]
-        tiles = again | steps | (stripes.channel_tiles[index] > 1)[None, None, :]
+        steps = (splits.row_steps[index] > 1)[None, :, None]
+        tiles = again | steps | (splits.channel_tiles[index] > 1)[None, None, :]
         if index == last:
             found[OUTPUT_CACHE] = double & tiles
         found[filter_cache(index + 1)] = double & tiles & space.flags("filters", "per_tile")
@@ -58,31 +57,22 @@ def two_slots(space: Space, stripes: Stripes) -> dict[str, Integers]:
     return {**found, INPUT_CACHE: double & again & space.flags("halo", "recompute")}
 
 
-def _ahead(chain: Chain, space: Space, stripes: Stripes) -> Integers:
-    """Return [words, H, 1]: the slabs of the input that a ring holds ahead, beside a stripe."""
-    if any(halo_slabs(conv) < 0 for conv in chain.conv):
-        return np.zeros((1, 1, 1), np.int64)
-    step = np.minimum(stripes.h_splits, stripes.slabs[1]) * chain.conv[0].stride[0]
-    ahead = np.minimum(step, stripes.extents[0].row_blocks - stripes.slabs[0])
-    return np.where(space.rolls & space.flags("buffering", "double"), ahead[None, :, None], 0)
-
-
-def _elements(chain: Chain, space: Space, stripes: Stripes, cache: PredictedCache) -> Integers:
+def _elements(space: Space, splits: Splits, cache: PredictedCache) -> Integers:
     """Return the elements of one cache."""
     if cache.role == "filter":
-        return _filter(chain, space, stripes, cache.number - 1)
+        return _filter(space, splits, cache.number - 1)
     if cache.role == "accumulator":
         return np.full((1, 1, 1), prod(BLOCK))
-    extents, rows = stripes.extents[cache.number], stripes.slabs[cache.number][None, :, None]
+    extents, rows = splits.extents[cache.number], splits.slabs[cache.number][None, :, None]
     if cache.role == "input":
-        rows = rows + _ahead(chain, space, stripes)
+        rows = rows + np.where(space.rolls & space.flags("buffering", "double"), splits.ahead_slabs[None, :, None], 0)
     if cache.role == "output":
-        return rows * stripes.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
+        return rows * splits.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
     return rows * (extents.column_blocks * extents.channel_blocks * prod(BLOCK))
 
 
-def _filter(chain: Chain, space: Space, stripes: Stripes, index: int) -> Integers:
+def _filter(space: Space, splits: Splits, index: int) -> Integers:
     """Return the elements of a filter cache: the blocks of one tile, or of all tiles where the filters are resident."""
-    out_blocks, *block = packed_filter(chain, index)
-    staged = np.where(space.flags("filters", "resident"), out_blocks, stripes.staged_blocks[index])
+    out_blocks, *block = packed_filter(splits.chain, index)
+    staged = np.where(space.flags("filters", "resident"), out_blocks, splits.staged_blocks[index])
     return staged * prod(block)

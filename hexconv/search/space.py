@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from hexconv.analyze.exact import Integers
 from hexconv.errors import InputError, Unsupported
-from hexconv.kernel import is_in_rows
 from hexconv.kernel.documented import documented_filter
-from hexconv.search.exact import Integers
-from hexconv.spec import Chain, Plan, kernel_of, tensor_extents
+from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.knobs import KNOBS, SPLITS, acts
 from hexconv.spec.places import Storage
@@ -186,7 +185,7 @@ class Scope:
         """
         plan = space.words[0]
         documented = (documented_filter(chain, index).name for index in range(len(chain.conv)))
-        filters = ("as its tiles multiply them",) if is_in_rows(chain, plan) else dict.fromkeys(documented)
+        filters = ("as its tiles multiply them",) if nest_of(chain, plan) == "rows" else dict.fromkeys(documented)
         dtypes = {"dtype": chain.dtype, "filter dtype": chain.dtype_of_filters}
         fixed: dict[str, Any] = {"kernel": kernel_of(chain, plan), **dtypes, "input": chain.input_layout}
         fixed |= {"filters": " and ".join(filters), "output": chain.output_layout, "arch": plan.arch}

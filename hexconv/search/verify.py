@@ -10,7 +10,7 @@ from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.count import count
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
-from hexconv.search.planned import Winner
+from hexconv.search.answer import Winner
 from hexconv.spec import Case, Target
 from hexconv.spec.kernels import KERNELS
 

@@ -12,7 +12,7 @@ from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.edges import IN_BLOCKS
-from hexconv.spec.extents import ROW_BLOCK, blocks, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, blocks, slabs_read, tensor_extents
 from hexconv.spec.fields import STRICT
 from hexconv.spec.kernel import KernelChoice, Target, choose_kernels, settled, unstated
 from hexconv.spec.plan import Plan
@@ -169,10 +169,8 @@ def _check_steps(chain: Chain, plan: Plan) -> None:
         steps = blocks(extents[-1].rows, plan.rows) * len(chain.conv)
     slabs = min(plan.h_split, extents[-1].row_blocks)
     for index in reversed(range(0 if plan.rows else len(chain.conv))):
-        conv, source, output = chain.conv[index], extents[index], extents[index + 1]
-        stripe = blocks(conv.rows_read(slabs * ROW_BLOCK), ROW_BLOCK)
-        slabs = min(stripe, source.row_blocks)
-        steps += output.row_blocks * (blocks(slabs, plan.h_split) if index else 1)
+        slabs = min(slabs_read(chain.conv[index], slabs), extents[index].row_blocks)
+        steps += extents[index + 1].row_blocks * (blocks(slabs, plan.h_split) if index else 1)
     if steps > MOST_STEPS:
         knob, value = ("rows", plan.rows) if plan.rows else ("h_split", plan.h_split)
         allowed = f"up to {MOST_STEPS} steps; a larger {knob}, smaller kernels, or a smaller image"

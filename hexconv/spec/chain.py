@@ -1,8 +1,9 @@
 """A chain of convs, each reading what the one before it wrote, and the logical shapes along it."""
 
+from collections.abc import Callable
 from functools import cached_property
 from math import prod
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,6 +18,7 @@ from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
 
 MOST_CONVS = 64
+Known = TypeVar("Known")
 
 
 @in_one_line("chain")
@@ -84,6 +86,23 @@ class Chain:
             (conv.out_channels, shape[3] // conv.groups, *conv.kernel)
             for conv, shape in zip(self.conv, sources, strict=True)
         )
+
+    def backwards(self, last: Known, read: Callable[[int, Known], Known]) -> tuple[Known, ...]:
+        """Walk from the output to the input, and return what is found of every tensor, the input first.
+
+        Args:
+            last: what is known of the output.
+            read: says of what conv `index` reads, from what is known of the tensor that it makes.
+
+        >>> three = Conv2d(out_channels=8, kernel=(3, 3))
+        >>> chain = Chain(input=(1, 64, 64, 8), conv=(three, three))
+        >>> chain.backwards(2, lambda index, rows: chain.conv[index].rows_read(rows))
+        (6, 4, 2)
+        """
+        found = [last]
+        for index in reversed(range(len(self.conv))):
+            found.insert(0, read(index, found[0]))
+        return tuple(found)
 
     @property
     def handed_over(self) -> EdgeLayout:

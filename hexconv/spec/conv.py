@@ -97,6 +97,10 @@ class Conv2d:
         """
         return (rows - 1) * self.stride[0] + self.reach[0]
 
+    def columns_read(self, columns: int) -> int:
+        """Count the columns of the padded input that neighbouring columns of the output read."""
+        return (columns - 1) * self.stride[1] + self.reach[1]
+
     @property
     def slug(self) -> str:
         """A short name of the conv's geometry, for test ids and file names.

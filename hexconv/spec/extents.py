@@ -41,6 +41,18 @@ def blocks(size: int, block: int) -> int:
     return -(-size // block)
 
 
+def slabs_read(conv: Conv2d, slabs: int) -> int:
+    """Return how many slabs of 8 rows, from the first on, a conv reads for the first `slabs` slabs of its output.
+
+    For no slab these are what two successive steps both read, the conv's halo. Where it is below 0, steps are so many
+    slabs apart.
+
+    >>> [slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), slabs) for slabs in (2, 1, 0)]
+    [3, 2, 1]
+    """
+    return blocks(conv.rows_read(slabs * ROW_BLOCK), ROW_BLOCK)
+
+
 @dataclass(frozen=True)
 class Extents:
     """The stored part of one tensor of a chain.
@@ -107,10 +119,10 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     [(20, 2), (18, 1), (16, 0)]
     """
     n, h, w, c = chain.shapes[-1]
-    extents = [Extents(n, h, w, c, 0, 0, h, w)]
-    for conv, shape in zip(reversed(chain.conv), reversed(chain.shapes[:-1]), strict=True):
-        extents.append(_read_by(conv, extents[-1], shape))
-    return tuple(reversed(extents))
+    return chain.backwards(
+        Extents(n, h, w, c, 0, 0, h, w),
+        lambda index, output: _read_by(chain.conv[index], output, chain.shapes[index]),
+    )
 
 
 def reads_input_rows(chain: Chain) -> bool:
@@ -127,10 +139,10 @@ def reads_input_rows(chain: Chain) -> bool:
 
 def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
     """Return the extents that a conv reads of its input (logical `shape`) to fill the stored part of its output."""
-    (sh, sw), (reach_rows, reach_columns) = conv.stride, conv.reach
-    rows, top = _with_logical((output.rows - 1) * sh + reach_rows, conv.padding.top + sh * output.top, ROW_BLOCK)
+    down, across = conv.stride
+    rows, top = _with_logical(conv.rows_read(output.rows), conv.padding.top + down * output.top, ROW_BLOCK)
     columns, left = _with_logical(
-        (output.columns - 1) * sw + reach_columns, conv.padding.left + sw * output.left, COLUMN_BLOCK
+        conv.columns_read(output.columns), conv.padding.left + across * output.left, COLUMN_BLOCK
     )
     return Extents(
         batch=shape[0],

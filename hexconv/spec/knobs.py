@@ -92,9 +92,9 @@ def acts(knob: str, kernel: Kernel) -> bool:
 def why_without_effect(knob: str, kernel: Kernel) -> str:
     """Say why a knob does nothing on a kernel, and which kernels obey it.
 
-    >>> why_without_effect("halo", "host")
-    'host does not obey halo: it rolls stripes of blocks, stages whole filters and has no VTCM; plain and hvx obey it'
+    >>> why_without_effect("storage", "host")
+    'host does not obey storage: a CPU has no VTCM; plain and hvx obey it'
     """
-    obeying = " and ".join(other for other in KERNELS if acts(knob, other))
-    verb = "obey" if " and " in obeying else "obeys"
-    return f"{kernel} does not obey {knob}: {KERNELS[kernel].instead}; {obeying} {verb} it"
+    others = [other for other in KERNELS if acts(knob, other)]
+    obey = f"{' and '.join(others)} {'obey' if len(others) > 1 else 'obeys'} it"
+    return f"{kernel} does not obey {knob}: {KERNELS[kernel].unobeyed[knob]}; {obey}"

@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 from hexconv.errors import InputError
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.fields import STRICT, Size
-from hexconv.spec.kernels import Kernel
+from hexconv.spec.kernels import KERNELS, Kernel
 from hexconv.spec.kernels.hvx import most_threads, why_fewer_threads
 from hexconv.spec.knobs import (
     KNOBS,
@@ -121,7 +121,8 @@ class Plan:
             if not acts(knob, self.kernel or "plain"):
                 given = f"{value!r} with " + (f'kernel = "{self.kernel}"' if self.kernel else "no kernel")
                 what = f"plan.{knob}: {given} would do nothing: {why_without_effect(knob, self.kernel or 'plain')}"
-                raise InputError.because(what, "leave it out, or take another kernel")
+                kernels = " or ".join(f'"{kernel}"' for kernel in KERNELS if acts(knob, kernel))
+                raise InputError.because(what, f"leave it out, or take kernel = {kernels}")
 
     def _check_threads(self) -> None:
         """Refuse more threads than the architecture has HVX contexts."""

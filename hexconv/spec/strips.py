@@ -152,12 +152,13 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
 
 def _columns(chain: Chain, width: int) -> tuple[StripColumns, ...]:
     """Return what a strip of `width` columns of the output has of every tensor."""
-    found = [StripColumns(width, 1, 0, chain.shapes[-1][2])]
-    for conv, shape in zip(reversed(chain.conv), reversed(chain.shapes[:-1]), strict=True):
-        reader, stride = found[0], conv.stride[1]
-        read = (reader.columns - 1) * stride + conv.reach[1]
-        found.insert(0, StripColumns(read, reader.stride * stride, reader.left * stride + conv.padding.left, shape[2]))
-    return tuple(found)
+
+    def read(index: int, reader: StripColumns) -> StripColumns:
+        conv, stride = chain.conv[index], chain.conv[index].stride[1]
+        left = reader.left * stride + conv.padding.left
+        return StripColumns(conv.columns_read(reader.columns), reader.stride * stride, left, chain.shapes[index][2])
+
+    return chain.backwards(StripColumns(width, 1, 0, chain.shapes[-1][2]), read)
 
 
 def in_strips(chain: Chain, plan: Plan) -> tuple[Chain, Plan]:

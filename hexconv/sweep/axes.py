@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from hexconv.errors import InputError
-from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.wrong import check_keys
 
 Table = dict[str, Any]
@@ -24,7 +24,6 @@ Place = tuple[str | int, ...]
 
 CHAIN_FIELDS = tuple(field.name for field in fields(Chain) if field.name != "conv")
 CONV_FIELDS = tuple(field.name for field in fields(Conv2d))
-PLAN_FIELDS = tuple(field.name for field in fields(Plan))
 
 
 @dataclass(frozen=True)

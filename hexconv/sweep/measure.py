@@ -6,15 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from hexconv.analyze import (
+    Planned,
     Usage,
     cache_usage,
     needed_macs,
     needed_work,
-    planned_work,
     vtcm_fit,
     work_usage,
 )
-from hexconv.analyze.predicted import shared_allocations
 from hexconv.apart import Task
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing, Unsupported
@@ -58,20 +57,18 @@ def measure(task: Task) -> Row:
 
 def _predicted(case: Case) -> Row:
     """Return the columns that the closed forms predict."""
-    chain, plan = case.chain, case.settled
-    check_supported(chain)
-    needed = needed_work(chain)
+    check_supported(case.chain)
+    planned, needed = Planned.of(case), needed_work(case.chain)
     row: Row = {
-        "predicted_bytes": sum(memory.bytes for memory in shared_allocations(chain, plan)),
+        "predicted_bytes": sum(memory.bytes for memory in planned.allocations),
         "needed_traffic_bytes": sum(needed.traffic_bytes.values()),
         "needed_macs": sum(needed.macs.values()),
     }
-    planned = planned_work(chain, plan)
-    row["predicted_traffic_bytes"] = sum(planned.traffic_bytes.values())
-    row["predicted_macs"] = sum(planned.macs.values())
+    row["predicted_traffic_bytes"] = sum(planned.work.traffic_bytes.values())
+    row["predicted_macs"] = sum(planned.work.macs.values())
     row["recompute"] = row["predicted_macs"] / row["needed_macs"]
-    if plan.uses_vtcm:
-        fit = vtcm_fit(chain, plan)
+    if planned.plan.uses_vtcm:
+        fit = vtcm_fit(case.chain, planned.plan)
         row |= {"demand_bytes": fit.demand_bytes, "capacity_bytes": fit.capacity_bytes, "fits": fit.fits}
     return row
 

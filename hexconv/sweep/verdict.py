@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hexconv.analyze import WorkUsage, vtcm_fit, work_usage
-from hexconv.analyze.predicted import cache_footprints, shared_allocations
+from hexconv.analyze.planned import Planned
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.run.check import Check
@@ -61,10 +61,11 @@ def judge(case: Case, seed: int = 0) -> Verdict:
 
 def _differences(case: Case, lowered: Lowered) -> Iterator[str]:
     """Say where the closed form and TVM disagree on a cache or an allocation."""
-    predicted = {(cache.name, cache.shape, cache.dtype) for cache in cache_footprints(case.chain, case.settled)}
+    planned = Planned.of(case)
+    predicted = {(cache.name, cache.shape, cache.dtype) for cache in planned.caches}
     allocated = {(cache.name, cache.shape, cache.dtype) for cache in lowered.caches}
     yield from _only_in("caches", predicted, allocated)
-    shared = {(memory.holds, memory.bytes) for memory in shared_allocations(case.chain, case.settled)}
+    shared = {(memory.holds, memory.bytes) for memory in planned.allocations}
     merged = {(memory.holds, memory.bytes) for memory in lowered.allocations}
     yield from _only_in("allocations", shared, merged)
 

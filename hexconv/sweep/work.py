@@ -2,8 +2,8 @@
 
 from math import prod
 
-from hexconv.analyze.slabs import stripe_slabs
-from hexconv.spec import Case, tensor_extents
+from hexconv.analyze.blocks import PlannedBlocks
+from hexconv.spec import Case
 from hexconv.spec.extents import ROW_BLOCK
 
 
@@ -22,13 +22,12 @@ def executed_macs(case: Case) -> int:
     >>> executed_macs(Case("split", chain, Plan(k_split=2, h_split=2))) / one_conv
     3.0
     """
-    chain, plan = case.chain, case.settled
-    extents, slabs = tensor_extents(chain), stripe_slabs(chain, plan)
-    block_rows = [*slabs[1:-1], extents[-1].row_blocks]
-    total, times = 0, extents[-1].batch
-    for index in reversed(range(len(chain.conv))):
-        output = extents[index + 1]
-        row_macs = min(output.columns, output.logical_columns) * prod(chain.filter_shapes[index])
-        total += times * block_rows[index] * ROW_BLOCK * row_macs
-        times *= -(-output.channel_blocks // plan.k_split) * -(-block_rows[index] // plan.h_split)
+    planned = PlannedBlocks.of(case.chain, case.settled)
+    slabs = [*planned.slabs[1:-1], planned.extents[-1].row_blocks]
+    total, times = 0, planned.extents[-1].batch
+    for index in reversed(range(len(slabs))):
+        output = planned.extents[index + 1]
+        row_macs = min(output.columns, output.logical_columns) * prod(case.chain.filter_shapes[index])
+        total += times * slabs[index] * ROW_BLOCK * row_macs
+        times *= planned.channel_tiles[index] * planned.row_steps[index]
     return total

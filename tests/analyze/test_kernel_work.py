@@ -161,6 +161,12 @@ def test_bands_of_the_host_kernel_compute_rows_at_their_seams_once_unless_they_a
         assert counts.macs == planned_work(chain, case.plan).macs
 
 
+def test_rows_that_a_band_reads_sooner_are_counted_with_those_that_a_stride_steps_over_between_them() -> None:
+    sparse = Conv2d(out_channels=64, stride=(4, 1), padding=Padding(top=1))
+    chain = Chain(input=(1, 386, 1, 4), conv=(sparse, Conv2d(out_channels=8, kernel=(5, 1), stride=(2, 1))))
+    check(Case("bands", chain, Plan(kernel="host", threads=4, simd="avx2")))
+
+
 def test_bands_are_counted_one_after_the_other() -> None:
     lowered = lower_case(Case.load(SCHEDULES / "host" / "b.toml"))
     for module, parallel in ((lowered.unmerged, True), (counting_module(lowered), False)):

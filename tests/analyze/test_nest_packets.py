@@ -45,7 +45,8 @@ def nests(draw: st.DrawFn) -> tuple[Chain, Plan]:
 def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]) -> None:
     """Two a packet where tiles are whole; a tile of few pixels loads more than it multiplies."""
     chain, plan = nest
-    planned, parts = planned_rows(chain, plan), nest_parts(chain, plan)
+    planned = planned_rows(chain, plan)
+    parts = nest_parts(planned)
     rows = [planned.logical_rows(index + 1) for index in range(len(chain.conv))]
     again = sum(planned.begun_again(index) * rows[index] for index in range(len(chain.conv)))
     multiplied = sum(planned.instructions(index) for index in range(len(chain.conv))) - again
@@ -60,7 +61,7 @@ def test_inner_loops_have_room_for_every_multiplication(nest: tuple[Chain, Plan]
 @given(nests())
 def test_who_copies_is_a_matter_of_buffering_alone(nest: tuple[Chain, Plan]) -> None:
     chain, plan = nest
-    single, double = (nest_parts(chain, replace(plan, buffering=how)) for how in ("single", "double"))
+    single, double = (nest_parts(planned_rows(chain, replace(plan, buffering=how))) for how in ("single", "double"))
     moved, engine = ("line", "vector", "unit", "filter", "output"), ("start", "group")
     assert all(double[name] == 0 for name in moved)
     assert all(single[name] == 0 for name in engine)
@@ -87,7 +88,7 @@ def test_a_row_of_pixels_is_cut_into_tiles(pixels: int, blocks: int) -> None:
     """Of 4 pixels where there are 4 blocks, of 8 where there are 2; what is left is one tile more."""
     conv = Conv2d(out_channels=32 * blocks, requantize=HOW)
     chain = Chain(input=(1, 8, pixels, 32), dtype="uint8", conv=(conv,))
-    parts = nest_parts(chain, Plan(kernel="hvx", k_split=blocks, order="h_outer"))
+    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx", k_split=blocks, order="h_outer")))
     width = 4 if blocks == 4 else 8
     assert parts["tile"] == 8 * -(-pixels // width)
     assert parts["sum"] == 8 * pixels * blocks
@@ -98,7 +99,7 @@ def test_blocks_that_do_not_lie_side_by_side_are_runs_of_their_own(k_split: int,
     """Of 8 blocks: 6 come as twice 3 and 2, 7 as 4 and 3 and 1, and no two of them lie side by side throughout."""
     conv = Conv2d(out_channels=256, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 64), dtype="uint8", conv=(conv,))
-    parts = nest_parts(chain, Plan(kernel="hvx", k_split=k_split, order="h_outer"))
+    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx", k_split=k_split, order="h_outer")))
     blocks = next(blocks for blocks in (4, 3, 2, 1) if parts[f"multiply{blocks}"])
     trips = parts[f"multiply{blocks}"] / (blocks * (8 if blocks <= 2 else 4))
     assert parts[f"apart{blocks}"] == trips * (runs - 1)
@@ -112,19 +113,19 @@ def test_depthwise_tiles_load_what_they_read(high: int, wide: int, stride: int, 
         out_channels=40, groups=40, kernel=(high, wide), stride=(stride, stride), dilation=(dilation, 1), requantize=HOW
     )
     chain = Chain(input=(2, 37, 41, 40), dtype="uint8", conv=(conv,))
-    plan = Plan(kernel="hvx", order="h_outer", h_split=h_split)
-    parts, read = nest_parts(chain, plan), rows_touched(chain, plan)
+    planned = planned_rows(chain, Plan(kernel="hvx", order="h_outer", h_split=h_split))
+    parts, read = nest_parts(planned), rows_touched(planned)
     laid_out = 2 * conv.kernel[0] * len(variants(conv))
     assert (parts["quad"] * 128, (parts["tap"] + laid_out) * 128) == (read["input_cache"], read["taps1"])
     assert parts["laid"] >= 2 * conv.kernel[0] * conv.kernel[1]
     assert parts["half"] <= parts["quad"] * 2
-    assert parts["lane"] == planned_rows(chain, plan).instructions(0)
+    assert parts["lane"] == planned.instructions(0)
 
 
 @pytest.mark.parametrize(("channels", "stores"), [(1, 7), (2, 3), (3, 5), (8, 0), (13, 3), (16, 0)])
 def test_pixels_are_widened_to_doublewords(channels: int, stores: int) -> None:
     conv = Conv2d(out_channels=32, requantize=HOW)
-    parts = nest_parts(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    parts = nest_parts(planned_rows(Chain(input=(1, 8, 8, channels), dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
     assert parts["store"] == 64 * stores
 
 
@@ -132,7 +133,7 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     """Of 70 channels: two planes that are full, and 6 channels of the third, widened by 13 halfwords."""
     conv = Conv2d(out_channels=70, groups=70, requantize=HOW)
     chain = Chain(input=(1, 8, 8, 70), dtype="uint8", conv=(conv,))
-    parts = nest_parts(chain, Plan(kernel="hvx"))
+    parts = nest_parts(planned_rows(chain, Plan(kernel="hvx")))
     filters_and_outputs = 2 * 3
     assert (parts["line"], parts["store"]) == (64 * 3 + filters_and_outputs, 64 * 13)
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"

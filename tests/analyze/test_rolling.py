@@ -2,8 +2,7 @@
 
 import pytest
 
-from hexconv.analyze.rolling import rolled_rows, stripe_rows_of
-from hexconv.kernel.host.bands import Band
+from hexconv.kernel.host.stripes import Band, stripes_of
 from hexconv.spec import Chain, Conv2d
 
 CONV = Conv2d(out_channels=128, kernel=(3, 3))
@@ -13,11 +12,12 @@ CHAIN = Chain(input=(1, 64, 64, 128), conv=(CONV, CONV))
 @pytest.mark.parametrize(("ahead", "behind"), [(0, 0), (2, 0), (0, 3), (2, 3)])
 def test_rows_ahead_and_behind_are_in_the_first_stripe(ahead: int, behind: int) -> None:
     band = Band(24, 47, ahead, behind)
-    held, new = rolled_rows(CHAIN, 8, band)
-    assert held == [12 + ahead + behind, 10 + ahead + behind, 0]
-    assert new == [12 + ahead + behind, 10 + ahead + behind, 8]
+    tensors = [*zip(*stripes_of(CHAIN, 8, band), strict=True)]
+    most = [12 + ahead + behind, 10 + ahead + behind]
+    assert [max(rows.held for rows in tensor) for tensor in tensors[:-1]] == most
+    assert [max(rows.new for rows in tensor) for tensor in tensors] == [*most, 8]
 
 
 def test_rows_behind_are_not_new_in_the_next_stripe_and_last_for_more_than_one() -> None:
-    stripes = list(stripe_rows_of(CHAIN, 8, Band(24, 47, behind=11)))
-    assert [stripe.new[1] for stripe in stripes] == [21, 0, 4]
+    stripes = stripes_of(CHAIN, 8, Band(24, 47, behind=11))
+    assert [stripe[1].new for stripe in stripes] == [21, 0, 4]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
-from hexconv.analyze import cache_footprints, shared_allocations
+from hexconv.analyze import Planned, cache_footprints, shared_allocations
 from hexconv.analyze.timeline import timeline_of
 from hexconv.spec import Case, Chain, Conv2d, Plan
 from tests.strategies import cases
@@ -13,7 +13,7 @@ from tests.strategies import cases
 @settings(max_examples=60, deadline=None)
 @given(cases())
 def test_caches_of_one_allocation_take_turns(case: Case) -> None:
-    timeline = timeline_of(case.chain, case.plan)
+    timeline = timeline_of(Planned(case.chain, case.plan))
     lives = {life.cache: life for life in timeline.lives}
     assert sorted(lives) == sorted(cache.name for cache in cache_footprints(case.chain, case.plan))
     for memory in shared_allocations(case.chain, case.plan):
@@ -25,7 +25,7 @@ def test_caches_of_one_allocation_take_turns(case: Case) -> None:
 @settings(max_examples=60, deadline=None)
 @given(cases())
 def test_every_statement_has_what_it_touches(case: Case) -> None:
-    timeline = timeline_of(case.chain, case.plan)
+    timeline = timeline_of(Planned(case.chain, case.plan))
     for at, statement in enumerate(timeline.statements):
         alive = timeline.alive(at)
         if statement == "write output":
@@ -43,7 +43,7 @@ def test_every_statement_has_what_it_touches(case: Case) -> None:
 def test_resident_filters_and_rings_live_from_the_start_to_the_end() -> None:
     conv = Conv2d(out_channels=64, kernel=(3, 3))
     chain = Chain(input=(1, 40, 40, 64), conv=(conv, conv))
-    timeline = timeline_of(chain, Plan(kernel="plain", order="h_outer", halo="roll", filters="resident"))
+    timeline = timeline_of(Planned(chain, Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")))
     lives = {life.cache: (life.first, life.last) for life in timeline.lives}
     end = len(timeline.statements) - 1
     assert timeline.statements[:3] == ("read filter 1", "read filter 2", "read input")

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from hexconv.analyze import needed_work, planned_work, vtcm_fit
-from hexconv.analyze.predicted import cache_footprints, shared_allocations
+from hexconv.analyze.planned import cache_footprints, shared_allocations
 from hexconv.cli.app import exit_code
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError

@@ -7,7 +7,7 @@ from math import prod
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.seams import computed_rows, seam_rows
+from hexconv.analyze.bands import PlannedBands
 from hexconv.kernel.host.bands import BandEdges, balanced_edges, first_stripe_ends
 from hexconv.spec import Chain, Conv2d, Padding, Plan
 
@@ -96,13 +96,14 @@ def test_rows_of_the_last_intermediate_even_out_what_rows_of_the_output_leave() 
     chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
     bands = balanced_edges(chain, 2, STRIPE_ROWS)
     assert [[len(rows) for rows in band] for band in made(chain, bands)] == [[30, 31], [32, 29]]
-    assert seam_rows(chain, Plan(kernel="host", threads=2)) == {1: 3}  # two that are read again, and the one ahead
+    # Two that are read again, and the one ahead.
+    assert PlannedBands(chain, Plan(kernel="host", threads=2)).seam_rows == {1: 3}
 
 
 @given(tall_chains(most_convs=2), st.integers(2, 8))
 def test_first_stripes_make_as_many_rows_of_the_last_intermediate(chain: Chain, count: int) -> None:
     bands = balanced_edges(chain, count, STRIPE_ROWS)
-    assume(bands.are_all_wide and seam_rows(chain, Plan(kernel="host", threads=count)))
+    assume(bands.are_all_wide and PlannedBands(chain, Plan(kernel="host", threads=count)).seam_rows)
     own = [rows[0] for rows in made(chain, bands)]
     ends = [first_stripe_ends(chain, band, STRIPE_ROWS)[1] for band in bands.all]
     first = [end - rows.start for end, rows in zip(ends, own, strict=True)]
@@ -118,7 +119,7 @@ def test_rows_ahead_leave_the_bands_above_their_first_stripes() -> None:
     for above, rows in zip(bands.all, made(chain, bands), strict=True):
         ends = first_stripe_ends(chain, above, STRIPE_ROWS)[1:]
         assert all(end <= tensor.stop for end, tensor in zip(ends, rows, strict=True))
-    assert seam_rows(chain, Plan(kernel="host", threads=5))
+    assert PlannedBands(chain, Plan(kernel="host", threads=5)).seam_rows
 
 
 @given(tall_chains(), st.integers(2, 8), st.integers(1, 3))
@@ -139,6 +140,6 @@ UNREAD = Chain(
 @example(UNREAD, 3)
 @given(tall_chains(), st.integers(2, 8))
 def test_rows_that_are_handed_up_are_computed_once(chain: Chain, count: int) -> None:
-    plan = Plan(kernel="host", threads=count)
-    assume(seam_rows(chain, plan))
-    assert computed_rows(chain, plan)[1:] == computed_rows(chain, Plan(kernel="host"))[1:]
+    bands, one = (PlannedBands(chain, Plan(kernel="host", threads=threads)) for threads in (count, 1))
+    assume(bands.seam_rows)
+    assert bands.computed_rows[1:] == one.computed_rows[1:]

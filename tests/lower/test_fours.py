@@ -108,7 +108,7 @@ def test_predicted_sizes_bytes_and_products_are_the_counted_ones(case: Case) -> 
 
 def test_12_channels_take_12_and_no_planes() -> None:
     case = Case("fours", chain(64, THREE, THREE, THREE), ROLL)
-    caches = {cache.name: cache for cache in rows_footprints(case.chain, case.settled)}
+    caches = {cache.name: cache for cache in rows_footprints(planned_rows(case.chain, case.settled))}
     assert caches["intermediate1"].shape[2:] == (3, 3, 32, 4)
     assert {"planes2", "planes3"}.isdisjoint(caches)
     assert planned_rows(case.chain, case.settled).filter_vectors(1) == 3 * 3 * 3

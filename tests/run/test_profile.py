@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hexconv.analyze.in_flight import copies_in_flight
-from hexconv.analyze.predicted import planned_work
+from hexconv.analyze.planned import Planned
 from hexconv.cli.app import exit_code
 from hexconv.errors import RunFailed, Unsupported
 from hexconv.lower import lower_case
@@ -52,7 +52,8 @@ def test_spans_fill_the_run_and_nothing_of_it_is_told_twice() -> None:
 @pytest.mark.simulator
 def test_transfers_move_what_the_closed_form_moves_and_no_more_at_once() -> None:
     case, found = rings()
-    moved, most = planned_work(case.chain, case.settled).traffic_bytes, copies_in_flight(case.chain, case.settled)
+    planned = Planned.of(case)
+    moved, most = planned.work.traffic_bytes, copies_in_flight(planned)
     for tensor, bytes_of in moved.items():
         mine = [each for each in found.transfers if each.tensor == tensor]
         assert sum(each.bytes for each in mine) == bytes_of

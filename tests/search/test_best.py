@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hexconv.analyze import planned_work
+from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_bytes
@@ -38,7 +38,7 @@ def one_by_one(chain: Chain, plan: Plan) -> dict[str, float]:
     rate = rates("v68").kernels[chain.dtype]
     compute, copy = macs / rate.macs_per_packet, traffic / rate.copied_bytes_per_packet
     return {
-        "footprint": sum(term.vtcm_bytes for term in vtcm_terms(chain, plan)),
+        "footprint": sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, plan))),
         "traffic": traffic,
         "latency": max(compute, copy) if plan.buffering == "double" else compute + copy,
     }

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 
 from hexconv.analyze import planned_work, shared_allocations
+from hexconv.analyze.exact import integer_type
+from hexconv.analyze.slabs import Splits
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
-from hexconv.search.exact import integer_type
 from hexconv.search.machine import known_machines, rates
 from hexconv.search.program import programs
 from hexconv.search.sharing import allocated_bytes
 from hexconv.search.sizes import cache_grids
-from hexconv.search.stripes import stripes
 from hexconv.search.work import work_grid
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from tests.strategies import chains
@@ -105,9 +105,9 @@ def test_figures_past_64_bits_are_exact() -> None:
     chain = Chain(input=(1, 64, 2**20, 2**20), conv=(huge, huge))
     space = Space.of(chain, Plan())
     part = Space(space.words, space.h_splits[:2], np.array([1, 1000]))
-    rows = stripes(chain, part)
-    work = work_grid(chain, part, rows)
-    taken = allocated_bytes(part, cache_grids(chain, part, rows), programs(chain, part, rows))
+    splits = Splits(chain, part.h_splits, part.k_splits)
+    work = work_grid(part, splits)
+    taken = allocated_bytes(part, cache_grids(part, splits), programs(part, splits))
     assert work.macs.max() > 2**63
     for number in range(part.size):
         known = planned_work(chain, part.plan(number))
@@ -120,7 +120,7 @@ def test_figures_past_64_bits_are_exact() -> None:
 
 def test_merging_equal_steps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = grid_of(CHAINS["tall"])
-    monkeypatch.setattr("hexconv.search.steps.MERGED_FROM", 0)
+    monkeypatch.setattr("hexconv.analyze.steps.MERGED_FROM", 0)
     merged = grid_of(CHAINS["tall"])
     assert (apart.traffic_bytes == merged.traffic_bytes).all()
     assert (apart.macs == merged.macs).all()

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from hexconv.analyze import needed_macs
+from hexconv.analyze import Planned, needed_macs
 from hexconv.bench.rate_cases import nest_cases
 from hexconv.lower import lower_case
 from hexconv.report.best_table import bound_lines
@@ -32,7 +32,7 @@ def test_the_model_of_hvx_kernels_is_near_a_run(name: str) -> None:
     result = measure(case, lower_case(case), "hexagon")
     assert result.check.passed
     assert result.counts
-    modelled = rates("v68").packets(case.chain, case.settled)
+    modelled = rates("v68").packets(Planned.of(case))
     assert 1 / MOST_OFF < modelled / result.counts.packets < MOST_OFF
 
 
@@ -41,7 +41,7 @@ def test_every_model_states_its_error(arch: str) -> None:
     known = rates(arch)
     errors = [known.nest.error, *(known.plain(dtype).error for dtype in known.kernels)]
     assert all(0 < error < 1 / 3 for error in errors)
-    assert known.error(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=8),)), Plan(kernel="host")) is None
+    assert known.error(Planned(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=8),)), Plan(kernel="host"))) is None
 
 
 def test_plans_of_hvx_kernels_have_latencies_of_their_own() -> None:

@@ -4,11 +4,12 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hexconv.analyze import planned_work
+from hexconv.analyze import Planned, planned_work
+from hexconv.analyze.exact import Integers
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.nest_packets import nest_parts
+from hexconv.analyze.rows import planned_rows
 from hexconv.search import Space
-from hexconv.search.exact import Integers
 from hexconv.search.machine import Prices, rates
 from hexconv.search.nest_grid import nest_grid
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
@@ -36,9 +37,9 @@ def _check(chain: Chain, space: Space, columns: tuple[Integers, ...], prices: Pr
     for number, found in enumerate(zip(*columns, strict=True)):
         one = space.plan(number)
         work = planned_work(chain, one)
-        footprint = sum(term.vtcm_bytes for term in vtcm_terms(chain, one))
+        footprint = sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, one)))
         assert found[:3] == (footprint, sum(work.traffic_bytes.values()), sum(work.macs.values())), one.slug
-        assert np.isclose(found[3], prices.packets(nest_parts(chain, one)), rtol=1e-9), one.slug
+        assert np.isclose(found[3], prices.packets(nest_parts(planned_rows(chain, one))), rtol=1e-9), one.slug
 
 
 STEPPED_OVER = Chain(

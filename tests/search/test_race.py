@@ -7,7 +7,7 @@ import pytest
 
 from hexconv.cli.app import exit_code
 from hexconv.report import race_lines
-from hexconv.search import Lap, Planned, Question, contenders, decided, plan_chain
+from hexconv.search import Answer, Lap, Question, contenders, decided, plan_chain
 from hexconv.search.laps import CUT, DEFAULT, PLAN
 from hexconv.search.race import figures_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
@@ -17,12 +17,12 @@ CHAIN = Chain(input=(1, 20, 20, 32), dtype="uint8", conv=(CONV, CONV))
 DEFAULT_BYTES = figures_of(CHAIN, Case("c", CHAIN, Plan(), states_plan=False).settled).footprint_bytes
 
 
-def planned(limit: int, objective: str = "latency") -> Planned:
+def planned(limit: int, objective: str = "latency") -> Answer:
     question = Question(limit, objective, Plan(storage="vtcm"), target="hexagon")  # pyright: ignore[reportArgumentType]
     return plan_chain(Case("c", CHAIN, Plan()), question)
 
 
-def laps(asked: Planned, **packets: int | None) -> list[Lap]:
+def laps(asked: Answer, **packets: int | None) -> list[Lap]:
     """Every contender with the packets of its kind; of the plans the first is the fastest."""
     found = []
     for number, contender in enumerate(contenders(asked)):

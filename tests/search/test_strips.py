@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hexconv.analyze import planned_work
+from hexconv.analyze import Planned, planned_work
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.grid import Grid
@@ -46,7 +46,7 @@ def test_the_grid_has_the_figures_of_single_plans(name: str, storage: str) -> No
         work = planned_work(chain, figures.plan)
         assert figures.traffic_bytes == sum(work.traffic_bytes.values()), figures.plan
         assert figures.macs == sum(work.macs.values())
-        assert figures.footprint_bytes == sum(term.vtcm_bytes for term in vtcm_terms(chain, figures.plan))
+        assert figures.footprint_bytes == sum(term.vtcm_bytes for term in vtcm_terms(Planned(chain, figures.plan)))
 
 
 @pytest.mark.parametrize("name", CHAINS)

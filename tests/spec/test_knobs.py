@@ -18,6 +18,13 @@ def test_a_kernel_obeys_knobs_of_the_table(kernel: str) -> None:
     assert set(KERNELS[kernel].knobs) <= KNOBS.keys() - {"kernel"}
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_says_of_every_other_knob_why_it_has_no_effect(kernel: str) -> None:
+    rules = KERNELS[kernel]
+    assert rules.unobeyed.keys() == KNOBS.keys() - {"kernel", *rules.knobs}
+    assert all(rules.unobeyed.values())
+
+
 @pytest.mark.parametrize("name", sorted(KNOBS.keys() - {"kernel"}))
 def test_a_row_holds_values_that_plans_take(name: str) -> None:
     knob = KNOBS[name]

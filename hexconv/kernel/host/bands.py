@@ -17,24 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
+from hexconv.kernel.host.stripes import Band, StripeRows, stripe_of
 from hexconv.spec.chain import Chain
-
-
-@dataclass(frozen=True)
-class Band:
-    """One band: the rows `first .. last - 1` of the output.
-
-    Attributes:
-        first: its first row of the output.
-        last: one past its last row of the output.
-        ahead: rows of the last intermediate that its first stripe computes before those that it reads.
-        behind: rows of the last intermediate that its first stripe computes after those that it reads.
-    """
-
-    first: int
-    last: int
-    ahead: int = 0
-    behind: int = 0
 
 
 @dataclass(frozen=True)
@@ -117,23 +101,17 @@ def edge_rows(chain: Chain, first: int, ahead: int) -> list[int]:
     >>> edge_rows(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), 31, 1)
     [30, 30, 31]
     """
-    rows = [first]
-    for index in range(len(chain.conv) - 1, -1, -1):
-        conv = chain.conv[index]
-        before = ahead if 0 < index == len(chain.conv) - 1 else 0
-        rows.insert(0, max(rows[0] * conv.stride[0] - conv.padding.top - before, 0))
-    return rows
+    return [rows.begin for rows in stripe_of(chain, Band(first, first, ahead))]
 
 
 def first_stripe_ends(chain: Chain, band: Band, stripe_rows: int) -> list[int]:
     """For each tensor, the input first, one past the last row that exists after a band's first stripe."""
-    ends = [min(band.first + stripe_rows, band.last)]
-    for index in range(len(chain.conv) - 1, -1, -1):
-        conv = chain.conv[index]
-        end = conv.rows_read(ends[0]) - conv.padding.top
-        end += band.behind if 0 < index == len(chain.conv) - 1 else 0
-        ends.insert(0, max(min(end, chain.shapes[index][1]), 0))
-    return ends
+    return [rows.end for rows in first_stripe(chain, band, stripe_rows)]
+
+
+def first_stripe(chain: Chain, band: Band, stripe_rows: int) -> tuple[StripeRows, ...]:
+    """For each tensor, the input first, the rows of a band's first stripe."""
+    return stripe_of(chain, replace(band, last=min(band.first + stripe_rows, band.last)))
 
 
 def _rows_behind(chain: Chain, bands: BandEdges, stripe_rows: int) -> tuple[int, ...]:

@@ -57,16 +57,6 @@ def shift_right_by(words: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
     return instruction("vasrwv", words, bits)
 
 
-def shift_left_by(words: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:
-    """Shift words left, each lane by its own number of bits."""
-    return instruction("vaslwv", words, bits)
-
-
-def leading_zeros(words: tirx.Expr) -> tirx.Expr:
-    """Count the zeros above the highest one of each word."""
-    return instruction("vcl0w", words)
-
-
 def less_one_where(words: tirx.Expr, some: tirx.Expr, equal: tirx.Expr) -> tirx.Expr:
     """Subtract one from the words in lanes where `some` and `equal` are the same."""
     lanes = instruction("veqw", some, equal, result=f"boolx{BYTES}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hexconv.analyze import needed_macs
-from hexconv.analyze.predicted import planned_work
+from hexconv.analyze.planned import planned_work
 from hexconv.report.packets import limit
 from hexconv.report.plots import Reached
 from hexconv.run.profile import Profile

@@ -11,7 +11,7 @@ from hexconv.report.page.drawn import Drawing
 from hexconv.report.plots.theme import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WIDTH
 from hexconv.report.units import in_bytes
 from hexconv.run.profile import Profile
-from hexconv.search import Planned, PlannedNetwork
+from hexconv.search import Answer, PlannedNetwork
 
 NODE, BETWEEN, PIECE, MARGIN, LANE = 54, 18, 22, 4, 10
 """Pixels: height of a chain without its pieces, gap between two, height of a piece, left margin, lane of a line."""
@@ -48,14 +48,14 @@ def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Prof
         name: the name of its model, or of its folder.
         profiles: the profiles of the cases that were run, by name.
     """
-    most = max((_apart(planned) or _after(planned) for planned in network.planned), default=0)
+    most = max((_apart(answer) or _after(answer) for answer in network.planned), default=0)
     headings = ("chain", "pieces", "apart", "planned", "saved", "VTCM", "issue slots", "ends")
     return NetworkView(
         name=name,
         totals=tuple(_totals(network, profiles)),
         worst=tuple(_worst(network)),
         headings=headings,
-        rows=tuple(_row(planned, network, profiles) for planned in network.planned),
+        rows=tuple(_row(answer, network, profiles) for answer in network.planned),
         drawing=_drawn(network, most),
     )
 
@@ -72,7 +72,7 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
             f"convs move one by one: {share:.1%} less."
         )
     yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
-    limit = max((planned.question.vtcm_bytes for planned in network.planned), default=0)
+    limit = max((answer.question.vtcm_bytes for answer in network.planned), default=0)
     yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(limit)} of VTCM."
     run = [found for case, found in profiles.items() if case in _cases(network)]
     if run:
@@ -86,13 +86,13 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
 
 def _cases(network: PlannedNetwork) -> set[str]:
     """The names of the cases of the best cuts."""
-    cuts = [(planned, planned.cuts.best) for planned in network.planned]
-    return {winner.case.name for planned, cut in cuts if cut for winner in planned.pieces(cut)}
+    cuts = [(answer, answer.cuts.best) for answer in network.planned]
+    return {winner.case.name for answer, cut in cuts if cut for winner in answer.pieces(cut)}
 
 
 def _worst(network: PlannedNetwork) -> Iterator[Worst]:
     """The chains with the most bytes beyond those that have to be moved once, then those that move the most."""
-    planned = [planned for planned in network.planned if _after(planned)]
+    planned = [answer for answer in network.planned if _after(answer)]
     planned.sort(key=lambda each: (-_extra(each), -_after(each)))
     for each in planned[:MOST_WORST]:
         extra = f"{in_bytes(_extra(each))} of it more than once" if _extra(each) else "each byte once"
@@ -100,15 +100,15 @@ def _worst(network: PlannedNetwork) -> Iterator[Worst]:
         yield Worst(each.name, _link(each), problem, " ".join(_help(each, network)))
 
 
-def _extra(planned: Planned) -> int:
+def _extra(answer: Answer) -> int:
     """The bytes that are moved more than once; the little padding of filters is not counted."""
-    extra, needed = _after(planned) - _needed(planned), _needed(planned)
+    extra, needed = _after(answer) - _needed(answer), _needed(answer)
     return extra if extra > WASTEFUL_SHARE * needed else 0
 
 
-def _help(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
+def _help(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
     """Sentences on what would help a chain: more VTCM, or a longer chain."""
-    margin, end = planned.cuts.margin, network.end_of(planned.name)
+    margin, end = answer.cuts.margin, network.end_of(answer.name)
     if margin:
         fewer = in_bytes(margin.traffic_bytes)
         yield f"With {in_bytes(margin.footprint_bytes)} of VTCM, {fewer} would do."
@@ -118,79 +118,77 @@ def _help(planned: Planned, network: PlannedNetwork) -> Iterator[str]:
         yield "Only a longer chain moves less."
 
 
-def _row(
-    planned: Planned, network: PlannedNetwork, profiles: Mapping[str, Profile]
-) -> tuple[str, str, tuple[str, ...]]:
+def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile]) -> tuple[str, str, tuple[str, ...]]:
     """The row of one chain in the table."""
-    cut, end = planned.cuts.best, network.end_of(planned.name)
+    cut, end = answer.cuts.best, network.end_of(answer.name)
     pieces = " | ".join(piece.name for piece in cut.pieces) if cut else "does not fit"
-    saved, apart = planned.saved_bytes, _apart(planned)
-    names = [winner.case.name for winner in planned.pieces(cut)] if cut else []
+    saved, apart = answer.saved_bytes, _apart(answer)
+    names = [winner.case.name for winner in answer.pieces(cut)] if cut else []
     slots = sum(profiles[name].slots.issue_slots for name in names if name in profiles)
     cells = (
         pieces,
         in_bytes(apart) if apart else "does not fit",
-        in_bytes(_after(planned)) if cut else "",
+        in_bytes(_after(answer)) if cut else "",
         f"{saved / apart:.1%}" if saved is not None and apart else "",
         in_bytes(cut.footprint_bytes) if cut else "",
         f"{slots:,}" if slots else "",
         end.ended_by if end else "",
     )
-    return planned.name, _link(planned), cells
+    return answer.name, _link(answer), cells
 
 
-def _link(planned: Planned) -> str:
+def _link(answer: Answer) -> str:
     """The name of the first case of a chain's best cut; empty where nothing fits."""
-    cut = planned.cuts.best
-    return planned.pieces(cut)[0].case.name if cut else ""
+    cut = answer.cuts.best
+    return answer.pieces(cut)[0].case.name if cut else ""
 
 
-def _apart(planned: Planned) -> int:
-    return planned.cuts.separate.traffic_bytes if planned.cuts.separate else 0
+def _apart(answer: Answer) -> int:
+    return answer.cuts.separate.traffic_bytes if answer.cuts.separate else 0
 
 
-def _after(planned: Planned) -> int:
-    return planned.cuts.best.traffic_bytes if planned.cuts.best else 0
+def _after(answer: Answer) -> int:
+    return answer.cuts.best.traffic_bytes if answer.cuts.best else 0
 
 
-def _needed(planned: Planned) -> int:
-    return sum(needed_work(planned.chain).traffic_bytes.values())
+def _needed(answer: Answer) -> int:
+    return sum(needed_work(answer.chain).traffic_bytes.values())
 
 
 def _drawn(network: PlannedNetwork, most: int) -> Markup:
     """Draw chains from top to bottom, their fused pieces inside, bars for their traffic and lines for the data flow."""
     places, foot = dict[str, tuple[int, int]](), 4
-    for planned in network.planned:
-        height = NODE + PIECE * (len(planned.cuts.best.pieces) if planned.cuts.best else 1)
-        places[planned.name] = (foot, height)
+    for answer in network.planned:
+        height = NODE + PIECE * (len(answer.cuts.best.pieces) if answer.cuts.best else 1)
+        places[answer.name] = (foot, height)
         foot += height + BETWEEN
-    words = "; ".join(_said(planned, network) for planned in network.planned)
+    words = "; ".join(_said(answer, network) for answer in network.planned)
     drawing = Drawing(WIDTH, foot, f"{len(network.planned)} chains: {words}", "network")
     for lane, (start, end) in enumerate(_passing(network, places)):
         x = WIDTH - 4 - lane % MOST_LANES * LANE
         left = WIDTH - MOST_LANES * LANE - 6
         drawing.line(f"M{left} {start} H{x} V{end} H{left}", stroke_dasharray="4 3")
     names = list(places)
-    for planned in network.planned:
-        top, height = places[planned.name]
-        before = names.index(planned.name) - 1
-        if before >= 0 and names[before] in _befores(planned, network):
+    for answer in network.planned:
+        top, height = places[answer.name]
+        before = names.index(answer.name) - 1
+        if before >= 0 and names[before] in _befores(answer, network):
             drawing.line(f"M{MARGIN + 20} {top - BETWEEN} V{top}")
-        _node(drawing, planned, top, height, most)
+        _node(drawing, answer, top, height, most)
     return drawing.markup()
 
 
-def _node(drawing: Drawing, planned: Planned, top: int, height: int, most: int) -> None:
+def _node(drawing: Drawing, answer: Answer, top: int, height: int, most: int) -> None:
     """Draw one chain."""
     across = WIDTH - MARGIN - MOST_LANES * LANE - 8
     drawing.box((MARGIN, top), (across, height), GRID, rx="6", fill_opacity="0.35")
-    drawing.text((MARGIN + 8, top + 16), planned.name, font_weight="600")
+    drawing.text((MARGIN + 8, top + 16), answer.name, font_weight="600")
     left, room = MARGIN + 8, across - LONGEST
-    for line, (size, colour) in enumerate(((_apart(planned), PEER), (_after(planned), BAR))):
+    for line, (size, colour) in enumerate(((_apart(answer), PEER), (_after(answer), BAR))):
         wide = room * size / most if most else 0
         drawing.box((left, top + 24 + line * 14), (max(wide, 1), 9), colour)
         drawing.text((left + max(wide, 1) + 5, top + 33 + line * 14), in_bytes(size), FAINT)
-    cut = planned.cuts.best
+    cut = answer.cuts.best
     rows = [(piece.first, piece.last, in_bytes(piece.figures.footprint_bytes)) for piece in cut.pieces] if cut else []
     for number, (first, last, size) in enumerate(rows):
         foot = top + NODE + number * PIECE
@@ -201,25 +199,25 @@ def _node(drawing: Drawing, planned: Planned, top: int, height: int, most: int) 
         drawing.text((left + 6, top + NODE + 13), "does not fit")
 
 
-def _befores(planned: Planned, network: PlannedNetwork) -> Sequence[str]:
+def _befores(answer: Answer, network: PlannedNetwork) -> Sequence[str]:
     """The chains whose results a chain reads, straight or through other nodes."""
-    end = network.end_of(planned.name)
+    end = network.end_of(answer.name)
     return end.after if end else ()
 
 
 def _passing(network: PlannedNetwork, places: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The lines between chains that don't stand next to each other: from the foot of one to the head of the other."""
     names = list(places)
-    for planned in network.planned:
-        for before in _befores(planned, network):
-            if before in places and names.index(planned.name) - names.index(before) != 1:
+    for answer in network.planned:
+        for before in _befores(answer, network):
+            if before in places and names.index(answer.name) - names.index(before) != 1:
                 top, height = places[before]
-                yield top + height - 8, places[planned.name][0] + 8
+                yield top + height - 8, places[answer.name][0] + 8
 
 
-def _said(planned: Planned, network: PlannedNetwork) -> str:
+def _said(answer: Answer, network: PlannedNetwork) -> str:
     """Describe one chain in words."""
-    befores = " and ".join(_befores(planned, network))
-    cut = planned.cuts.best
+    befores = " and ".join(_befores(answer, network))
+    cut = answer.cuts.best
     pieces = f"{len(cut.pieces)} fused pieces" if cut and len(cut.pieces) > 1 else "fused" if cut else "does not fit"
-    return f"{planned.name}{f', behind {befores}' if befores else ''}, {pieces}, {in_bytes(_after(planned))}"
+    return f"{answer.name}{f', behind {befores}' if befores else ''}, {pieces}, {in_bytes(_after(answer))}"

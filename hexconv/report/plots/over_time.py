@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.predicted import shared_allocations
+from hexconv.analyze.planned import Planned
 from hexconv.analyze.timeline import Timeline, timeline_of
 from hexconv.report.plots.places import Place, places
 from hexconv.report.plots.plot import Numbers, Plot, data
@@ -19,8 +19,8 @@ LINE = 14
 
 def lifetimes_plot(case: Case) -> Plot:
     """Plot memory over time: one walk through the loop nest, each cache at its place while it lives."""
-    timeline, home = timeline_of(case.chain, case.settled), {place.cache: place for place in places(case)}
-    peak = sum(memory.bytes for memory in shared_allocations(case.chain, case.settled))
+    planned, home = Planned.of(case), {place.cache: place for place in places(case)}
+    timeline, peak = timeline_of(planned), sum(memory.bytes for memory in planned.allocations)
     unit = unit_for(peak)
     rows = list(_boxes(timeline, home, unit.bytes))
     words = _words(timeline, home, peak)

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.analyze.predicted import shared_allocations
+from hexconv.analyze.planned import shared_allocations
 from hexconv.lower.vtcm import capacity_of
 from hexconv.report.plots.places import places
 from hexconv.report.plots.plot import Numbers, Plot, data

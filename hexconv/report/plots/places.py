@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hexconv.analyze.predicted import cache_footprints, shared_allocations
+from hexconv.analyze.planned import Planned
 from hexconv.spec import Case
 
 
@@ -19,9 +19,10 @@ class Place:
 
 def places(case: Case) -> tuple[Place, ...]:
     """The places of all caches of a case."""
-    caches = {cache.name: cache for cache in cache_footprints(case.chain, case.settled)}
+    planned = Planned.of(case)
+    caches = {cache.name: cache for cache in planned.caches}
     found, offset = [], 0
-    for memory in shared_allocations(case.chain, case.settled):
+    for memory in planned.allocations:
         for name in memory.holds:
             found.append(Place(name, caches[name].role, caches[name].bytes, memory.holds[0], offset))
         offset += memory.bytes

@@ -1,6 +1,6 @@
 """The rules of a kernel, which hold before anything is planned: where it runs, what it obeys, which convs it serves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hexconv.spec.chain import Chain
@@ -18,7 +18,7 @@ class KernelRules:
         home: the target that it runs on; None where it runs on every target.
         nest: the loops that it stands in; layouts, caches and closed forms belong to the nest.
         knobs: the knobs of a plan that act on it.
-        instead: in words, what it does instead of obeying the other knobs.
+        unobeyed: for each other knob, the fact of the hardware or of the kernel that leaves it without effect.
         refusals: why it can't serve each conv of a chain on any target; empty where it can.
         unstated: the knobs that it has where a plan states none, by the hardware threads of the machine.
         most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.
@@ -29,7 +29,7 @@ class KernelRules:
     home: Target | None
     nest: Nest
     knobs: tuple[str, ...]
-    instead: str
+    unobeyed: Mapping[str, str]
     refusals: Callable[[Chain], tuple[str, ...]]
     unstated: Callable[[Chain, int], Knobs]
     most_plans: int = 1 << 17

@@ -22,8 +22,8 @@ class Winner:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """The result of planning one chain.
+class Answer:
+    """The answer to a question about one chain.
 
     Attributes:
         name: the name of the chain.
@@ -82,7 +82,7 @@ class Planned:
         return Winner(Case(name, chain, plan, target=target), figures)
 
 
-def plan_chain(case: Case, question: Question) -> Planned:
+def plan_chain(case: Case, question: Question) -> Answer:
     """Plan one chain.
 
     Args:
@@ -97,4 +97,4 @@ def plan_chain(case: Case, question: Question) -> Planned:
     missing = None if found.best else shortfall(case.chain, question.settled(case.chain), found, cuts)
     usual = None if question.caches == "all-in-vtcm" else replace(question, caches="all-in-vtcm")
     all_in_vtcm = best_plan(case.chain, usual).best if usual else None
-    return Planned(case.name, case.chain, question, found, cuts, missing, all_in_vtcm=all_in_vtcm)
+    return Answer(case.name, case.chain, question, found, cuts, missing, all_in_vtcm=all_in_vtcm)
