@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import tvm_ffi
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from tvm import tirx
 
 import hexconv
@@ -161,10 +162,24 @@ def test_bands_of_the_host_kernel_compute_rows_at_their_seams_once_unless_they_a
         assert counts.macs == planned_work(chain, case.plan).macs
 
 
-def test_rows_that_a_band_reads_sooner_are_counted_with_those_that_a_stride_steps_over_between_them() -> None:
-    sparse = Conv2d(out_channels=64, stride=(4, 1), padding=Padding(top=1))
-    chain = Chain(input=(1, 386, 1, 4), conv=(sparse, Conv2d(out_channels=8, kernel=(5, 1), stride=(2, 1))))
-    check(Case("bands", chain, Plan(kernel="host", threads=4, simd="avx2")))
+@st.composite
+def tall_host_cases(draw: st.DrawFn) -> Case:
+    """Chains of narrow images with many rows, in bands of threads; the first conv steps over rows."""
+    count, rows, convs = draw(st.integers(2, 3)), draw(st.integers(8, 60)), []
+    for is_first in [False] * (count - 1) + [True]:
+        kernel = draw(st.integers(1, 2) if is_first else st.integers(3, 7))
+        stride = draw(st.integers(3, 6) if is_first else st.integers(1, 3))
+        top, channels = min(kernel, draw(st.integers(0, 3))), draw(st.sampled_from((1, 8, 64)))
+        rows = max((rows - 1) * stride + kernel - top, 1)
+        convs.append(Conv2d(out_channels=channels, kernel=(kernel, 1), stride=(stride, 1), padding=Padding(top=top)))
+    chain = Chain(input=(1, rows, 1, 4), conv=tuple(reversed(convs)))
+    return Case("tall", chain, Plan(kernel="host", threads=draw(st.integers(2, 6)), simd="avx2"))
+
+
+@up_to(40)
+@given(tall_host_cases())
+def test_rows_that_a_band_reads_sooner_are_counted_with_those_that_a_stride_steps_over(case: Case) -> None:
+    check(case)
 
 
 def test_bands_are_counted_one_after_the_other() -> None:
