@@ -35,6 +35,19 @@ INT16 = {
     "3x3 -> 3x3, int16 x int8": ("b-int16", 128),
     "1x1 -> 1x1, int16 x int16": ("a-int16-filters", 64),
 }
+WHOLE = {
+    "ResNet-18": "resnet18",
+    "ResNet-50": "resnet50",
+    "VGG-16's convs": "vgg16",
+    "MobileNetV2": "mobilenet_v2",
+    "MobileNetV3-small": "mobilenet_v3",
+    "EfficientNet-B0": "efficientnet_b0",
+    "FSRCNN": "fsrcnn",
+    "FSRCNN, PReLU": "fsrcnn_prelu",
+    "ESPCN": "espcn",
+    "EDSR, four blocks": "edsr",
+    "U-Net, four levels": "unet",
+}
 ON_THE_SIMULATOR = ("baseline-1x1", "float16-1x1", "split-1x1", "split-3x3", "uint8-3x3-vtcm")
 
 Row = dict[str, str]
@@ -46,8 +59,9 @@ def quoted() -> dict[Path, list[str]]:
     beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
     wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
+    whole = [_whole(words, name) for words, name in WHOLE.items()]
     board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
-    return {MEASUREMENTS: [*beside, *wide, *scalar], COMPARISON: list(_traffic()), README: board}
+    return {MEASUREMENTS: [*beside, *wide, *scalar, *whole], COMPARISON: list(_traffic()), README: board}
 
 
 def with_rows(text: str, rows: list[str]) -> str:
@@ -129,6 +143,15 @@ def _compared(words: str, row: Row) -> str:
 def _simulated(case: str, row: Row) -> str:
     vtcm = row["vtcm_bytes"] if row["vtcm_bytes"] != "0" else ""
     return _row(f"`{case}`", row["packets"], row["macs_per_packet"], vtcm)
+
+
+def _whole(words: str, network: str) -> str:
+    """A network: its convs, those taken, those in chains of two or more, and its packets by channel and by tensor."""
+    with (ROOT / "reports" / "networks.csv").open() as file:
+        forms = {row["form"]: row for row in csv.DictReader(file) if row["network"] == network}
+    channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
+    convs = (channel[name] for name in ("convs", "taken", "chained"))
+    return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])
 
 
 if __name__ == "__main__":
