@@ -71,6 +71,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "bytes.csv": ("make bytes", _of(moved.Row)),
     "qnn.csv": ("make bench-qnn", _of(account.Account)),
     "networks.csv": ("make bench-networks", _of(whole.Row)),
+    "networks_layers.csv": ("make bench-networks", _of(whole.Layer)),
     "verify_networks.csv": ("make verify-networks", _of(verified.Row)),
     "built_networks.csv": ("make build-networks", _of(built.Row)),
     "called.csv": ("make call-libraries", _of(called.Row)),
