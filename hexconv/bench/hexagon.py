@@ -33,7 +33,8 @@ COLUMNS = {
     **packets.COLUMNS,
     "halide_packets": "the packets of Halide's kernel for the same chain; empty if there is no Halide schedule for it",
     "halide_macs_per_packet": "needed MACs per packet of Halide's kernel",
-    "halide_published": "the MACs per packet of Halide's kernel in the comparison that this project set out to beat",
+    "halide_published": "the MACs per packet of Halide's kernel in the comparison that this project set out to beat; "
+    "empty if the case isn't part of it",
     "halide_issue_slots": "the packets and stalls of Halide's kernel together",
     "halide_stall_share": "stalls per packet of Halide's kernel",
     "halide_macs_per_slot": "needed MACs per issue slot of Halide's kernel",
@@ -61,7 +62,7 @@ def row(path: Path) -> Row:
         **ours,
         "halide_packets": slots.packets,
         "halide_macs_per_packet": round(reached, 2),
-        "halide_published": PUBLISHED[case.name],
+        "halide_published": PUBLISHED.get(case.name),
         "halide_issue_slots": slots.issue_slots,
         "halide_stall_share": round(slots.stall_share, 4),
         "halide_macs_per_slot": round(macs / slots.issue_slots, 2),
@@ -74,5 +75,5 @@ def unfair(rows: Sequence[Row]) -> list[str]:
     return [
         f"{row['case']}: Halide reached {row['halide_macs_per_packet']}, published are {row['halide_published']}"
         for row in rows
-        if "halide_published" in row and row["halide_macs_per_packet"] < FAIR * row["halide_published"]
+        if row.get("halide_published") and row["halide_macs_per_packet"] < FAIR * row["halide_published"]
     ]

@@ -22,6 +22,9 @@ BESIDE_HALIDE = {
     "3x3 -> 3x3, multiplier": "b-multiplier",
     "3x3 -> 3x3, filter with a zero point": "b-filter-zero",
     "3x3 -> 3x3, int8 filters": "b-int8-filters",
+    "depthwise 3x3, stride 1": "depthwise",
+    "depthwise 3x3, stride 2": "depthwise-stride-2",
+    "7x7, stride 2, 3 channels to 64": "first-layer",
 }
 IN_THE_README = {
     "two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)": "b-shift",

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hexconv.analyze import needed_macs
 from hexconv.bench import halide, hexagon, onednn, panels, tiles, turns
-from hexconv.bench.halide.pipeline import check
-from hexconv.bench.halide.run import packed
+from hexconv.bench.halide.two_convs import packed
 from hexconv.errors import ToolMissing, Unsupported
 from hexconv.kernel.host.tiles import tile_cycles
 from hexconv.lower import annotated_tir, lower_case
@@ -28,16 +28,17 @@ def test_halide_below_what_it_is_known_to_reach_is_no_fair_measurement() -> None
     assert [complaint.split(":")[0] for complaint in hexagon.unfair(rows)] == ["bad"]
 
 
-def test_every_case_with_a_published_figure_has_a_schedule_that_serves_it() -> None:
-    assert set(hexagon.PUBLISHED) == set(halide.SCHEDULES)
-    for name in halide.SCHEDULES:
-        check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain)
+def test_every_case_with_a_published_figure_has_a_schedule_and_schedules_serve_their_cases() -> None:
+    assert set(hexagon.PUBLISHED) <= set(halide.SCHEDULES)
+    for name, schedule in halide.SCHEDULES.items():
+        halide.check(Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain, schedule)
 
 
 def test_what_the_peers_have_no_words_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=4, bias=True),))
-    with pytest.raises(Unsupported, match="whole blocks"):
-        check(chain)
+    for schedule, said in (("a-shift", "whole blocks"), ("depthwise", "depthwise"), ("first-layer", "7x7")):
+        with pytest.raises(Unsupported, match=said):
+            halide.check(chain, halide.SCHEDULES[schedule])
     with pytest.raises(Unsupported, match="without bias"):
         onednn.convs(chain, np.zeros(chain.input, np.float32), [], dense=True)
     monkeypatch.setattr(sys, "prefix", "/nowhere")
@@ -58,6 +59,18 @@ def test_halide_is_exact_and_at_its_best() -> None:
     pytest.importorskip("halide", reason="make bench installs it")
     slots = halide.measured(Case.load(SCHEDULES / "hvx" / "a-shift.toml").chain, halide.SCHEDULES["a-shift"])
     assert 134_217_728 / slots.packets >= hexagon.FAIR * hexagon.PUBLISHED["a-shift"]
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("depthwise", 37), ("depthwise-stride-2", 18), pytest.param("first-layer", 174, marks=pytest.mark.deep)],
+)
+def test_halide_is_exact_for_single_convs(name: str, least: float) -> None:
+    pytest.importorskip("halide", reason="make bench installs it")
+    chain = Case.load(SCHEDULES / "hvx" / f"{name}.toml").chain
+    slots = halide.measured(chain, halide.SCHEDULES[name], seed=1, builds=1)
+    assert needed_macs(chain) / slots.packets >= least
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

@@ -1,13 +1,14 @@
 /* Halide's pipeline behind the entry that hexconv's harness calls, and the little of its runtime that it asks for.
  *
- * PIPELINE names the function. Buffers come as DLTensors, dense, the last axis innermost; Halide counts axes from the
- * innermost one on. Memory for intermediates comes from a heap that is emptied before every call.
+ * PIPELINE names the function. Its weights are two filters, or a filter and what is added to sums. Buffers come as
+ * DLTensors, dense, the last axis innermost; Halide counts axes from the innermost one on, and both number types alike.
+ * Memory for intermediates comes from a heap that is emptied before every call.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
 
-enum { UNSIGNED = 1, BUFFERS = 4, MAX_AXES = 6, HEAP_BYTES = 8 << 20, VECTOR_BYTES = 128 };
+enum { BUFFERS = 4, MAX_AXES = 6, HEAP_BYTES = 8 << 20, VECTOR_BYTES = 128 };
 
 /* As in HalideRuntime.h of Halide 21, which needs a C library to be included. */
 struct halide_type {
@@ -31,7 +32,7 @@ struct halide_buffer {
     void *padding;
 };
 
-int PIPELINE(struct halide_buffer *input, struct halide_buffer *filter1, struct halide_buffer *filter2,
+int PIPELINE(struct halide_buffer *input, struct halide_buffer *weights1, struct halide_buffer *weights2,
              struct halide_buffer *output);
 
 static uint8_t heap[HEAP_BYTES] __attribute__((aligned(VECTOR_BYTES)));
@@ -79,7 +80,7 @@ static void describe(const DLTensor *tensor, struct halide_buffer *buffer, struc
     }
     *buffer = (struct halide_buffer){
         .host = tensor->data,
-        .type = {UNSIGNED, 8, 1},
+        .type = {tensor->dtype.code, tensor->dtype.bits, 1},
         .dimensions = tensor->ndim,
         .dim = axes,
     };

@@ -19,10 +19,45 @@ class Schedule:
     rolls: int = 0
 
 
+@dataclass(frozen=True)
+class Depthwise:
+    """How a depthwise conv of stride 1 is computed.
+
+    Attributes:
+        rows: how many rows of the output are computed together, for 128 neighbouring elements of a row.
+    """
+
+    rows: int
+
+
+@dataclass(frozen=True)
+class Strided:
+    """How a depthwise conv of stride 2 is computed.
+
+    Attributes:
+        pairs: how many pairs of rows are computed together, for 128 neighbouring elements of two rows.
+    """
+
+    pairs: int
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """How the first conv of a network is computed.
+
+    Attributes:
+        tile: (pairs of pixels, rows) of the output that are computed together for all channels, in registers.
+    """
+
+    tile: tuple[int, int]
+
+
+AnySchedule = Schedule | Depthwise | Strided | FirstLayer
+
 _POINTWISE = Schedule(tiles=((2, 2), (2, 2)), channels=(16, 16))
 _THREE_BY_THREE = Schedule(tiles=((7, 1), (6, 1)), channels=(4, 4), rolls=4)
 
-SCHEDULES = {
+SCHEDULES: dict[str, AnySchedule] = {
     "a-shift": _POINTWISE,
     "a-multiplier": _POINTWISE,
     "a-filter-zero": _POINTWISE,
@@ -31,5 +66,8 @@ SCHEDULES = {
     "b-multiplier": _THREE_BY_THREE,
     "b-filter-zero": _THREE_BY_THREE,
     "b-int8-filters": _THREE_BY_THREE,
+    "depthwise": Depthwise(rows=4),
+    "depthwise-stride-2": Strided(pairs=1),
+    "first-layer": FirstLayer(tile=(2, 2)),
 }
 """The schedules by the name of the case in `schedules/hvx`."""

@@ -10,23 +10,20 @@ Filters come as [tap row][tap column][k/32][c/4][32 k][4 c]: four channels by 32
 and Halide finds `vrmpy` with the four activations as a scalar.
 """
 
-import importlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+from einops import rearrange
+
+from hexconv.bench.halide.parts import BLOCK, WORD, Halide, compile_object, describe, module, requantized
 from hexconv.bench.halide.schedule import Schedule
-from hexconv.errors import ToolMissing, Unsupported
-from hexconv.spec import Chain, Conv2d, Requantize
+from hexconv.errors import Unsupported
+from hexconv.run.runner import Array
+from hexconv.run.tensors import Tensors
+from hexconv.spec import Chain, Conv2d
 
-TARGET = "hexagon-32-noos-hvx_128-hvx_v66-no_runtime-no_asserts-no_bounds_query"
-INSTALL = 'pip install "hexconv[bench]"'
-BLOCK, WORD, VECTOR_BYTES = 32, 4, 128
 PIXELS = 8  # pixels whose window sums are reduced together
-MOST_SHIFT = 15  # the longest shift of 32 bits that Halide narrows to 16 bits as it shifts
-
-Halide = Any
-"""Type of Halide's module and of all that it makes, since Halide comes without types."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +63,12 @@ def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
     first = _conv(hl, axes, chain, 0, image, filters[0])
     second = _conv(hl, axes, chain, 1, first.made, filters[1])
     _schedule(hl, axes, chain, schedule, first, second)
-    _describe(image, (chain.input[3], chain.input[2], chain.input[1]))
+    describe(image, (chain.input[3], chain.input[2], chain.input[1]))
     for conv, filter, shape in zip(chain.conv, filters, chain.shapes, strict=False):
-        _describe(filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel)))
+        describe(filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel)))
     _, rows, columns, channels = chain.shapes[-1]
-    _describe(second.made.output_buffer(), (channels, columns, rows))
-    second.made.compile_to({hl.OutputFileType.object: str(path)}, [image, *filters], name, hl.Target(TARGET))
-
-
-def module() -> Halide:
-    """The package `halide`.
-
-    Raises:
-        ToolMissing: it isn't installed.
-    """
-    try:
-        return importlib.import_module("halide")
-    except ImportError as missing:
-        raise ToolMissing(f"Halide is not installed ({missing}); {INSTALL}") from None
+    describe(second.made.output_buffer(), (channels, columns, rows))
+    compile_object(hl, second.made, [image, *filters], name, path)
 
 
 def check(chain: Chain) -> None:
@@ -99,6 +84,18 @@ def check(chain: Chain) -> None:
             "the bench has Halide schedules for one uint8 image and two convs of whole blocks of 32 channels, stride "
             "1, no padding, no bias, activations with zero point 0; it measures no other chain"
         )
+
+
+def inputs(chain: Chain, tensors: Tensors) -> list[Array]:
+    """Return the image and the packed filters, as the pipeline takes them."""
+    del chain
+    return [tensors.image[0], *map(packed, tensors.filters)]
+
+
+def packed(filter: Array) -> Array:
+    """Pack a filter from OIHW to [tap row][tap column][k/32][c/4][32 k][4 c]; int8 becomes uint8, 128 larger."""
+    unsigned = (filter ^ np.int8(-128)).view(np.uint8) if filter.dtype == np.int8 else filter
+    return np.ascontiguousarray(rearrange(unsigned, "(ko ki) (co ci) h w -> h w ko co ki ci", ki=BLOCK, ci=WORD))
 
 
 def _unsigned(chain: Chain) -> Chain:
@@ -141,24 +138,8 @@ def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, fil
     weight = filter[r.x, k % BLOCK, r.y, k // BLOCK, r.z, r.w]
     sums[k, x, y] += hl.i32(weight) * hl.i32(source[r.x + WORD * r.y, x + r.z, y + r.w])
     assert conv.requantize
-    made[k, x, y] = _requantized(hl, sums[k, x, y], conv.requantize)
+    made[k, x, y] = requantized(hl, sums[k, x, y], conv.requantize)
     return _Conv(made, sums, r, channel_sums, channel, windows, taps)
-
-
-def _requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
-    """Requantise sums: by two rounding shifts if the multiplier is a power of two.
-
-    Results below zero are cut off, so it doesn't matter which way ties go there.
-    """
-    assert isinstance(how.multiplier, int)
-    assert isinstance(how.shift, int)
-    if how.multiplier & (how.multiplier - 1) == 0:
-        halfwords = hl.i16_sat(hl.rounding_shift_right(sums, hl.u32(32 - how.multiplier.bit_length())))
-        return hl.u8_sat(hl.rounding_shift_right(halfwords, hl.u16(-how.shift)))
-    high = hl.rounding_mul_shift_right(sums, hl.i32(how.multiplier), hl.u32(31))
-    last = min(-how.shift, MOST_SHIFT)
-    high = high >> (-how.shift - last) if -how.shift > last else high
-    return hl.u8_sat(hl.i16_sat(hl.rounding_shift_right(high, hl.u32(last))))
 
 
 def _schedule(hl: Halide, axes: _Axes, chain: Chain, schedule: Schedule, first: _Conv, second: _Conv) -> None:
@@ -220,12 +201,3 @@ def _windows(hl: Halide, axes: _Axes, conv: _Conv, last: _Conv, row: Halide, spe
     if spec.kernel != (1, 1):
         conv.windows.compute_at(conv.made, axes.y).vectorize(x, BLOCK, tail)
         conv.windows.update().vectorize(x, BLOCK, tail).unroll(taps.x).unroll(taps.y)
-
-
-def _describe(buffer: Halide, extents: tuple[int, ...]) -> None:
-    """A dense buffer from index 0 on, the first axis innermost."""
-    stride = 1
-    for axis, extent in enumerate(extents):
-        buffer.dim(axis).set_bounds(0, extent).set_stride(stride)
-        stride *= extent
-    buffer.set_host_alignment(VECTOR_BYTES)
