@@ -29,6 +29,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--reports", type=Path, default=Path("reports"), help="where hvx.csv, hvx_int16.csv and bench.csv go"
     )
+    parser.add_argument(
+        "--builds",
+        type=int,
+        default=0,
+        help="measure kernels of Halide that differ from build to build in so many builds, and take the best; "
+        "0: what the table has of them stays",
+    )
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -42,13 +49,19 @@ def hvx_table(rows: Sequence[hexagon.Row]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"halide_packets": "Int64", "halide_issue_slots": "Int64"})
 
 
+def _known(table: Path) -> dict[str, hexagon.Row]:
+    """The rows of an earlier table, by case."""
+    return pd.read_csv(table).set_index("case").to_dict("index") if table.exists() else {}
+
+
 def _shown(table: pd.DataFrame) -> str:
     """A table as people read it, without columns that are empty throughout."""
     return table.drop(columns=list(HIDDEN), errors="ignore").dropna(axis=1, how="all").to_string(index=False, na_rep="")
 
 
 def _run(options: argparse.Namespace) -> int:
-    packets = [hexagon.row(path) for path in options.hvx]
+    known = _known(options.reports / "hvx.csv")
+    packets = [hexagon.row(path, known, options.builds) for path in options.hvx]
     hvx = hvx_table(packets)
     of_bytes = [limit(Case.load(path).chain) == LIMIT for path in options.hvx]
     narrow, wide = hvx.loc[of_bytes], hvx.loc[[not each for each in of_bytes]]

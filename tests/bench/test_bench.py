@@ -73,6 +73,15 @@ def test_halide_is_exact_for_single_convs(name: str, least: float) -> None:
     assert needed_macs(chain) / slots.packets >= least
 
 
+@pytest.mark.simulator
+def test_figures_of_a_kernel_that_differs_from_build_to_build_stay() -> None:
+    """The ratio is that of our kernel as it is now."""
+    known = dict.fromkeys(hexagon.PEER, 1.0) | {"halide_issue_slots": 10.0}
+    row = hexagon.row(SCHEDULES / "hvx" / "depthwise-stride-2.toml", {"depthwise-stride-2": known})
+    assert {name: row[name] for name in hexagon.PEER} == known
+    assert row["ratio"] == round(10 / row["issue_slots"], 3)
+
+
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_the_committed_listings_are_what_is_built(path: Path) -> None:
     case = Case.load(path)

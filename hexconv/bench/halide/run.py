@@ -28,9 +28,15 @@ PIPELINES: dict[type, ModuleType] = {
     FirstLayer: first_layer,
 }
 """The pipeline that each kind of schedule is of: it checks and builds a chain, and packs what the kernel takes."""
+VARYING = (Depthwise, Strided)
+"""The schedules of which LLVM pipelines the loops in one of several ways, by chance."""
+BUILDS = 8
+"""How many builds of such a schedule are measured unless something else is said."""
 
-BUILDS: dict[type, int] = {Depthwise: 8, Strided: 8}
-"""How many builds the best is taken of, one elsewhere: LLVM pipelines these loops in one of several ways, by chance."""
+
+def varies(schedule: AnySchedule) -> bool:
+    """Whether the kernel of a schedule differs from build to build."""
+    return isinstance(schedule, VARYING)
 
 
 def check(chain: Chain, schedule: AnySchedule) -> None:
@@ -42,11 +48,11 @@ def check(chain: Chain, schedule: AnySchedule) -> None:
     PIPELINES[type(schedule)].check(chain)
 
 
-def measured(chain: Chain, schedule: AnySchedule, seed: int = 0, builds: int | None = None) -> Slots:
+def measured(chain: Chain, schedule: AnySchedule, seed: int = 0, builds: int = 0) -> Slots:
     """Packets and stalls of Halide's kernel for a chain, counted as ours are; packing of filters isn't counted.
 
-    Every kernel that comes out of some builds (by default as many as `BUILDS` says) is run, and the one of the fewest
-    packets counts.
+    Every kernel that comes out of some builds is run, and the one of the fewest packets counts. By default there is one
+    build, or `BUILDS` where they differ.
 
     Raises:
         RunFailed: a result isn't numpy's to the last bit, or a run failed.
@@ -56,7 +62,7 @@ def measured(chain: Chain, schedule: AnySchedule, seed: int = 0, builds: int | N
     tensors = random_tensors(chain, seed)
     inputs = PIPELINES[type(schedule)].inputs(chain, tensors)
     expected = reference(chain, tensors.image, tensors.filters, tensors.biases)[0]
-    count = builds or BUILDS.get(type(schedule), 1)
+    count = builds or (BUILDS if varies(schedule) else 1)
     kernels = {kernel.elf: kernel for kernel in (_kernel(chain, schedule) for _ in range(count))}
     found = [_slots(chain, kernel, inputs, expected) for kernel in kernels.values()]
     return min(found, key=lambda slots: slots.packets)
