@@ -22,6 +22,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.extents import reads_input_rows
+from hexconv.spec.knobs import KNOBS
 from hexconv.sweep.draw import Seeded
 from hexconv.sweep.random_case import drawn_case
 from hexconv.sweep.scope import Scope
@@ -87,7 +88,14 @@ def test_a_filter_that_is_never_read_keeps_its_memory_while_it_is_copied(tmp_pat
 
 
 TINY = Scope(
-    dtypes=("uint8", "int8", "int16"), kernels=("hvx",), output=3, channels=33, convs=3, batch=2, macs=2_000_000
+    dtypes=("uint8", "int8", "int16"),
+    kernels=("hvx",),
+    turned=tuple(name for name in KNOBS if name != "vtcm_bytes"),
+    output=3,
+    channels=33,
+    convs=3,
+    batch=2,
+    macs=2_000_000,
 )
 DRAWN = 60
 NOTHING_IS_READ = 1188
