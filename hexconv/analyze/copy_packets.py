@@ -22,7 +22,7 @@ def on_input(planned: PlannedRows) -> Spent:
     blank, row = _filled(tensor.columns * planes * cached), Parts()
     row.add(_filled((tensor.columns - (end - first)) * cached), planes)
     if not is_depthwise(planned.chain, 0):
-        row["store"] += (end - first) * filling_stores(channels * element, planes * together * element)
+        row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
     if planned.plan.buffering == "single":
         row.add(_row_of_input(planned, end - first))
         sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())

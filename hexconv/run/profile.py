@@ -172,7 +172,7 @@ def packets_of_stages(case: Case, lowered: Lowered, simulator: Simulator) -> dic
     found: dict[str, int] = defaultdict(int)
     for span in _spans(marked.events, parts, len(case.chain.conv), marked.counts.packets):
         found[span.what] += span.slots
-    return found
+    return dict(found)
 
 
 def _spans(events: Sequence[Event], parts: Sequence[Part], convs: int, total: int) -> Iterator[Span]:

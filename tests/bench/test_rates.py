@@ -1,0 +1,28 @@
+"""What the prices of the model are fitted to: the stages of a run, each with the parts that it is made of."""
+
+from pathlib import Path
+
+import pytest
+
+from hexconv.analyze import Planned
+from hexconv.analyze.nest_packets import nest_parts
+from hexconv.bench.journaled import Runs
+from hexconv.bench.rates import stages_and_whole
+from hexconv.spec import Case
+
+CASE = Path(__file__).parents[2] / "schedules" / "hvx" / "double-stripes.toml"
+
+
+@pytest.mark.simulator
+def test_stages_are_a_whole_run_in_packets_and_in_parts(tmp_path: Path) -> None:
+    case = Case.load(CASE)
+    with Runs.opened(tmp_path / "runs.journal") as runs:
+        *stages, whole = stages_and_whole(case, runs)
+        known = runs.by_stages(case)
+    with Runs.opened(tmp_path / "runs.journal") as runs:
+        assert runs.by_stages(case) == known
+    assert known.stages
+    assert set(known.stages) == {"set up", "read input", "read filter1", "conv 1", "write output"}
+    assert sum(stage.packets for stage in stages) == pytest.approx(whole.packets)
+    parts = nest_parts(Planned.of(case).rows)
+    assert {name: sum(stage.occurs.get(name, 0) for stage in stages) for name in parts} == pytest.approx(parts)
