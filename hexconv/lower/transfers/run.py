@@ -52,7 +52,7 @@ class Run:
         if is_dense and is_one(self.count):
             return replace(first, elements=Analyzer().simplify(self.elements * loop.extent))
         if is_dense and isinstance(loop.extent, tirx.IntImm):
-            return _joined(replace(first, elements=self.elements * int(loop.extent)))
+            return joined(replace(first, elements=self.elements * int(loop.extent)))
         if is_one(self.count):
             return replace(first, count=loop.extent, steps=(target, source))
         times = self.count if isinstance(self.count, tirx.IntImm) else None
@@ -95,7 +95,7 @@ class Fill:
         return isinstance(gap, tirx.IntImm) and int(gap) == 0
 
 
-def _joined(run: Run) -> Run:
+def joined(run: Run) -> Run:
     """Join rows that lie side by side into one."""
     elements = int(Analyzer().simplify(run.elements))
     if run.steps != (elements, elements):

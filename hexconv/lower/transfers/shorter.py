@@ -10,24 +10,28 @@ from dataclasses import replace
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one
+from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one, joined
 
 
 def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None:
     """Return the run of a loop's whole trips, that of the others from trip 0 on, and how many whole trips there are.
 
-    None unless the run is one row whose length is the same number until it shrinks from trip to trip.
+    None unless the length of its rows is the same number until it shrinks from trip to trip, and the run is one row or
+    becomes one where its rows have that number.
     """
-    if not is_one(run.count) or (found := _most_and_left(run.elements)) is None:
+    if (found := _most_and_left(run.elements)) is None:
         return None
     most, left = found
+    longest = joined(replace(run, elements=most))
+    if not is_one(longest.count):
+        return None
     first = at_value(left, loop.loop_var, ZERO)
     shrinks = Analyzer().simplify(left - at_value(left, loop.loop_var, loop.loop_var + ONE))
     if not isinstance(shrinks, tirx.IntImm) or int(shrinks) <= 0:
         return None
     trips = tirx.floordiv(first - most, shrinks) + 1
     whole = Analyzer().simplify(tirx.max(tirx.min(trips, loop.extent), 0))
-    return replace(run, elements=most), _from_trip(run, loop.loop_var, whole), whole
+    return longest, _from_trip(run, loop.loop_var, whole), whole
 
 
 def _most_and_left(elements: tirx.Expr) -> tuple[tirx.IntImm, tirx.Expr] | None:
