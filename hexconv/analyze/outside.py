@@ -23,10 +23,10 @@ element for 8 products (a depthwise conv one each), and one of the filter for ea
 from math import ceil
 
 from hexconv.analyze.cache import DTYPE_BYTES
-from hexconv.analyze.depthwise_packets import taps_loaded, vectors_loaded
+from hexconv.analyze.depthwise_packets import rows_read, taps_loaded, vectors_loaded
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.touched import Bytes, Touched
-from hexconv.kernel.depthwise import TILE_ROWS, is_depthwise, source_rows
+from hexconv.kernel.depthwise import TILE_ROWS, handed_down, is_depthwise
 from hexconv.kernel.depthwise_words import WORD_PIXELS, variants
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
@@ -130,10 +130,14 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     conv, taps = planned.chain.conv[index], numbered("taps", index + 1)
     blocks, held = planned.extents[index + 1].channel_blocks, conv.kernel[0] * len(variants(conv))
     vectors = vectors_loaded(planned, index)
-    for rows, of_rows in zip(TILE_ROWS, touched.together, strict=True):
-        read = len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
-        of_rows[source_cache(index + 1)] += read * vectors * VECTOR_BYTES
+    *along, row_down, step_down = touched.together
+    for rows, of_rows in zip(TILE_ROWS, along, strict=True):
+        of_rows[source_cache(index + 1)] += rows_read(planned, index, rows) * vectors * VECTOR_BYTES
+    for of_rows in (*along, step_down):
         of_rows[taps] += taps_loaded(planned, index) * VECTOR_BYTES
+    shared, down = len(handed_down(conv)), vectors_loaded(planned, index, goes_down=True)
+    row_down[source_cache(index + 1)] += (rows_read(planned, index, 1) - shared) * down * VECTOR_BYTES
+    step_down[source_cache(index + 1)] += shared * down * VECTOR_BYTES
     stored = blocks * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
     touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
     touched.once[taps] += blocks * held * VECTOR_BYTES

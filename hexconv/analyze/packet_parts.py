@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.depthwise import WAYS_TOGETHER
 
 
 class Parts(defaultdict[str, float]):
@@ -28,14 +28,14 @@ class Spent:
         blank_row: the parts for a row of fringe, without elements.
         step: the parts for a step that makes some of the tensor's rows, all of its channels.
         once: the parts for a whole run, whatever the plan's stripes are.
-        together: the further parts for four, two or one rows that are made together (`TILE_ROWS`).
+        together: the further parts for rows of a depthwise conv that are made in each way (`WAYS_TOGETHER`).
     """
 
     row: Parts = field(default_factory=Parts)
     blank_row: Parts = field(default_factory=Parts)
     step: Parts = field(default_factory=Parts)
     once: Parts = field(default_factory=Parts)
-    together: tuple[Parts, ...] = field(default_factory=lambda: tuple(Parts() for _ in TILE_ROWS))
+    together: tuple[Parts, ...] = field(default_factory=lambda: tuple(Parts() for _ in WAYS_TOGETHER))
 
     @property
     def parts(self) -> tuple[Parts, ...]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.depthwise import WAYS_TOGETHER
 
 Bytes = Counter[str]
 """Bytes by the name of a cache."""
@@ -18,14 +18,14 @@ class Touched:
         blank_row: the bytes for a row of fringe, without elements.
         step: the further bytes for a step that makes some row with elements.
         once: the bytes for a run in every thread, whatever the stripes; none for a conv that makes no element.
-        together: the further bytes for four, two or one rows that are made together (`TILE_ROWS`).
+        together: the further bytes for rows of a depthwise conv that are made in each way (`WAYS_TOGETHER`).
     """
 
     row: Bytes = field(default_factory=Bytes)
     blank_row: Bytes = field(default_factory=Bytes)
     step: Bytes = field(default_factory=Bytes)
     once: Bytes = field(default_factory=Bytes)
-    together: tuple[Bytes, ...] = field(default_factory=lambda: tuple(Bytes() for _ in TILE_ROWS))
+    together: tuple[Bytes, ...] = field(default_factory=lambda: tuple(Bytes() for _ in WAYS_TOGETHER))
 
     @property
     def parts(self) -> tuple[Bytes, ...]:

@@ -7,15 +7,29 @@ Convs with other groups are computed as dense convs whose filters are zero outsi
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil, prod
 
-from hexconv.kernel.depthwise_words import MOST_CARRIED, TILE_PIXELS, WORD_PIXELS, carried_quads, quads_read, tile_uses
-from hexconv.spec import Chain, Conv2d
+from hexconv.kernel.depthwise_words import (
+    MOST_CARRIED,
+    TILE_PIXELS,
+    WORD_PIXELS,
+    carried_quads,
+    quads_read,
+    tile_uses,
+    turns_words,
+    words_of_row,
+)
+from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 
 TILE_ROWS = (4, 2, 1)
 """Rows of outputs that are computed together: the largest of these numbers that is left (`tile_rows`)."""
+WAYS_TOGETHER = (*TILE_ROWS, "row down", "step down")
+"""How rows are made: so many together, or each by tiles that go down (`goes_down`); a step of these shares words."""
 MOST_PRODUCTS = 256
 """The most vector products of a tile of several rows: TVM and LLVM take minutes for straight code that is longer."""
+LEAST_ROWS_DOWN = 12
+"""The fewest rows of a stripe for which tiles go down: filling and draining LLVM's pipeline takes some rows."""
 MOST_HELD = 12
 """The most vectors of taps that stay in registers for a row."""
 BYTES = ("uint8", "int8")
@@ -150,3 +164,31 @@ def _goes_together(conv: Conv2d, rows: int) -> bool:
 def products_of_tile(conv: Conv2d, pixels: int) -> int:
     """The vector products that `pixels` neighbouring outputs take for one row of taps."""
     return sum(map(len, tile_uses(conv, pixels)))
+
+
+def handed_down(conv: Conv2d) -> tuple[int, ...]:
+    """The rows of a window that are rows of the next window below it, too, counted from the first window's top.
+
+    >>> handed_down(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)))
+    (0,)
+    """
+    read = source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], 1)
+    return tuple(row for row in read if row + conv.stride[0] in read)
+
+
+def goes_down(chain: Chain, plan: Plan, index: int) -> bool:
+    """Whether tiles of depthwise conv `index` follow each other down the image, not along a row.
+
+    A tile has 4 neighbouring outputs then, and hands the words of rows that it shares to the tile below. So LLVM's
+    pipeline is filled and drained once for all rows of a stripe, not once for two rows; stripes have to be tall for
+    that. Registers hold all taps and the words that are handed down.
+    """
+    conv = chain.conv[index]
+    words = len(handed_down(conv)) * len(words_of_row(conv, TILE_PIXELS))
+    return turns_words(conv) and words <= MOST_CARRIED and _rows_of_stripe(chain, plan, index) >= LEAST_ROWS_DOWN
+
+
+def _rows_of_stripe(chain: Chain, plan: Plan, index: int) -> int:
+    """The rows of what conv `index` makes that a stripe of a thread has, without a halo."""
+    rows = plan.stripe_rows * prod(conv.stride[0] for conv in chain.conv[index + 1 :])
+    return min(rows, ceil(chain.shapes[index + 1][1] / plan.threads))

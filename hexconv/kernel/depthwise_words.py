@@ -154,3 +154,14 @@ def carried_quads(conv: Conv2d) -> tuple[int, ...]:
     used = quads_used(conv, TILE_PIXELS)
     found = tuple(quad for quad in used if quad + conv.stride[1] in used)
     return found if turns_words(conv) and conv.kernel[0] * len(found) <= MOST_CARRIED else ()
+
+
+@lru_cache(REMEMBERED)
+def words_of_row(conv: Conv2d, pixels: int) -> tuple[Use, ...]:
+    """The words of a row of the source that `pixels` neighbouring outputs multiply, each once.
+
+    >>> [use.pixel for use in words_of_row(Conv2d(out_channels=8, kernel=(3, 3), stride=(2, 2)), 4)]
+    [0, 2, 4, 6]
+    """
+    found = {use.pixel: use for uses in tile_uses(conv, pixels) for use in uses}
+    return tuple(found[pixel] for pixel in sorted(found))

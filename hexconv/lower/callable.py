@@ -28,6 +28,7 @@ from hexconv.errors import Unsupported
 from hexconv.lower import queues
 from hexconv.lower.buffers import is_register
 from hexconv.lower.engine import FUNCTIONS, ROWS, call_engine
+from hexconv.lower.hexagon_target import with_long_loops
 from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
 
@@ -97,7 +98,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
     for number, task in enumerate(tasks):
         functions[f"{name}_task{number}"] = signature.function(f"{name}_task{number}", task.body, [task.index])
     return Callable(
-        module=tvm.IRModule(functions),
+        module=tvm.IRModule({name: with_long_loops(function, main) for name, function in functions.items()}),
         name=name,
         arguments=tuple(buffer.name for buffer in main.params),
         memories=tuple(caches.memories),

@@ -24,7 +24,7 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, if the target is Hexagon.
     """
-    machine = hexagon_target(isa) if target == "hexagon" else host_target()
+    machine = hexagon_target(isa, functions.module) if target == "hexagon" else host_target()
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
     bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
     with without_compaction():

@@ -48,7 +48,7 @@ def compile_for_hexagon(module: tvm.IRModule, isa: str) -> HexagonObject:
     Raises:
         Unsupported: a workspace whose size isn't known before the run.
     """
-    target = hexagon_target(isa)
+    target = hexagon_target(isa, module)
     finished = _finished(module, target)
     workspaces = workspaces_of(finished)
     library = tvm.get_global_func("target.build.llvm")(finished, target)
@@ -76,7 +76,7 @@ def noting(kernel: HexagonObject) -> HexagonObject | None:
 
 def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
     """Compile as `compile_for_hexagon` does, and return the assembly."""
-    target = hexagon_target(isa)
+    target = hexagon_target(isa, module)
     finished = _finished(module, target)
     return with_fewer_stalls(
         possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa

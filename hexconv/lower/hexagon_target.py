@@ -7,11 +7,20 @@ Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors 
 
 import re
 
+import tvm
+from tvm import tirx
 from tvm.target import Target, codegen
 
 from hexconv.lower.aligned import LLVM_OPTIONS
 
 TRIPLE = "hexagon-unknown-linux-musl"
+
+LONG_LOOPS = "hexconv.long_loops"
+"""An attribute of functions whose loops LLVM should pipeline though a trip takes more packets than it cares for."""
+
+_LONG_LOOPS = "-pipeliner-max-mii:int=60"
+"""LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
+by being pipelined, since there are too few of them to fill and drain a pipeline."""
 
 _BARE_TARGET = Target({"kind": "llvm", "mtriple": TRIPLE})
 
@@ -23,8 +32,15 @@ def isas() -> tuple[str, ...]:
     return tuple(f"v{number}" for number in numbers if number >= 60)
 
 
-def hexagon_target(isa: str) -> Target:
-    """Return TVM's target for one instruction set with HVX of 128 bytes."""
+def with_long_loops(function: tirx.PrimFunc, like: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Let a function's long loops be pipelined if those of another one are."""
+    return function.with_attr(LONG_LOOPS, True) if (like.attrs or {}).get(LONG_LOOPS) else function
+
+
+def hexagon_target(isa: str, module: tvm.IRModule | None = None) -> Target:
+    """Return TVM's target for one instruction set with HVX of 128 bytes, with the options that a module wants."""
     features = [f"+hvx{isa}", "+hvx-length128b"]
-    options = list(LLVM_OPTIONS)
+    functions = module.functions.values() if module else ()
+    has_long = any((function.attrs or {}).get(LONG_LOOPS) for function in functions)
+    options = [*LLVM_OPTIONS, *([_LONG_LOOPS] if has_long else [])]
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})

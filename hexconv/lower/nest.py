@@ -13,7 +13,7 @@ from tvm.s_tir import Schedule
 from hexconv.compute.chain import output_name
 from hexconv.kernel import forms_of, input_layout, output_layout
 from hexconv.kernel.bands import row_bands
-from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.depthwise import goes_down, is_depthwise
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
@@ -21,6 +21,7 @@ from hexconv.lower.conv_marks import Result, mark
 from hexconv.lower.conv_step import ConvStep, KernelConv
 from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
+from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import vector
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
@@ -154,7 +155,17 @@ def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRMo
     filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
     func = tirx.PrimFunc(_parameters(main, convs), with_memory(main.body, memory), attrs=main.attrs)
-    return tvm.IRModule({"main": func})
+    return tvm.IRModule({"main": func.with_attr(LONG_LOOPS, True) if _has_long_loops(case) else func})
+
+
+def _has_long_loops(case: Case) -> bool:
+    """Whether a conv has loops down the image, whose trips are long."""
+    convs = ((index, choice.used) for index, choice in enumerate(case.kernels))
+    return any(used == "hvx" and _goes_down(case, index) for index, used in convs)
+
+
+def _goes_down(case: Case, index: int) -> bool:
+    return is_depthwise(case.chain, index) and goes_down(case.chain, case.settled, index)
 
 
 def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:

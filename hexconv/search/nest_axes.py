@@ -14,7 +14,7 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
-from hexconv.kernel.depthwise import TILE_ROWS
+from hexconv.kernel.depthwise import WAYS_TOGETHER
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Plan
 
@@ -96,10 +96,10 @@ class NestAxes:
         return rows, stored - rows, self.times(tensor, lambda planned: planned.step_count(tensor))
 
     def together(self, tensor: int) -> list[Integers]:
-        """Count how often four, two and one rows of a tensor are made together."""
+        """Count how often rows of a tensor are made in each way (`WAYS_TOGETHER`)."""
         times = self.rows(lambda planned: planned.rows_together(tensor)).astype(self.kind)
         made = times if tensor == len(self.chain.conv) else times * self.again[..., None]
-        return [made[..., size] for size in range(len(TILE_ROWS))]
+        return [made[..., way] for way in range(len(WAYS_TOGETHER))]
 
     def stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hexconv.analyze import planned_work
-from hexconv.kernel.depthwise import columns_read, without_groups
+from hexconv.kernel.depthwise import columns_read, goes_down, without_groups
 from hexconv.kernel.depthwise_words import taps_of, tile_uses
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case, runner_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.sweep.verdict import Verdict, judge
 from tests.deep import one_in
 
 UP = Requantize(multiplier=1 << 30, shift=-8, zero_point=3, rounding="up")
@@ -67,6 +68,52 @@ def test_convs_in_groups_are_exact(name: str, plan: Plan) -> None:
     run = run_case(case, lower_case(case), runner_of(case, "hexagon", slots=False), 3)
     assert run.check.passed
     assert run.check.max_abs_error == 0
+
+
+def tall(*convs: Conv2d, channels: int = 40, **fields) -> Chain:
+    return replace(of(*convs, channels=channels), input=(1, 41, 22, channels), output_layout="NHWC", **fields)
+
+
+HALF = {"stride": (2, 2), "how": EVEN}
+AWAY = Requantize(multiplier=1518025757, shift=-8)
+DOWN = {
+    "3x3, its rows narrowed later": (tall(depthwise(40, stride=(2, 2), how=AWAY)), 0),
+    "3x3 and half to even, which is narrowed at once": (tall(depthwise(40, **HALF)), 0),
+    "3x3 of 16 channels, two tiles a vector": (tall(depthwise(48, stride=(2, 2)), channels=48), 0),
+    "3x3 between dense ones, each row handed to the next": (tall(WIDE, depthwise(72, **HALF), WIDE, channels=24), 1),
+    "3x3 of sums": (tall(depthwise(40, stride=(2, 2), how=None)), 0),
+    "2x3 of stride 1, whose second row is the next one's first": (tall(depthwise(40, kernel=(2, 3), stride=(1, 2))), 0),
+    "1x3, which hands nothing down": (tall(depthwise(48, kernel=(1, 3)), channels=48), 0),
+    "3x3 of stride 3, with a zero point of its own and a table": (
+        tall(
+            depthwise(40, stride=(3, 2), filter_zero_point=7, activation="table"),
+            dtype="int8",
+            filter_dtype="uint8",
+            zero_point=-9,
+        ),
+        0,
+    ),
+}
+STRIPES = (
+    Plan(kernel="hvx", h_split=2, buffering="double", storage="vtcm"),
+    Plan(kernel="hvx", rows=13, order="h_outer", halo="roll", buffering="double"),
+)
+TALL_RUNS = [(name, plan) for name in DOWN for plan in STRIPES]
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(("name", "plan"), one_in(4, TALL_RUNS))
+def test_tiles_that_go_down_the_image_are_exact_and_counted(name: str, plan: Plan) -> None:
+    chain, index = DOWN[name]
+    case = Case("tall", chain, plan, target="hexagon")
+    assert goes_down(chain, plan, index)
+    assert judge(case) == Verdict(case, "agrees")
+
+
+@pytest.mark.parametrize("stripe", [{"h_split": 1}, {"rows": 11}, {"h_split": 3, "threads": 4}])
+def test_tiles_of_low_stripes_go_along_rows(stripe: dict[str, int]) -> None:
+    chain, _ = DOWN["3x3, its rows narrowed later"]
+    assert not goes_down(chain, Plan(kernel="hvx", **stripe), 0)
 
 
 SMALL = st.integers(1, 4)

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from hexconv.kernel.depthwise import is_depthwise, without_groups
+from hexconv.kernel.depthwise import goes_down, is_depthwise, without_groups
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.plane import plane_of
@@ -52,6 +52,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
         makes_fours=makes_fours,
         depthwise=depthwise,
+        goes_down=depthwise is not None and goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,
         wants_splats=plan.activations == "splats",
         pixels=pixels,

@@ -47,6 +47,7 @@ class InnerConv:
         narrowed_blocks: how many blocks of a tile make up a vector of the target; 1 where 4 channels do.
         makes_fours: whether its target lies in blocks of 4 channels; int8 is uint8 there.
         depthwise: the conv, if it is computed as a depthwise one; else None.
+        goes_down: whether its tiles follow each other down the image (`hexconv.kernel.depthwise`).
         has_table: whether results are looked up in a table.
         wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
         pixels: how the conv runs with pixels as lanes; None where lanes are channels.
@@ -79,6 +80,7 @@ class InnerConv:
     narrowed_blocks: int
     makes_fours: bool
     depthwise: Conv2d | None = None
+    goes_down: bool = False
     has_table: bool = False
     wants_splats: bool = False
     pixels: PixelLanes | None = None

@@ -13,6 +13,7 @@ from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.dense import emit_dense_row
+from hexconv.lower.hvx.depthwise_down import emit_columns
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.pixels import emit_pixels_row
 from hexconv.lower.hvx.row import counted, emit_depthwise_rows, emit_row
@@ -65,7 +66,8 @@ def _tile_channels(
         fill_row(at, target_of(at, channels, row))
 
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
-        (_depthwise_rows if scratch.taps is not None else _tiled_rows)(at, channels, first, count)
+        emit = emit_columns if conv.goes_down else _depthwise_rows if scratch.taps is not None else _tiled_rows
+        emit(at, channels, first, count)
 
     each_row(block, step, conv.target, conv.made_as, padding, made)
 

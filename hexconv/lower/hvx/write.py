@@ -94,15 +94,17 @@ def stores(
 
 def fill_columns(block: Block, target: Target) -> None:
     """Fill the columns of a row that no tile stores to, or that a later tile stores to in part only."""
+    _fill(block, target, columns_filled(target))
+
+
+def columns_filled(target: Target) -> Sequence[int]:
+    """Return the columns where vectors begin that no tile stores to, or that a later tile stores to in part only."""
     (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
     if target.conv.makes_fours:
-        _fill(block, target, filled_columns(target.conv.target))
-        return
+        return filled_columns(target.conv.target)
     if target.conv.makes_blocks:
-        _fill(block, target, range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels))
-        return
-    columns = range(0, target.conv.target_columns, pixels)
-    _fill(block, target, [at for at in columns if at < first or at + pixels > end])
+        return range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels)
+    return [at for at in range(0, target.conv.target_columns, pixels) if at < first or at + pixels > end]
 
 
 def fill_row(block: Block, target: Target) -> None:
