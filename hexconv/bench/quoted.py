@@ -26,6 +26,7 @@ BESIDE_HALIDE = {
     "depthwise 3x3, stride 2": "depthwise-stride-2",
     "7x7, stride 2, 3 channels to 64": "first-layer",
 }
+ALONE = {"depthwise 3x3, stride 2, input in blocks": "depthwise-blocks"}
 IN_THE_README = {
     "two 3x3 convs, uint8, shifts: MACs per issue slot (two `vrmpy` are 256)": "b-shift",
     "two 3x3 convs, uint8 x int8": "b-int8-filters",
@@ -60,11 +61,12 @@ def quoted() -> dict[Path, list[str]]:
     """The rows that each page has to have, as Markdown."""
     hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
     beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
+    alone = [_row(words, "", _both(hvx[case])) for words, case in ALONE.items()]
     wide = [_row(words, _macs(int16[case], "packet"), str(limit)) for words, (case, limit) in INT16.items()]
     scalar = [_simulated(case, simulator[case]) for case in ON_THE_SIMULATOR]
     whole = [_whole(words, name) for words, name in WHOLE.items()]
     board = [*(_compared(words, hvx[case]) for words, case in IN_THE_README.items()), _beside_qnn()]
-    return {MEASUREMENTS: [*beside, *wide, *scalar, *whole], COMPARISON: list(_traffic()), README: board}
+    return {MEASUREMENTS: [*beside, *alone, *wide, *scalar, *whole], COMPARISON: list(_traffic()), README: board}
 
 
 def with_rows(text: str, rows: list[str]) -> str:
