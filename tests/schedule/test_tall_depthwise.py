@@ -1,0 +1,105 @@
+"""Depthwise convs on tall stripes, whose tiles go down the image: drawn ones, alone or between others, agree."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.errors import HexconvError
+from hexconv.kernel.depthwise import goes_down
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.edges import EDGE_LAYOUTS
+from hexconv.sweep.verdict import judge
+from tests.schedule.integer_chains import BYTES, ORDERS_AND_HALOS
+from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+
+UP = Requantize(multiplier=1 << 30, shift=-8, rounding="up")
+ENDINGS = (
+    Requantize(multiplier=1518025757, shift=-8),
+    Requantize(multiplier=1 << 30, shift=-7, zero_point=3, rounding="even"),
+    Requantize(multiplier="per_channel", shift=-8),
+    Requantize(multiplier="per_channel", shift="per_channel", rounding="even"),
+    UP,
+    None,
+)
+KERNELS = ((3, 3), (3, 3), (2, 3), (1, 3), (1, 4), (2, 2), (3, 2), (4, 2))
+SIDE = st.integers(0, 3)
+
+
+@st.composite
+def tall_cases(draw: st.DrawFn) -> Case:
+    """A chain with one depthwise conv whose tiles go down, under any plan of stripes of 12 rows or more."""
+    channels, how = draw(st.sampled_from([8, 16, 32, 40, 48, 72, 80])), draw(st.sampled_from(ENDINGS))
+    conv = Conv2d(
+        out_channels=channels,
+        groups=channels,
+        kernel=draw(st.sampled_from(KERNELS)),
+        stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+        dilation=(draw(st.integers(1, 2)), 1),
+        padding=Padding(top=draw(SIDE), left=draw(SIDE), bottom=draw(SIDE), right=draw(SIDE)),
+        requantize=how,
+        bias=True,
+        bias_limit=1000,
+        activation=draw(st.sampled_from(["none", "table"])) if how else "none",
+    )
+    before, after = draw(st.booleans()), how is not None and draw(st.booleans())
+    convs = [Conv2d(out_channels=channels, requantize=UP)] * before + [conv]
+    convs += [Conv2d(out_channels=40, requantize=UP)] * after
+    dtype, filter_dtype = draw(st.sampled_from(BYTES))
+    read = draw(st.sampled_from([4, 40])) if before else channels
+    size = (1, draw(st.integers(20, 60)), draw(st.integers(5, 30)), read)
+    order, halo = draw(st.sampled_from(ORDERS_AND_HALOS))
+    stripe = draw(st.sampled_from([{"h_split": 2}, {"h_split": 4}, {"rows": 12}, {"rows": 13}, {"rows": 16}]))
+    plan = Plan(
+        kernel="hvx",
+        k_split=draw(st.integers(1, 2)),
+        order=order,
+        halo=halo,
+        filters=draw(st.sampled_from(["resident", "per_tile"])),
+        buffering=draw(st.sampled_from(["single", "double"])),
+        storage=draw(st.sampled_from(["vtcm", "global"])),
+        threads=draw(st.integers(1, 2)),
+    )
+    try:
+        chain = Chain(
+            input=size,
+            dtype=dtype,
+            filter_dtype=filter_dtype,
+            input_layout=draw(st.sampled_from(EDGE_LAYOUTS)),
+            output_layout=draw(st.sampled_from(EDGE_LAYOUTS)),
+            conv=tuple(convs),
+        )
+        case = Case("tall", chain, replace(plan, **stripe), target="hexagon")
+    except HexconvError:
+        assume(False)
+    assume(goes_down(chain, case.plan, int(before)))
+    return case
+
+
+def drawn(examples: int) -> settings:
+    """Draw the same examples in every run."""
+    return settings(
+        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING
+    )
+
+
+def check(case: Case) -> None:
+    assert [choice.used for choice in case.kernels] == ["hvx"] * len(case.chain.conv)
+    verdict = judge(case)
+    assert verdict.outcome == "agrees", verdict.reasons
+
+
+@pytest.mark.simulator
+@drawn(4)
+@given(tall_cases())
+def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.deep
+@pytest.mark.simulator
+@drawn(60)
+@given(tall_cases())
+def test_many_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
+    check(case)
