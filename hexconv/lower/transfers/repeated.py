@@ -7,7 +7,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.mover import Mover, Piece
-from hexconv.lower.transfers.run import ONE, Fill, Run, itemsize, uses
+from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, is_one, itemsize, uses
 from hexconv.lower.transfers.shorter import of_one_length
 from hexconv.lower.transfers.statements import around, as_one, bound
 from hexconv.lower.transfers.unaligned import in_parts_of_a_ring
@@ -31,12 +31,17 @@ def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     if found := of_one_length(run, loop):
         whole, shorter, trips = found
         yield from repeated(whole, _trips(loop, trips), mover)
-        yield bound(around(_trips(loop, loop.extent - trips), mover.statement(shorter)))
+        yield _once_or_repeated(shorter, _trips(loop, loop.extent - trips), mover)
     elif _may_be_one_short_row(run, mover) and (found := in_parts_of_a_ring(run, loop)):
         part, inside, blocks = found
         yield bound(around(blocks, as_one([mover.statement(piece) for piece in repeated(part, inside, mover)])))
     else:
         yield _by_rows_or_trips(run, loop, mover)
+
+
+def _once_or_repeated(run: Run, loop: tirx.For, mover: Mover) -> Piece:
+    """Return a run in a loop's one trip, which loops around it may still join; or a loop of such copies."""
+    return run.at(loop.loop_var, ZERO) if is_one(loop.extent) else bound(around(loop, mover.statement(run)))
 
 
 def _may_be_one_short_row(run: Run, mover: Mover) -> bool:

@@ -38,6 +38,15 @@ class Run:
         """Where the first row begins at the target and at the source."""
         return self.target, self.source
 
+    def at(self, variable: tirx.Var, trip: tirx.Expr) -> "Run":
+        """Return this run in one trip of a loop."""
+
+        def moved(number: tirx.Expr) -> tirx.Expr:
+            return Analyzer().simplify(at_value(number, variable, trip))
+
+        target, source = ((buffer, moved(first)) for buffer, first in self.places)
+        return replace(self, target=target, source=source, elements=moved(self.elements), count=moved(self.count))
+
     def in_loop(self, loop: tirx.For) -> "Run | None":
         """Join this run and the loop around it into one run; None unless all trips are alike."""
         if uses(self.elements, loop.loop_var) or uses(self.count, loop.loop_var):
