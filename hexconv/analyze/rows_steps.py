@@ -15,7 +15,7 @@ import numpy as np
 
 from hexconv.analyze.row_step import Numbers, Steps
 from hexconv.analyze.rows_stripes import RowStripes
-from hexconv.kernel.depthwise import TILE_ROWS, WAYS_TOGETHER, goes_down, is_depthwise, tile_rows
+from hexconv.kernel.depthwise import TILE_ROWS, WAYS_TOGETHER, goes_down, tile_rows
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -111,7 +111,7 @@ class RowSteps(RowStripes):
 
     def rows_together(self, tensor: int) -> list[int]:
         """Count how often the steps of a conv's output make rows in each way (`WAYS_TOGETHER`)."""
-        if is_depthwise(self.chain, tensor - 1) and goes_down(self.chain, self.plan, tensor - 1):
+        if goes_down(self.chain, self.plan, tensor - 1):
             return [*(0 for _ in TILE_ROWS), self.logical_rows(tensor), self.making_steps(tensor)]
         made: dict[int, int] = dict.fromkeys(TILE_ROWS, 0)
         for rows, times in self._rows_with_elements[tensor]:

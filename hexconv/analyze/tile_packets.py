@@ -100,7 +100,7 @@ def _ending(planned: PlannedRows, index: int, sums: int, vectors: int, lanes: in
     looked_up = vectors * (planned.chain.conv[index].activation == TABLE)
     if not isinstance(sequence, FixedPoint):
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
-    is_even = sequence.halves is not None or sequence.halves_per_channel
+    is_even = sequence.has_halves
     parts = Parts(narrow=vectors, scale=sums, away=sums * sequence.ties_away, even=sums * is_even, table=looked_up)
     parts["initial"] = lanes * len(sequence.vectors)
     return parts

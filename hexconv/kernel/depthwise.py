@@ -177,13 +177,15 @@ def handed_down(conv: Conv2d) -> tuple[int, ...]:
 
 
 def goes_down(chain: Chain, plan: Plan, index: int) -> bool:
-    """Whether tiles of depthwise conv `index` follow each other down the image, not along a row.
+    """Whether conv `index` is a depthwise one whose tiles follow each other down the image, not along a row.
 
     A tile has 4 neighbouring outputs then, and hands the words of rows that it shares to the tile below. So LLVM's
     pipeline is filled and drained once for all rows of a stripe, not once for two rows; stripes have to be tall for
     that. Registers hold all taps and the words that are handed down.
     """
     conv = chain.conv[index]
+    if not is_depthwise(chain, index):
+        return False
     words = len(handed_down(conv)) * len(words_of_row(conv, TILE_PIXELS))
     return turns_words(conv) and words <= MOST_CARRIED and _rows_of_stripe(chain, plan, index) >= LEAST_ROWS_DOWN
 

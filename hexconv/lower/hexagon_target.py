@@ -16,9 +16,9 @@ from hexconv.lower.aligned import LLVM_OPTIONS
 TRIPLE = "hexagon-unknown-linux-musl"
 
 LONG_LOOPS = "hexconv.long_loops"
-"""An attribute of functions whose loops LLVM should pipeline though a trip takes more packets than it cares for."""
+"""An attribute of functions whose loops LLVM should pipeline though a trip is longer than its default limit."""
 
-_LONG_LOOPS = "-pipeliner-max-mii:int=60"
+_PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
 """LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
 by being pipelined, since there are too few of them to fill and drain a pipeline."""
 
@@ -42,5 +42,5 @@ def hexagon_target(isa: str, module: tvm.IRModule | None = None) -> Target:
     features = [f"+hvx{isa}", "+hvx-length128b"]
     functions = module.functions.values() if module else ()
     has_long = any((function.attrs or {}).get(LONG_LOOPS) for function in functions)
-    options = [*LLVM_OPTIONS, *([_LONG_LOOPS] if has_long else [])]
+    options = [*LLVM_OPTIONS, *([_PIPELINES_LONG_LOOPS] if has_long else [])]
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})

@@ -160,12 +160,8 @@ def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRMo
 
 def _has_long_loops(case: Case) -> bool:
     """Whether a conv has loops down the image, whose trips are long."""
-    convs = ((index, choice.used) for index, choice in enumerate(case.kernels))
-    return any(used == "hvx" and _goes_down(case, index) for index, used in convs)
-
-
-def _goes_down(case: Case, index: int) -> bool:
-    return is_depthwise(case.chain, index) and goes_down(case.chain, case.settled, index)
+    chain, plan = case.chain, case.settled
+    return any(choice.used == "hvx" and goes_down(chain, plan, index) for index, choice in enumerate(case.kernels))
 
 
 def _parameters(main: tirx.PrimFunc, convs: Sequence[KernelConv]) -> list[tirx.Var]:

@@ -73,6 +73,11 @@ class FixedPoint:
     halves_per_channel: bool = False
 
     @property
+    def has_halves(self) -> bool:
+        """Whether some sums are halfway between two results, and go to the even one."""
+        return self.halves is not None or self.halves_per_channel
+
+    @property
     def vectors(self) -> tuple[str, ...]:
         """The names of the values that each channel has for itself, in the order in which they are stored."""
         known = {"multiplier": self.multiplier is None, "shift": self.shift is None}

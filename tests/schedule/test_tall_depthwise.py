@@ -28,10 +28,10 @@ SIDE = st.integers(0, 3)
 
 
 @st.composite
-def tall_cases(draw: st.DrawFn) -> Case:
-    """A chain with one depthwise conv whose tiles go down, under any plan of stripes of 12 rows or more."""
+def depthwise_convs(draw: st.DrawFn) -> Conv2d:
+    """A depthwise conv whose words may be turned, with any ending."""
     channels, how = draw(st.sampled_from([8, 16, 32, 40, 48, 72, 80])), draw(st.sampled_from(ENDINGS))
-    conv = Conv2d(
+    return Conv2d(
         out_channels=channels,
         groups=channels,
         kernel=draw(st.sampled_from(KERNELS)),
@@ -43,14 +43,12 @@ def tall_cases(draw: st.DrawFn) -> Case:
         bias_limit=1000,
         activation=draw(st.sampled_from(["none", "table"])) if how else "none",
     )
-    before, after = draw(st.booleans()), how is not None and draw(st.booleans())
-    convs = [Conv2d(out_channels=channels, requantize=UP)] * before + [conv]
-    convs += [Conv2d(out_channels=40, requantize=UP)] * after
-    dtype, filter_dtype = draw(st.sampled_from(BYTES))
-    read = draw(st.sampled_from([4, 40])) if before else channels
-    size = (1, draw(st.integers(20, 60)), draw(st.integers(5, 30)), read)
+
+
+@st.composite
+def tall_plans(draw: st.DrawFn) -> Plan:
+    """A plan of stripes of 12 rows or more, with any other knobs."""
     order, halo = draw(st.sampled_from(ORDERS_AND_HALOS))
-    stripe = draw(st.sampled_from([{"h_split": 2}, {"h_split": 4}, {"rows": 12}, {"rows": 13}, {"rows": 16}]))
     plan = Plan(
         kernel="hvx",
         k_split=draw(st.integers(1, 2)),
@@ -61,16 +59,29 @@ def tall_cases(draw: st.DrawFn) -> Case:
         storage=draw(st.sampled_from(["vtcm", "global"])),
         threads=draw(st.integers(1, 2)),
     )
+    stripe = draw(st.sampled_from([{"h_split": 2}, {"h_split": 4}, {"rows": 12}, {"rows": 13}, {"rows": 16}]))
+    return replace(plan, **stripe)
+
+
+@st.composite
+def tall_cases(draw: st.DrawFn) -> Case:
+    """A chain with one depthwise conv whose tiles go down, alone or between others."""
+    conv, plan = draw(depthwise_convs()), draw(tall_plans())
+    before, after = draw(st.booleans()), conv.requantize is not None and draw(st.booleans())
+    convs = [Conv2d(out_channels=conv.out_channels, requantize=UP)] * before + [conv]
+    convs += [Conv2d(out_channels=40, requantize=UP)] * after
+    dtype, filter_dtype = draw(st.sampled_from(BYTES))
+    read = draw(st.sampled_from([4, 40])) if before else conv.out_channels
     try:
         chain = Chain(
-            input=size,
+            input=(1, draw(st.integers(20, 60)), draw(st.integers(5, 30)), read),
             dtype=dtype,
             filter_dtype=filter_dtype,
             input_layout=draw(st.sampled_from(EDGE_LAYOUTS)),
             output_layout=draw(st.sampled_from(EDGE_LAYOUTS)),
             conv=tuple(convs),
         )
-        case = Case("tall", chain, replace(plan, **stripe), target="hexagon")
+        case = Case("tall", chain, plan, target="hexagon")
     except HexconvError:
         assume(False)
     assume(goes_down(chain, case.plan, int(before)))

@@ -236,5 +236,5 @@ def _ending(how: Requantize | None) -> float:
     sequence, _offset = narrowing(how, how.zero_point)
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)
-    is_even = sequence.halves is not None or sequence.halves_per_channel
+    is_even = sequence.has_halves
     return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None)

@@ -52,7 +52,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
         makes_fours=makes_fours,
         depthwise=depthwise,
-        goes_down=depthwise is not None and goes_down(chain, plan, index),
+        goes_down=goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,
         wants_splats=plan.activations == "splats",
         pixels=pixels,

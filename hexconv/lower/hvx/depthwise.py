@@ -90,7 +90,7 @@ def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
     """
     how = conv.narrowing
     assert conv.depthwise
-    if not isinstance(how, FixedPoint) or how.halves or how.halves_per_channel:
+    if not isinstance(how, FixedPoint) or how.has_halves:
         return list(rows)
     if turns_words(conv.depthwise) or not _holds_taps(conv):
         return list(rows)

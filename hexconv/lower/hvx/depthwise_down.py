@@ -140,7 +140,7 @@ def _emit(block: Block, column: Column, count: tirx.Expr) -> None:
 def _narrows_later(column: Column) -> bool:
     """Whether a row is narrowed while the next one is summed."""
     how = column.channels.conv.narrowing
-    return not (isinstance(how, FixedPoint) and (how.halves or how.halves_per_channel))
+    return not (isinstance(how, FixedPoint) and how.has_halves)
 
 
 def _summed(block: Block, column: Column, y: tirx.Expr) -> list[tirx.Expr]:
