@@ -7,7 +7,7 @@ from hexconv.spec import Plan
 from hexconv.spec.places import Role
 from hexconv.spec.roles import BUFFER_ROLES
 
-DTYPE_BYTES = {"float32": 4, "float16": 2, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
+DTYPE_BYTES = {"float32": 4, "float16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "int16": 2}
 
 
 @dataclass(frozen=True)

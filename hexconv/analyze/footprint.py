@@ -64,7 +64,7 @@ def plain_footprints(planned: PlannedBlocks) -> tuple[PredictedCache, ...]:
         caches.append(_filter_cache(planned, index))
         if has_accumulator(chain, index):
             known = (accumulator(index + 1), "accumulator", index + 1)
-            caches.append(PredictedCache(*known, chain.accumulator_dtype, (1, 1, 1, 1, *BLOCK)))
+            caches.append(PredictedCache(*known, chain.sum_dtype(index), (1, 1, 1, 1, *BLOCK)))
         caches.append(_written_by(planned, index))
     return tuple(replace(each, shape=(2, *each.shape)) if each.name in planned.doubled else each for each in caches)
 
@@ -103,4 +103,4 @@ def has_accumulator(chain: Chain, index: int) -> bool:
     """Whether conv `index` sums into an accumulator, since an epilogue turns its sums into what it writes."""
     conv = chain.conv[index]
     changes = conv.bias or conv.activation != "none" or conv.requantize is not None
-    return changes or chain.output_dtype(index) != chain.accumulator_dtype
+    return changes or chain.output_dtype(index) != chain.sum_dtype(index)

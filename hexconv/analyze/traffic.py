@@ -59,7 +59,7 @@ def plain_touched(planned: PlannedBlocks) -> Bytes:
         products = macs[conv_name(index + 1)]
         target = target_cache(index + 1, len(chain.conv))
         elements = planned.made[index + 1].slabs * tensor.column_blocks * tensor.channel_blocks * prod(BLOCK)
-        sum_bytes = DTYPE_BYTES[chain.accumulator_dtype]
+        sum_bytes = DTYPE_BYTES[chain.sum_dtype(index)]
         total[source_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype]
         total[filter_cache(index + 1)] += products * DTYPE_BYTES[chain.dtype_of_filters]
         if has_accumulator(chain, index):

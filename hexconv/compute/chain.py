@@ -22,7 +22,7 @@ def chain_module(chain: Chain, forms: Forms | None = None, strips: Strips | None
     """The chain as an unscheduled module with one PrimFunc `main`.
 
     Its arguments: `input` (`Chain.input_layout`), `filter1`, `filter2`, ... (as `forms` says), `bias1`, ... where a
-    conv has one ([K] in the accumulator's dtype), `multiplier1`, `shift1`, ... where a conv has one value per channel
+    conv has one ([K] of int32, or float32), `multiplier1`, `shift1`, ... where a conv has one value per channel
     (int32, [K]; a nest of rows rounds K up to whole blocks of 32), `table1`, ... where a conv has one ([256] codes; a
     nest of rows keeps them in the order of `hexconv.kernel.table`), and `output` (`Chain.output_layout`) last.
 
@@ -77,7 +77,7 @@ def output_name(chain: Chain, index: int, forms: Forms) -> str:
 
 def has_epilogue(chain: Chain, index: int, forms: Forms) -> bool:
     """Whether conv `index` (from 0) has an accumulator apart from its output; in a nest of rows each conv has one."""
-    return forms.has_rows or needs_epilogue(chain.conv[index], chain.accumulator_dtype, chain.output_dtype(index))
+    return forms.has_rows or needs_epilogue(chain.conv[index], chain.sum_dtype(index), chain.output_dtype(index))
 
 
 def _stage(
@@ -92,7 +92,7 @@ def _stage(
 ) -> te.Tensor:
     """The stages of one conv: its sums, and its epilogue if it `ends` in one."""
     conv = chain.conv[index]
-    sums = conv2d(conv, source, filter, output, chain.accumulator_dtype, accumulator(index + 1) if ends else name)
+    sums = conv2d(conv, source, filter, output, chain.sum_dtype(index), accumulator(index + 1) if ends else name)
     if not ends:
         return sums
     fringe = 0 if index == len(chain.conv) - 1 else chain.output_zero_point(index + 1)
@@ -109,7 +109,7 @@ def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
 def _bias(chain: Chain, index: int) -> te.Tensor | None:
     """The bias of conv `index`, if it has one."""
     conv = chain.conv[index]
-    return te.placeholder((conv.out_channels,), chain.accumulator_dtype, bias_name(index + 1)) if conv.bias else None
+    return te.placeholder((conv.out_channels,), chain.bias_dtype, bias_name(index + 1)) if conv.bias else None
 
 
 def _vectors(chain: Chain, forms: Forms) -> list[Vectors]:

@@ -19,7 +19,8 @@ class Beside:
     """The arguments that a conv has beside its filter.
 
     Attributes:
-        bias: [K] in the accumulator's dtype, or None. It may be a buffer instead of a TE tensor, as may all vectors.
+        bias: [K] of int32, or of float32 for floats, or None. It may be a buffer instead of a TE tensor, as may all
+            vectors.
         vectors: the per-channel values of its requantisation, [K] or more each, and its table, [256].
         place_of_entry: from a code, 0 to 255, to the place of its entry in the table.
     """
@@ -66,7 +67,7 @@ def epilogue(
 
 def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, channel: tirx.Expr, dtype: str) -> tirx.Expr:
     """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
-    value = total if beside.bias is None else total + beside.bias[channel]
+    value = total if beside.bias is None else total + beside.bias[channel].astype(of_sums)
     value = activated(value, conv.activation, of_sums)
     if conv.requantize:
         by_channel = {what: beside.vectors[what][channel] for what in conv.requantize.vectors}
@@ -91,6 +92,7 @@ def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.
         for what in ("multiplier", "shift")
     )
     wide = value.astype("int64")
+    wide = wide if by.saturates_at is None else _clamped(wide, -by.saturates_at, by.saturates_at)
     rounded = (
         _once(wide * multiplier, FRACTION_BITS - shift)
         if by.rounding == "even"

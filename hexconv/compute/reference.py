@@ -100,6 +100,7 @@ def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str
     multiplier, shift = (
         np.asarray(by_channel.get(what, getattr(by, what)), np.int64) for what in ("multiplier", "shift")
     )
+    sums = sums if by.saturates_at is None else np.clip(sums, -by.saturates_at, by.saturates_at)
     if by.rounding == "even":
         rounded = _half_to_even(sums * multiplier, FRACTION_BITS - shift)
     else:

@@ -4,7 +4,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-POISON_BITS = {8: 0xCC, 16: 0xFFCC, 32: 0xFFCCFFCC}
+POISON_BITS = {8: 0xCC, 16: 0xFFCC, 32: 0xFFCCFFCC, 64: 0x7FCCFFCCFFCCFFCC}
 """NaN as a float, an unlikely number as an integer."""
 
 

@@ -67,7 +67,7 @@ def limited(case: Case, weights: Mapping[str, Array]) -> Case:
     """The case with each conv stating how large its sums and bias get with these weights (`hexconv.spec.weights`)."""
     numbers = range(1, len(case.chain.conv) + 1)
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
-    return replace(case, chain=with_limits(case.chain, filters, biases))
+    return replace(case, chain=with_limits(case.chain, filters, biases, weights))
 
 
 def import_model(path: Path, shapes: Shapes | None = None) -> Imported:

@@ -96,7 +96,7 @@ def _forms(chain: Chain) -> dict[str, Form]:
     """Return the shape and dtype of every tensor that a run reads, by name."""
     names = tensor_names(chain)
     filters = [(tuple(shape), chain.dtype_of_filters) for shape in chain.filter_shapes]
-    biases = [((conv.out_channels,), chain.accumulator_dtype) for conv in chain.conv if conv.bias]
+    biases = [((conv.out_channels,), chain.bias_dtype) for conv in chain.conv if conv.bias]
     vectors = {name: ((vector.elements,), vector.dtype) for name, vector in vector_names(chain).items()}
     return {**dict(zip(names, [(tuple(chain.input), chain.dtype), *filters, *biases], strict=True)), **vectors}
 
@@ -119,7 +119,7 @@ def bounded(chain: Chain, weights: dict[str, Array] | None) -> Chain:
     numbers = range(1, len(chain.conv) + 1)
     filters, biases = [weights[filter_name(number)] for number in numbers], [weights.get(bias_name(n)) for n in numbers]
     try:
-        limited = with_limits(chain, filters, biases)
+        limited = with_limits(chain, filters, biases, weights)
     except ValidationError as error:  # pydantic's complaint about a limit that int32 itself can't hold
         raise first_complaint(error).within("the weights' own limits") from None
     if refusal := sums_refusal(limited, "plain"):

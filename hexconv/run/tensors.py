@@ -211,7 +211,7 @@ def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> 
     """Fill the bias of conv `index` with values large enough to matter beside the sums."""
     shape = (1, chain.conv[index].out_channels)  # as a filter: one element of it is hot
     if not chain.is_integer:
-        return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.accumulator_dtype)[0]
+        return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.bias_dtype)[0]
     limit = bias_limit(chain, index)
     if fill == "random":
         return _of_every_size(random, limit, shape[1])

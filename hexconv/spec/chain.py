@@ -138,9 +138,18 @@ class Chain:
         return "x".join(dict.fromkeys((self.dtype, self.dtype_of_filters)))
 
     @property
-    def accumulator_dtype(self) -> str:
-        """The dtype of the sums: float32 for floats, int32 for integers."""
+    def bias_dtype(self) -> str:
+        """The dtype of biases: float32 for floats, int32 for integers."""
         return "int32" if self.is_integer else "float32"
+
+    def sum_dtype(self, index: int) -> str:
+        """The dtype of the sums of conv `index`: that of biases, or int64 where they saturate later."""
+        return "int64" if self.saturates(index) else self.bias_dtype
+
+    def saturates(self, index: int) -> bool:
+        """Whether the sums of conv `index` saturate before they are scaled."""
+        how = self.conv[index].requantize
+        return how is not None and how.saturates_at is not None
 
     def output_dtype(self, index: int) -> str:
         """The dtype of the output of conv `index`: the chain's, or int32 where the last conv is not requantised."""

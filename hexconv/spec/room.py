@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.conv import Conv2d
 from hexconv.spec.sums import Arithmetic, requantisation_steps, window_products
 
 LARGEST_INT32 = 2**31 - 1
 LEAST_BIAS_LIMIT = 2**12
 """The least bias limit: a kernel must leave room for such a bias, or it doesn't serve a conv that states no limit."""
+SATURATE = ", or let sums saturate (requantize.saturates_at)"
 REMEMBERED = 1024
 """The number of chains whose refusals are kept: every plan of a chain asks for them."""
 
@@ -31,7 +31,8 @@ def bias_limit(chain: Chain, index: int) -> int:
         return 0
     if conv.bias_limit is not None:
         return conv.bias_limit
-    room = [_largest(lambda bias, kernel=kernel: _fits(chain, index, kernel, bias)) for kernel in _kernels(conv)]
+    kernels = _kernels(chain, index)
+    room = [_largest(lambda bias, kernel=kernel: _fits(chain, index, kernel, bias)) for kernel in kernels]
     return min([left for left in room if left >= LEAST_BIAS_LIMIT], default=max(0, *room))
 
 
@@ -39,10 +40,11 @@ def bias_limit(chain: Chain, index: int) -> int:
 def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
     """Say for each conv by how much its sums can leave int32 with a kernel, and what to state; empty if they can't.
 
-    For hvx, convs with a shift to the left are left out, since hvx refuses them for another reason.
+    For hvx, convs with a shift to the left, and filters of int16 whose sums saturate, are left out, since hvx refuses
+    them for another reason.
     """
     return tuple(
-        _refusal(chain, index, kernel) if kernel in _kernels(conv) else "" for index, conv in enumerate(chain.conv)
+        _refusal(chain, index, kernel) if kernel in _kernels(chain, index) else "" for index in range(len(chain.conv))
     )
 
 
@@ -63,7 +65,9 @@ def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
         f"chain.conv[{index}]: {window_products(chain, index)} products can sum to {reached} with {kernel} "
         f"({worst.name}), int32 holds {LARGEST_INT32}, {worst.excess} less"
     )
-    return f"{told}; use fewer input channels or a smaller kernel, or state {_remedy(chain, index, kernel, bias)}"
+    change = f"use fewer input channels or a smaller kernel, or state {_remedy(chain, index, kernel, bias)}"
+    may_saturate = chain.dtype == "int16" and conv.requantize is not None and not chain.saturates(index)
+    return f"{told}; {change}{SATURATE if may_saturate else ''}"
 
 
 def _remedy(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> str:
@@ -87,9 +91,11 @@ def _largest(fits: Callable[[int], bool], least: int = 0) -> int:
     return bisect_left(range(least, LARGEST_INT32 + 1), True, key=lambda number: not fits(number)) + least - 1
 
 
-def _kernels(conv: Conv2d) -> tuple[Arithmetic, ...]:
-    """Return the kernels whose arithmetic has this requantisation."""
-    return ("plain",) if conv.requantize and conv.requantize.shifts_left else ("plain", "hvx")
+def _kernels(chain: Chain, index: int) -> tuple[Arithmetic, ...]:
+    """Return the kernels whose arithmetic has the requantisation of a conv."""
+    how = chain.conv[index].requantize
+    is_plain = how is not None and (how.shifts_left or (chain.saturates(index) and chain.dtype_of_filters == "int16"))
+    return ("plain",) if is_plain else ("plain", "hvx")
 
 
 def _fits(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> bool:

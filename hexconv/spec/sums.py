@@ -7,6 +7,9 @@ the filter of one output channel within `filter_l1` where a conv states it. The 
 |---|---|---|---|
 | sum | the sum of (a - za) * (w - zw) over one window | yes | yes |
 | with bias | that and the bias of the channel | yes | yes |
+| window | the sum of the activations in one window, where sums saturate | | yes |
+| raised | the sum of high bytes times 256, and the products of low bytes, where sums saturate | | yes |
+| saturated | the sum with bias, within `saturates_at` | yes | yes |
 | shifted left | that times 2**shift, where shift is positive; saturated to 32 bits after it | in 64 bits | |
 | with offset | that and a constant, mostly the output's zero point, to the left as far as shifts go back | | yes |
 | product | that times the multiplier, and 2**30 | in 64 bits | |
@@ -15,6 +18,8 @@ the filter of one output channel within `filter_l1` where a conv states it. The 
 | shifted | that to the right by all but 15 bits | | with a multiplier |
 | rounded | that and half of what the last shift takes | in 64 bits | yes |
 
+Where sums saturate, plain has the sum and the sum with bias in 64 bits; hvx never has them whole, but the two steps
+after them in their place (`hexconv.spec.raised`).
 With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`).
 Multipliers and shifts that are one a channel count with the largest that a channel may have; hvx doubles what such a
 shift takes (`doubled`), so that one rounding shift by 1 ends all of them.
@@ -28,13 +33,15 @@ what they come to is in this table. From there on shifts to the right and satura
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Literal
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.raised import Raised, raised
 from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 
 Arithmetic = Literal["plain", "hvx"]
@@ -93,8 +100,35 @@ def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int
     biased = Step("with bias", total.least - bias, total.most + bias)
     if conv.requantize is None:
         return total, biased
-    rest = _plain(biased, conv.requantize) if kernel == "plain" else _hvx(biased, conv.requantize, chain.dtype)
-    return total, biased, *rest
+    steps = _saturating(chain, index, kernel, bias, biased) if chain.saturates(index) else (total, biased)
+    rest = _plain if kernel == "plain" else partial(_hvx, dtype=chain.dtype)
+    return *steps, *rest(steps[-1], conv.requantize)
+
+
+def raised_sums(chain: Chain, index: int, bias: int) -> Raised:
+    """Return how hvx saturates the sums of conv `index`, whose requantisation says where they do."""
+    conv = chain.conv[index]
+    assert conv.requantize
+    assert conv.requantize.saturates_at is not None
+    low, high = INTEGER_RANGE["int8"]
+    products, zero_point = window_products(chain, index) * conv.groups, conv.filter_zero_point
+    apart = products * max(high - zero_point, zero_point - low)
+    filter_l1 = apart if conv.filter_l1 is None else min(conv.filter_l1, apart)
+    _sequence, offset = narrowing_to_halfwords(conv.requantize)
+    return raised(conv.requantize.saturates_at, products, filter_l1, zero_point - low, bias + offset)
+
+
+def _saturating(chain: Chain, index: int, kernel: Arithmetic, bias: int, biased: Step) -> tuple[Step, ...]:
+    """Return the steps up to the saturated sum."""
+    how = chain.conv[index].requantize
+    assert how
+    assert how.saturates_at is not None
+    saturated = Step("saturated", max(biased.least, -how.saturates_at), min(biased.most, how.saturates_at))
+    if kernel == "plain":
+        return replace(_sum(chain, index), bits=64), replace(biased, bits=64), saturated
+    products, (low, high) = window_products(chain, index) * chain.conv[index].groups, INTEGER_RANGE[chain.dtype]
+    most = raised_sums(chain, index, bias).most
+    return Step("window", products * low, products * high), Step("raised", -most, most), saturated
 
 
 def window_products(chain: Chain, index: int) -> int:

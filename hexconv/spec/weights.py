@@ -1,7 +1,8 @@
 """Limits that follow from a chain's weights: how large sums and biases can be, and whether the chain states less."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ from numpy.typing import NDArray
 from hexconv.errors import InputError
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
+from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.room import bias_limit
+from hexconv.spec.saturating import saturating
 
 Array = NDArray[Any]
+NO_VECTORS: Mapping[str, Array] = MappingProxyType({})
 
 
 def largest_l1(conv: Conv2d, filter: Array) -> int:
@@ -27,13 +31,21 @@ def largest_bias(bias: Array) -> int:
     return int(np.abs(bias.astype(np.int64)).max(initial=0))
 
 
-def with_limits(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> Chain:
+def with_limits(
+    chain: Chain,
+    filters: Sequence[Array],
+    biases: Sequence[Array | None],
+    vectors: Mapping[str, Array] = NO_VECTORS,
+) -> Chain:
     """Return an integer chain with the `filter_l1` and `bias_limit` of its weights; return a float chain as it is.
+
+    Sums of int16 that leave int32 saturate where that changes no result (`hexconv.spec.saturating`).
 
     Args:
         chain: the chain.
         filters: OIHW, one per conv.
         biases: [K] or None, one per conv.
+        vectors: `multiplier1`, `shift1`, ..., [K] each, where a requantisation has one value per channel.
 
     Raises:
         InputError: a filter or a bias exceeds the limit that its conv states.
@@ -45,7 +57,14 @@ def with_limits(chain: Chain, filters: Sequence[Array], biases: Sequence[Array |
         _check(index, conv, filter, bias, conv.bias_limit)
         limit = None if bias is None else largest_bias(bias)
         convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit))
-    return replace(chain, conv=tuple(convs))
+    sums = [_largest_sums(*each) for each in zip(chain.conv, filters, biases, strict=True)]
+    return saturating(replace(chain, conv=tuple(convs)), sums, vectors)
+
+
+def _largest_sums(conv: Conv2d, filter: Array, bias: Array | None) -> Array:
+    """Return the largest absolute value of each channel's sums of int16, bias included."""
+    apart = np.abs(filter.astype(np.int64) - conv.filter_zero_point).sum(axis=(1, 2, 3))
+    return apart * -INTEGER_RANGE["int16"][0] + (0 if bias is None else np.abs(bias.astype(np.int64)))
 
 
 def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> None:

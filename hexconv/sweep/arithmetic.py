@@ -15,6 +15,8 @@ LARGEST_L1 = 2**16 - 1
 """The largest `filter_l1` over int16 inputs: 32768 times as much, and a bias, fit an int32."""
 LEAST_ODD = 2**9
 """The least odd part of multipliers with which no 8-bit result lies half way between two codes."""
+SATURATIONS = (2**28, 2**29, 2**30)
+"""Where sums of int16 mostly saturate; HVX has room for such limits beside sums of low bytes."""
 INT32 = 2**31
 MOST_LEFT = 3
 """The largest shift to the left in a chain that hvx doesn't serve whole."""
@@ -68,7 +70,17 @@ def with_requantisations(
         _with_table(draw, kind, replace(conv, requantize=_drawn_requantize(draw, kind, fan_in, are_long)))
         for conv, fan_in in zip(convs, fan_ins, strict=True)
     ]
+    finished = [_with_saturation(draw, kind, conv) for conv in finished]
     return (*finished[:-1], _leaving_sums(finished[-1]) if leaves_sums else finished[-1])
+
+
+def _with_saturation(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
+    """Let the sums of every second conv of int16 saturate; half of these filters have no limit, so that sums do."""
+    if kind.dtype != "int16" or conv.requantize is None or not draw.is_one_in(2):
+        return conv
+    limit = draw.one_of(*SATURATIONS, draw.around(1, LARGEST_MULTIPLIER))
+    saturating = replace(conv, requantize=replace(conv.requantize, saturates_at=limit))
+    return saturating if draw.is_one_in(2) else replace(saturating, filter_l1=None)
 
 
 def _with_table(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:

@@ -11,8 +11,8 @@ from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
 from hexconv.lower.hvx.scratch import Scratch
 from hexconv.lower.hvx.split import row_of_split
-from hexconv.lower.hvx.tile import offset_of
-from hexconv.lower.hvx.windows import splats
+from hexconv.lower.hvx.tile import Initial, Raising, offset_of
+from hexconv.lower.hvx.windows import splats, splats_apart
 from hexconv.lower.hvx.write import Target, block_of_output
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
@@ -69,17 +69,35 @@ def filter_byte(channels: Channels) -> tirx.Expr:
     return channels.operands.filter_origin + group * conv.group_bytes
 
 
-def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Callable[[int, int], tirx.Expr]:
+def initial_sums(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Initial:
     """Return a function from a pixel and a channel block to the vector with which its sums start."""
-    offsets, windows = channels.scratch.offsets, channels.scratch.windows
-    by_block = [offset_of(channels.conv.offset)] * channels.blocks
-    if offsets is not None:
-        first = channels.step.block + channels.first
-        starts = [(first + part) * CHANNEL_BLOCK for part in range(channels.blocks)]
-        by_block = [offsets.lanes(block, start)[OFFSET] for start in starts]
-    if windows is None:
+    windows, by_block = channels.scratch.windows, _offsets(block, channels)
+    return _added(by_block, splats(block, windows, x, pixels) if windows else [])
+
+
+def raising(block: Block, channels: Channels, x: tirx.Expr, pixels: int) -> Raising:
+    """Return what is added to the sums of a tile when they grow by a byte."""
+    conv, windows = channels.conv, channels.scratch.windows
+    if conv.raised is None or windows is None:
+        return Raising(initial_sums(block, channels, x, pixels))
+    by_block = _offsets(block, channels)
+    high, low = splats_apart(block, conv, windows, x, pixels)
+    return Raising(_added(by_block, low), high)
+
+
+def _offsets(block: Block, channels: Channels) -> list[tirx.Expr]:
+    """Return for each block of channels what its sums start from, whatever the pixel."""
+    offsets = channels.scratch.offsets
+    if offsets is None:
+        return [offset_of(channels.conv.offset)] * channels.blocks
+    first = channels.step.block + channels.first
+    starts = [(first + part) * CHANNEL_BLOCK for part in range(channels.blocks)]
+    return [offsets.lanes(block, start)[OFFSET] for start in starts]
+
+
+def _added(by_block: list[tirx.Expr], by_pixel: list[tirx.Expr]) -> Initial:
+    if not by_pixel:
         return lambda _pixel, part: by_block[part]
-    by_pixel = splats(block, windows, x, pixels)
     return lambda pixel, part: by_pixel[pixel] + by_block[part]
 
 

@@ -14,6 +14,8 @@ from hexconv.spec.conv import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.room import bias_limit
+from hexconv.spec.sums import raised_sums
 
 
 def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
@@ -45,6 +47,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
+        raised=raised_sums(chain, index, bias_limit(chain, index)) if chain.saturates(index) else None,
         codes=_codes(conv.requantize, chain.dtype),
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,

@@ -12,6 +12,7 @@ from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts
+from hexconv.spec.raised import Raised
 
 VECTOR_BYTES = 128
 VECTOR_WORDS = 32
@@ -40,6 +41,7 @@ class InnerConv:
         has_bias: whether the conv has a bias.
         narrowing: how sums become results; None where the sums themselves are stored.
         offset: the number that narrowing needs added to every sum.
+        raised: what keeps sums of int16 within a word where they saturate; None where they don't.
         codes: the least and the largest code of a result, in uint8 or int16.
         out_channels: the logical output channels.
         side_by_side: how many blocks of output channels lie side by side in the filter.
@@ -73,6 +75,7 @@ class InnerConv:
     has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
+    raised: Raised | None
     codes: tuple[int, int]
     out_channels: int
     side_by_side: int

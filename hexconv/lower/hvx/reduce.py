@@ -15,7 +15,7 @@ from hexconv.lower.hvx import dots, vector
 from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES, Operands, weights_of, words_of
 from hexconv.lower.hvx.passes import Pass, passes_of
 from hexconv.lower.hvx.splats import Splats, reduce_splats
-from hexconv.lower.hvx.tile import Initial, Tile, no_sum, put, trips, value_in
+from hexconv.lower.hvx.tile import Initial, Raising, Tile, corrected, no_sum, put, trips, value_in
 from hexconv.schedule.block import Block, int32
 
 ONES = 0x01010101
@@ -48,35 +48,50 @@ def reduce(
     tile: Tile,
     operands: Operands,
     left_byte: tirx.Expr,
-    initial: Callable[[], Initial],
+    raising: Callable[[], Raising],
     skip_pairs: int = 0,
 ) -> None:
     """Add the products of every tap and channel to the sums, which have been set.
 
     Args:
         block: the block to emit into.
-        tile: the sums; they start from zero where there are several groups of passes, else from `initial`.
+        tile: the sums, which start from zero where there are several groups of passes.
         operands: the operands to multiply.
         left_byte: the byte of the first pixel's window, counted from the start of its row.
-        initial: returns the values that sums start from; it is called where they are added.
+        raising: returns what is added to sums of high bytes; it is called where that is added.
         skip_pairs: how many pairs of words the sums have already, where a row of taps is one run.
     """
     first, *others = passes_of(tile.conv)
     for each in first:
         _reduce_pass(block, tile, operands, left_byte, each, skip_pairs)
     for number, group in enumerate(others, 1):
-        _raise_sums(block, tile, initial() if number == len(others) else no_sum)
+        _raise_sums(block, tile, raising() if number == len(others) else Raising(no_sum))
         for each in group:
             _reduce_pass(block, tile, operands, left_byte, each)
 
 
-def _raise_sums(block: Block, tile: Tile, first: Initial) -> None:
+def _raise_sums(block: Block, tile: Tile, by: Raising) -> None:
     """Multiply the sums by 256, and add the values that they start from."""
+    if tile.conv.raised is not None:
+        _raise_held(block, tile, by, tile.conv.raised.high)
+        return
     for pixel, row in enumerate(tile.sums):
         for part, register in enumerate(row):
-            put(block, register, vector.shift_left_add(first(pixel, part), value_in(register), 8))
+            put(block, register, vector.shift_left_add(by.first(pixel, part), value_in(register), 8))
     for register in tile.windows:
         put(block, register, vector.shift_left(value_in(register), 8))
+
+
+def _raise_held(block: Block, tile: Tile, by: Raising, limit: int) -> None:
+    """Hold the sums within a limit before they grow (`hexconv.spec.raised`); sums of windows start again."""
+    sums = [[block.bind("high", total, vector.VECTOR) for total in row] for row in corrected(tile)]
+    for pixel, row in enumerate(tile.sums):
+        for part, register in enumerate(row):
+            high = sums[pixel][part] + by.high[pixel] if by.high else sums[pixel][part]
+            held = block.bind("held", vector.held_within(high, -limit, limit), vector.VECTOR)
+            put(block, register, vector.shift_left_add(by.first(pixel, part), held, 8))
+    for register in tile.windows:
+        put(block, register, vector.splat(0))
 
 
 def _reduce_pass(

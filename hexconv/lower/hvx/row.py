@@ -13,6 +13,7 @@ from hexconv.lower.hvx.channels import (
     Channels,
     filter_byte,
     initial_sums,
+    raising,
     row_of_source,
     source_of,
     source_row,
@@ -22,7 +23,7 @@ from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.operands import Operands
 from hexconv.lower.hvx.reduce import reduce, start_with_words
 from hexconv.lower.hvx.split import split_rows
-from hexconv.lower.hvx.tile import Initial, Tile, allocate, no_sum, results, start
+from hexconv.lower.hvx.tile import Tile, allocate, no_sum, results, start
 from hexconv.lower.hvx.windows import correct_row
 from hexconv.lower.hvx.write import Target, fill_columns, stores
 from hexconv.schedule.block import Block, int32
@@ -108,13 +109,10 @@ def _one_by_one(block: Block, tiles: _Tiles) -> None:
 
 def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
     """Emit one tile: start its sums, reduce, store."""
-    tile = tiles.tile
-
-    def initial() -> Initial:
-        return initial_sums(block, tiles.channels, x, tile.pixels)
-
-    start(block, tile, no_sum if tile.conv.is_wide else initial())
-    reduce(block, tile, tiles.operands, tiles.left(block, x), initial)
+    tile, channels = tiles.tile, tiles.channels
+    start(block, tile, no_sum if tile.conv.is_wide else initial_sums(block, channels, x, tile.pixels))
+    left = tiles.left(block, x)
+    reduce(block, tile, tiles.operands, left, lambda: raising(block, channels, x, tile.pixels))
     for store in stores(tiles.target, tiles.column(x), results(tile)):
         store(block)
 
@@ -148,7 +146,7 @@ def _overlapped(block: Block, tiles: _Tiles) -> None:
     def one(at: Block, index: tirx.Expr) -> None:
         x = at.bind("x", index * tile.pixels)
         left = tiles.left(at, x)
-        reduce(at, tile, operands, left, lambda: initial_sums(at, tiles.channels, x, tile.pixels), skip_pairs=1)
+        reduce(at, tile, operands, left, lambda: raising(at, tiles.channels, x, tile.pixels), skip_pairs=1)
         sums = [[at.bind("sum", total, vector.VECTOR) for total in row] for row in results(tile)]
         following = at.bind("following", tirx.min(index + 1, tiles.count - 1) * tile.pixels)
         written = [lambda store=store: store(at) for store in stores(tiles.target, tiles.column(x), sums)]

@@ -3,7 +3,7 @@
 `hexconv.lower.hvx.reduce` adds the products.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -17,6 +17,19 @@ MOST_UNROLLED = 8
 
 Initial = Callable[[int, int], tirx.Expr]
 """What the sums of a pixel and a block of channels start from."""
+
+
+@dataclass(frozen=True)
+class Raising:
+    """What is added to sums when they grow by a byte.
+
+    Attributes:
+        first: what is added to 256 times the sums.
+        high: for each pixel, what is added to the sums before that; empty where nothing is.
+    """
+
+    first: Initial
+    high: Sequence[tirx.Expr] = ()
 
 
 @dataclass(frozen=True)
@@ -63,13 +76,25 @@ def start(block: Block, tile: Tile, first: Initial) -> None:
 
 
 def results(tile: Tile) -> list[list[tirx.Expr]]:
-    """Return the sums, less the filter's zero point times the sum of each window."""
+    """Return the sums, less the filter's zero point times the sum of each window; they saturate where they have to."""
+    return [[_saturated(tile.conv, total) for total in row] for row in corrected(tile)]
+
+
+def corrected(tile: Tile) -> list[list[tirx.Expr]]:
+    """Return what the sums have come to, less the filter's zero point times what their windows have come to."""
     zero = vector.splat(tile.conv.filter_zero)
     windows = [value_in(register) * zero for register in tile.windows]
     return [
         [value_in(register) - windows[pixel] if windows else value_in(register) for register in row]
         for pixel, row in enumerate(tile.sums)
     ]
+
+
+def _saturated(conv: InnerConv, total: tirx.Expr) -> tirx.Expr:
+    """Hold a sum, with what narrowing needs added to it, within the limit at which sums saturate."""
+    if conv.raised is None:
+        return total
+    return vector.held_within(total, conv.offset - conv.raised.sum, conv.offset + conv.raised.sum)
 
 
 def no_sum(_pixel: int, _part: int) -> tirx.Expr:

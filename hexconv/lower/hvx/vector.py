@@ -69,6 +69,11 @@ def upper_halves(one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
     return instruction("vmux", lanes, one, other)
 
 
+def held_within(words: tirx.Expr, least: int, most: int) -> tirx.Expr:
+    """Hold words between two constants."""
+    return instruction("vmaxw", instruction("vminw", words, splat(most)), splat(least))
+
+
 def shift_left(words: tirx.Expr, bits: int) -> tirx.Expr:
     """Shift words left."""
     return instruction("vaslw", words, int32(bits))

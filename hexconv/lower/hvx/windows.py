@@ -33,7 +33,8 @@ class Windows:
 
     Attributes:
         columns: int32; for each column of the source, the sum over its channels and over rows of taps.
-        corrections: int32; for each output column, the sum of its window times minus the filter's zero point.
+        corrections: int32; for each output column, the sum of its window times minus the filter's zero point; the sum
+            itself where the sums of the conv saturate.
     """
 
     columns: tirx.Buffer
@@ -149,16 +150,37 @@ def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, f
     starts = [group * PIXELS + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
     total = sum(taps[1:], start=taps[0])
-    block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * vector.splat(-conv.filter_zero))
+    block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * vector.splat(_factor(conv)))
 
 
 def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, first: int) -> None:
     places = [column * conv.stride[1] + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [place]) for place in places]
-    block.store(windows.corrections, column, sum(taps[1:], start=taps[0]) * int32(-conv.filter_zero))
+    block.store(windows.corrections, column, sum(taps[1:], start=taps[0]) * int32(_factor(conv)))
+
+
+def _factor(conv: InnerConv) -> int:
+    return -conv.filter_zero if conv.raised is None else 1
 
 
 def splats(block: Block, windows: Windows, x: tirx.Expr, pixels: int) -> list[tirx.Expr]:
     """Load the corrections of a tile's pixels, each into every lane."""
-    words = [tirx.BufferLoad(windows.corrections, [x + pixel]) for pixel in range(pixels)]
-    return [block.bind("correction", vector.splat(word), vector.VECTOR) for word in words]
+    return [_splat(block, word) for word in _loaded(windows, x, pixels)]
+
+
+def splats_apart(
+    block: Block, conv: InnerConv, windows: Windows, x: tirx.Expr, pixels: int
+) -> tuple[list[tirx.Expr], list[tirx.Expr]]:
+    """Load the sums of the windows of a tile's pixels; return the corrections of sums of high and of low bytes."""
+    words = [block.bind("window", word) for word in _loaded(windows, x, pixels)]
+    high = [_splat(block, tirx.shift_right(word, int32(8)) * -conv.filter_zero) for word in words]
+    low = [_splat(block, tirx.bitwise_and(word, int32(255)) * -conv.filter_zero) for word in words]
+    return high, low
+
+
+def _loaded(windows: Windows, x: tirx.Expr, pixels: int) -> list[tirx.Expr]:
+    return [tirx.BufferLoad(windows.corrections, [x + pixel]) for pixel in range(pixels)]
+
+
+def _splat(block: Block, word: tirx.Expr) -> tirx.Expr:
+    return block.bind("correction", vector.splat(word), vector.VECTOR)

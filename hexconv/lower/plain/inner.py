@@ -43,6 +43,7 @@ class ScalarInner:
         filter_zero: the zero point of the filter as it is laid out.
         fringe: what the target holds where it has no logical element.
         dtype: the type of the target's elements.
+        sum_dtype: the type of its sums: int32, or int64 where they saturate before they are scaled.
         channel_unit: channels that one step along the target's axis of channels counts.
         beside: the bias, the per-channel values of requantisation, and the table.
         offsets: the scratch for the offset of each channel's sums of words; None if the sums need no offset.
@@ -63,6 +64,7 @@ class ScalarInner:
     filter_zero: int
     fringe: int
     dtype: str
+    sum_dtype: str
     channel_unit: int
     beside: Beside
     offsets: tirx.Buffer | None
@@ -134,6 +136,7 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
         filter_zero=conv.filter_zero_point + forms.filter_shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1),
         dtype=chain.output_dtype(index),
+        sum_dtype=chain.sum_dtype(index),
         channel_unit=forms.channel_units[index + 1],
         beside=_beside(index + 1, arguments),
         offsets=offsets if has_offsets(chain, index) else None,

@@ -16,7 +16,7 @@ from hexconv.schedule.block import REGISTER, Block, int32
 
 Sums = Sequence[tirx.Buffer]
 Total = Callable[[int], tirx.Expr]
-"""The sum of a lane, int32."""
+"""The sum of a lane, int32, or int64 where sums saturate later."""
 Tap = Callable[[Block, tirx.Expr, tirx.Expr, tirx.Expr], None]
 """What is emitted for a tap: row of the source's cache, row and column of the filter."""
 PAIRS = SCALAR_LANES // WORD_LANES
@@ -53,7 +53,7 @@ class Pixel:
 
 def registers(block: Block, inner: ScalarInner) -> Sums:
     """Allocate the sums of some channels apart from each other: LLVM would make a vector of sums side by side."""
-    count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, "int32")
+    count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, inner.sum_dtype)
     return [block.allocate(tirx.decl_buffer((1,), dtype, f"{REGISTER}sum{number}")) for number in range(count)]
 
 
@@ -65,16 +65,16 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
     def value(row: tirx.Expr, rw: tirx.Expr, of: Any, lane: int = 0) -> tirx.Expr:
         at = Position(0, row, inner.source_column(pixel.x, rw), of)
         element = inner.source.element_at(source.behind(lane), at)  # pyright: ignore[reportArgumentType]
-        return centred(element, inner.in_zero, "int32")
+        return centred(element, inner.in_zero, inner.sum_dtype)
 
     def weight(lane: int, of: Any, rh: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
         cache = filter.behind(lane * WORD_CHANNELS)
         element = Filter(cache, inner.filter, 0).element_at(channel, of, rh, rw)  # pyright: ignore[reportArgumentType]
-        return centred(element, inner.filter_zero, "int32")
+        return centred(element, inner.filter_zero, inner.sum_dtype)
 
     def of_all_channels(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
         def one(at: Block, of: tirx.Expr) -> None:
-            shared = at.bind("value", value(row, rw, of))
+            shared = at.bind("value", value(row, rw, of), inner.sum_dtype)
             for lane in range(SCALAR_LANES):
                 _add(at, sums[lane], shared * weight(lane, of, rh, rw))
 
@@ -85,7 +85,7 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
             _add(block, sums[lane], value(row, rw, channel, lane) * weight(lane, 0, rh, rw))
 
     for lane in range(SCALAR_LANES):
-        _put(block, sums[lane], int32(0))
+        _put(block, sums[lane], tirx.const(0, inner.sum_dtype))
     pixel.each_tap(block, of_own_channel if inner.is_depthwise else of_all_channels)
     return lambda lane: _got(sums[lane])
 

@@ -33,8 +33,11 @@ def why_fewer_threads(arch: str) -> str:
 def _refusals(chain: Chain) -> tuple[str, ...]:
     if not chain.is_integer:
         return (f"hvx serves uint8, int8 and int16 chains, this one is {chain.dtype}",) * len(chain.conv)
-    shifts = (_shift_refusal(conv, index) for index, conv in enumerate(chain.conv))
-    return tuple(shift or sums for shift, sums in zip(shifts, sums_refusals(chain, "hvx"), strict=True))
+    sums = sums_refusals(chain, "hvx")
+    return tuple(
+        _shift_refusal(conv, index) or _filter_refusal(chain, index) or sums[index]
+        for index, conv in enumerate(chain.conv)
+    )
 
 
 def _shift_refusal(conv: Conv2d, index: int) -> str:
@@ -43,6 +46,13 @@ def _shift_refusal(conv: Conv2d, index: int) -> str:
         return ""
     shift = conv.requantize.shift
     return f"hvx serves requantisation with a shift of 0 or less; that of chain.conv[{index}] is {shift}"
+
+
+def _filter_refusal(chain: Chain, index: int) -> str:
+    """Refuse int16 filters where sums saturate: their sums grow by a byte twice, and would have to be held twice."""
+    if not chain.saturates(index) or chain.dtype_of_filters != "int16":
+        return ""
+    return f"hvx saturates sums of int16 by int8 alone; the filter of chain.conv[{index}] is int16"
 
 
 def _unstated(chain: Chain, _threads: int) -> Knobs:

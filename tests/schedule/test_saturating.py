@@ -1,0 +1,155 @@
+"""Convs of int16 whose sums leave int32: at the ends and drawn, exact on the simulator, sizes and counts included."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hexconv.compute import reference
+from hexconv.compute.reference import convolution
+from hexconv.errors import HexconvError
+from hexconv.layout import packed
+from hexconv.lower import lower_case
+from hexconv.run.host import Host
+from hexconv.run.runner import Runner
+from hexconv.run.simulator.runner import Simulator
+from hexconv.run.tensors import Tensors, output_shape, packed_arguments
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
+from hexconv.sweep.verdict import judge
+from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+
+SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
+"""A limit comes to a code of 8192, so that an output shows where its sum saturated."""
+
+
+def wide(zero_point: int, bias: int = 0, **how: object) -> Chain:
+    requantize = Requantize(**{**SEEN, **how})  # pyright: ignore[reportArgumentType]
+    conv = Conv2d(
+        out_channels=40,
+        kernel=(3, 3),
+        filter_zero_point=zero_point,
+        bias=bias > 0,
+        bias_limit=bias or None,
+        requantize=requantize,
+    )
+    return Chain(input=(1, 4, 8, 512), dtype="int16", filter_dtype="int8", conv=(conv,))
+
+
+CHAINS = {
+    "no zero point": wide(0),
+    "the windows count nothing": wide(-128),
+    "the far zero point": wide(127, rounding="even"),
+    "a bias": wide(-3, bias=10**6, rounding="up"),
+}
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("kernel", ["hvx", "plain"])
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_sums_beyond_int32_saturate_at_either_end(chain: Chain, kernel: str) -> None:
+    case = Case("ends", chain, Plan(kernel=kernel))  # pyright: ignore[reportArgumentType]
+    assert kernel_of(chain, case.plan) == kernel
+    module, largest, codes = lower_case(case).module, 0, set[int]()
+    runner: Runner = Simulator(slots=False) if kernel == "hvx" else Host()
+    for activation, weight in product((-(2**15), 2**15 - 1), (-128, 0, 127)):
+        tensors = mostly(chain, activation, weight)
+        arguments = packed_arguments(chain, tensors, case.settled)
+        run = runner.run(module, arguments, [(output_shape(chain), "int16")])
+        got = packed("NHWC8h8w32c", chain.shapes[-1]).unpack(run.outputs[0])
+        expected = reference(chain, tensors.image, tensors.filters, tensors.biases)
+        np.testing.assert_array_equal(got, expected)
+        sums = convolution(chain.conv[0], tensors.image, tensors.filters[0], 0)
+        largest, codes = max(largest, int(np.abs(sums).max())), codes | set(expected.ravel().tolist())
+    assert largest > 2**31
+    assert {-8192, 8192} <= codes
+    assert any(-8192 < code < 8192 and code for code in codes)
+
+
+def mostly(chain: Chain, activation: int, weight: int) -> Tensors:
+    """Tensors that hold one value but for some random ones, fewer from column to column and channel to channel."""
+    [conv], [shape], random = chain.conv, chain.filter_shapes, np.random.default_rng(5)
+    image = np.full(chain.input, activation, np.int16)
+    drawn = random.integers(-(2**15), 2**15 - 1, chain.input, np.int16, endpoint=True)
+    image = np.where(np.arange(chain.input[3]) < (np.arange(chain.input[2]) * 128)[:, None], drawn, image)
+    filter = np.full(shape, weight, np.int8)
+    others = random.integers(-128, 127, shape, np.int8, endpoint=True)
+    filter = np.where(np.arange(shape[0])[:, None, None, None] % 4 == 0, others, filter)
+    limit = conv.bias_limit or 0
+    bias = random.integers(-limit, limit, conv.out_channels, np.int32, endpoint=True) if conv.bias else None
+    return Tensors(image, (filter,), (bias,), {})
+
+
+@st.composite
+def saturating_cases(draw: st.DrawFn) -> Case:
+    """Chains of int16 by int8 with long sums, under any plan of the nest."""
+    side = st.integers(1, 3)
+    convs = []
+    for _ in range(draw(st.integers(1, 2))):
+        how = Requantize(
+            multiplier=draw(st.sampled_from([1 << 30, 1518025757, "per_channel"])),
+            shift=draw(st.integers(-16, -12)),
+            rounding=draw(st.sampled_from(["even", "away", "up"])),
+            saturates_at=draw(st.sampled_from([2**20, 2**28, 2**29, 2**29 + 1])),
+        )
+        convs.append(
+            Conv2d(
+                out_channels=draw(st.sampled_from([1, 24, 40, 64, 70])),
+                kernel=(draw(side), draw(side)),
+                stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
+                padding=draw(st.integers(0, 1)),
+                bias=draw(st.booleans()),
+                filter_zero_point=draw(st.sampled_from([-128, -1, 0, 5, 127])),
+                requantize=how,
+            )
+        )
+    order, halo = draw(st.sampled_from([("h_outer", "roll"), ("h_outer", "recompute"), ("k_outer", "roll")]))
+    try:
+        chain = Chain(
+            input=(1, draw(st.integers(3, 17)), draw(st.integers(3, 40)), draw(st.sampled_from([3, 64, 128, 512]))),
+            dtype="int16",
+            filter_dtype="int8",
+            conv=tuple(convs),
+        )
+        plan = Plan(
+            kernel="hvx",
+            order=order,
+            halo=halo,
+            filters=draw(st.sampled_from(["resident", "per_tile"])),
+            buffering=draw(st.sampled_from(["single", "double"])),
+            activations=draw(st.sampled_from(["words", "splats"])),
+            threads=draw(st.integers(1, 2)),
+        )
+        return Case("wide", chain, plan, target="hexagon")
+    except HexconvError:
+        assume(False)
+        raise
+
+
+def drawn(examples: int) -> settings:
+    """Draw the same examples in every run."""
+    return settings(
+        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING
+    )
+
+
+def check(case: Case) -> None:
+    assert [choice.used for choice in case.kernels] == ["hvx"] * len(case.chain.conv)
+    verdict = judge(case)
+    assert verdict.outcome == "agrees", verdict.reasons
+
+
+@pytest.mark.simulator
+@drawn(4)
+@given(saturating_cases())
+def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.deep
+@pytest.mark.simulator
+@drawn(60)
+@given(saturating_cases())
+def test_many_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
+    check(case)
