@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from hexconv.errors import InputError
+from hexconv.model.imported import limited
+from hexconv.spec.room import sums_refusal
 from hexconv.sweep.verdict import judge
 from tests.model.answers import chain_answer, integer_errors, nhwc, saved, tensors_of
 from tests.model.quantised import Quantised
@@ -131,6 +133,19 @@ def test_int16_values_with_int8_filters_are_a_chain(tmp_path: Path) -> None:
     assert [len(chain.convs) for chain in found.network.chain] == [2]
     assert found.cases[0].chain.dtypes == "int16xint8"
     assert max(integer_errors(model, found)) <= 1
+
+
+def test_long_sums_of_int16_saturate_where_no_output_shows_it(tmp_path: Path) -> None:
+    net = Quantised("long", (1, 512, 4, 5), "int16")
+    model = net.model(net.quantize(net.qdq("image", (4, 512, 3, 3), 0, "none"), 0.5, 0))
+    found = saved(model, tmp_path)
+    case = limited(found.cases[0], found.weights(0))
+    [how] = [conv.requantize for conv in case.chain.conv]
+    assert how
+    assert how.saturates_at == 2**30
+    assert sums_refusal(found.cases[0].chain, "plain")
+    assert max(integer_errors(model, found)) <= 1
+    assert judge(case).outcome == "agrees"
 
 
 def test_types_behind_the_runtimes_own_operators_come_from_their_zero_points(tmp_path: Path) -> None:
