@@ -55,8 +55,9 @@ def requantize(scales: Array, zero_point: int, clamp: tuple[int, int] | None = N
         zero_point: the zero point of the output.
         clamp: the range of the output's codes, where it is narrower than the dtype.
 
-    >>> requantize(np.float32([0.75]), 3).how
-    Requantize(multiplier=1610612736, shift=0, zero_point=3, rounding='even', clamp=None, least_odd=None)
+    >>> how = requantize(np.float32([0.75]), 3).how
+    >>> how.multiplier, how.shift, how.zero_point, how.rounding
+    (1610612736, 0, 3, 'even')
     >>> requantize(np.float32([0.75, 0.125]), 3).vectors
     {'multiplier': array([1610612736,  268435456], dtype=int32)}
 

@@ -54,7 +54,7 @@ def raised(saturates_at: int, products: int, filter_l1: int, zero_point: int, ad
         added: the largest absolute value of the bias and of what narrowing adds to it.
 
     >>> raised(2**29, 4608, 30_000, 128, 0)
-    Raised(high=2718284, sum=536870912, reach=158009730)
+    Raised(high=2714555, sum=536870912, reach=158055120)
     """
     of_bytes = BYTE * min(BYTE * products, filter_l1 + zero_point * products)
     reach = max(of_bytes, BYTE * max(filter_l1, zero_point)) + added
