@@ -38,7 +38,7 @@ def bias_limit(chain: Chain, index: int) -> int:
 
 @lru_cache(REMEMBERED)
 def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
-    """Say for each conv by how much its sums can leave int32 with a kernel, and what to state; empty if they can't.
+    """Say for each conv by how much its sums can leave their integer with a kernel, and what to state; empty if they can't.
 
     For hvx, convs with a shift to the left, and filters of int16 whose sums saturate, are left out, since hvx refuses
     them for another reason.
@@ -63,7 +63,7 @@ def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
     reached = worst.most if worst.most > -worst.least else worst.least
     told = (
         f"chain.conv[{index}]: {window_products(chain, index)} products can sum to {reached} with {kernel} "
-        f"({worst.name}), int32 holds {LARGEST_INT32}, {worst.excess} less"
+        f"({worst.name}), int{worst.bits} holds {worst.largest}, {worst.excess} less"
     )
     change = f"use fewer input channels or a smaller kernel, or state {_remedy(chain, index, kernel, bias)}"
     may_saturate = chain.dtype == "int16" and conv.requantize is not None and not chain.saturates(index)

@@ -65,10 +65,14 @@ class Step:
     bits: int = 32
 
     @property
+    def largest(self) -> int:
+        """The largest value of its integer."""
+        return 2 ** (self.bits - 1) - 1
+
+    @property
     def excess(self) -> int:
         """By how much the value can leave its integer; 0 where it can't."""
-        largest = 2 ** (self.bits - 1) - 1
-        return max(self.most - largest, -self.least - largest - 1, 0)
+        return max(self.most - self.largest, -self.least - self.largest - 1, 0)
 
     def then(self, name: str, to: Callable[[int], int], bits: int | None = None) -> "Step":
         """Return the next step: the range of a non-decreasing function `to` over this one."""

@@ -78,7 +78,7 @@ def _with_saturation(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
     """Let the sums of every second conv of int16 saturate; half of these filters have no limit, so that sums do."""
     if kind.dtype != "int16" or conv.requantize is None or not draw.is_one_in(2):
         return conv
-    limit = draw.one_of(*SATURATIONS, draw.around(1, LARGEST_MULTIPLIER))
+    limit = draw.one_of(*SATURATIONS, draw.number(1, LARGEST_MULTIPLIER))
     saturating = replace(conv, requantize=replace(conv.requantize, saturates_at=limit))
     return saturating if draw.is_one_in(2) else replace(saturating, filter_l1=None)
 
