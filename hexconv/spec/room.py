@@ -38,7 +38,7 @@ def bias_limit(chain: Chain, index: int) -> int:
 
 @lru_cache(REMEMBERED)
 def sums_refusals(chain: Chain, kernel: Arithmetic) -> tuple[str, ...]:
-    """Say for each conv by how much its sums can leave their integer with a kernel, and what to state; empty if they can't.
+    """Say for each conv by how much its sums can leave their integer with a kernel, and what to state; empty if not.
 
     For hvx, convs with a shift to the left, and filters of int16 whose sums saturate, are left out, since hvx refuses
     them for another reason.

@@ -78,7 +78,10 @@ def _with_saturation(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
     """Let the sums of every second conv of int16 saturate; half of these filters have no limit, so that sums do."""
     if kind.dtype != "int16" or conv.requantize is None or not draw.is_one_in(2):
         return conv
-    limit = draw.one_of(*SATURATIONS, draw.number(1, LARGEST_MULTIPLIER))
+    for_hvx = kind.kernel == "hvx" and kind.is_served
+    if for_hvx and kind.filter_dtype != "int8":
+        return conv
+    limit = draw.one_of(*SATURATIONS, draw.number(1, SATURATIONS[0] if for_hvx else LARGEST_MULTIPLIER))
     saturating = replace(conv, requantize=replace(conv.requantize, saturates_at=limit))
     return saturating if draw.is_one_in(2) else replace(saturating, filter_l1=None)
 
