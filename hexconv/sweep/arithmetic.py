@@ -70,8 +70,9 @@ def with_requantisations(
         _with_table(draw, kind, replace(conv, requantize=_drawn_requantize(draw, kind, fan_in, are_long)))
         for conv, fan_in in zip(convs, fan_ins, strict=True)
     ]
-    finished = [_with_saturation(draw, kind, conv) for conv in finished]
-    return (*finished[:-1], _leaving_sums(finished[-1]) if leaves_sums else finished[-1])
+    if leaves_sums:
+        finished[-1] = _leaving_sums(finished[-1])
+    return tuple(_with_saturation(draw, kind, conv) for conv in finished)
 
 
 def _with_saturation(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
