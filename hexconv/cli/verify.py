@@ -32,7 +32,8 @@ def verify(
 
     It exits with 1 if a chain differs from numpy or could not be run; or if the convs, each alone, differ from ONNX
     Runtime's in more than 10 values of a million together or 100 of any one, or by more than 1. ONNX Runtime rounds to
-    float32 on the way; a chain does not. Differences that travel through the network are shown, and not judged.
+    float32 on the way; a chain does not. Activations of int8 and int16 have wider limits: ONNX Runtime sums them in
+    floats. Differences that travel through the network are shown, and not judged.
 
     Args:
         model: name the .onnx file.

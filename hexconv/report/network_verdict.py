@@ -8,7 +8,7 @@ from rich.table import Table
 
 from hexconv.errors import one_line
 from hexconv.verify import ChainVerdict, Difference, NetworkVerdict
-from hexconv.verify.difference import MOST_OF_ONE, MOST_TOGETHER, together
+from hexconv.verify.difference import MOST, together
 
 TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the network"
 
@@ -40,11 +40,12 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
         if chain.reason:
             yield f"{chain.case}: not run: {one_line(chain.reason)}"
     for conv in (conv for chain in verdict.chains for conv in chain.convs if not conv.holds):
-        yield f"{one_line(conv.node)} alone: {_words(conv.against_runtime)}; at most {MOST_OF_ONE} in a million, by 1"
+        most = MOST[conv.dtype].one
+        yield f"{one_line(conv.node)} alone: {_words(conv.against_runtime)}; at most {most} in a million, by 1"
     for name, reason in dict(verdict.not_verified).items():
         yield f"{one_line(name)}: not verified: {one_line(reason)}"
     other = sum(conv.not_float32 for chain in verdict.chains for conv in chain.convs)
-    yield f"all convs alone: {_words(verdict.convs_alone)}; at most {MOST_TOGETHER} in a million, by 1"
+    yield f"all convs alone: {_words(verdict.convs_alone)}; at most {verdict.most_together} in a million, by 1"
     yield f"values of ONNX Runtime's that are not their sums scaled in float32: {other}"
     if verdict.cause:
         yield verdict.cause

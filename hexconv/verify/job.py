@@ -131,6 +131,7 @@ def _convs(chain: Chain, weights: Mapping[str, Array], tapped: Sequence[Mapping[
         float32 = as_float32(alone, own, sums)
         yield {
             "node": files["node"],
+            "dtype": alone.dtype,
             "against_runtime": asdict(Difference.of(exact, result)),
             "not_float32": Difference.of(float32, result).differing,
         }

@@ -165,7 +165,7 @@ def nhwc(tensor: Array) -> Array:
 
 
 def _conv(answer: dict[str, Any]) -> ConvVerdict:
-    return ConvVerdict(answer["node"], Difference(**answer["against_runtime"]), answer["not_float32"])
+    return ConvVerdict(answer["node"], answer["dtype"], Difference(**answer["against_runtime"]), answer["not_float32"])
 
 
 def _reason(ending: Ending) -> str:

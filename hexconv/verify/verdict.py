@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hexconv.verify.difference import MOST_OF_ONE, MOST_TOGETHER, Difference, together
+from hexconv.verify.difference import MOST, Difference, together
 
 
 @dataclass(frozen=True)
@@ -11,18 +11,20 @@ class ConvVerdict:
 
     Attributes:
         node: the conv's name in the model.
+        dtype: the dtype of its activations.
         against_runtime: how far numpy's answer is from ONNX Runtime's.
         not_float32: how many of ONNX Runtime's values are not its sums scaled and rounded in float32.
     """
 
     node: str
+    dtype: str
     against_runtime: Difference
     not_float32: int
 
     @property
     def holds(self) -> bool:
         """Whether its difference stays within the limit for one conv."""
-        return not self.against_runtime.exceeds(MOST_OF_ONE)
+        return not self.against_runtime.exceeds(MOST[self.dtype].one)
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,12 @@ class NetworkVerdict:
         return together([conv.against_runtime for chain in self.chains for conv in chain.convs])
 
     @property
+    def most_together(self) -> int:
+        """How many values in a million of all convs may differ: the limit of the dtype that has the highest."""
+        convs = [conv for chain in self.chains for conv in chain.convs]
+        return max((MOST[conv.dtype].together for conv in convs), default=0)
+
+    @property
     def packets(self) -> int | None:
         """The packets of all chains together on the simulator; None on another target."""
         counted = [chain.packets for chain in self.chains if chain.packets is not None]
@@ -117,4 +125,4 @@ class NetworkVerdict:
     @property
     def holds(self) -> bool:
         """Whether every chain holds, and all convs together stay within their limit."""
-        return all(chain.holds for chain in self.chains) and not self.convs_alone.exceeds(MOST_TOGETHER)
+        return all(chain.holds for chain in self.chains) and not self.convs_alone.exceeds(self.most_together)

@@ -149,7 +149,7 @@ def test_a_chain_holds_that_equals_numpy_and_keeps_the_limits(
     numpy: int, differing: int, largest: int, holds: bool
 ) -> None:
     values = 10**5
-    conv = ConvVerdict("conv", Difference(values, differing, largest), 0)
+    conv = ConvVerdict("conv", "uint8", Difference(values, differing, largest), 0)
     chain = ChainVerdict("chain", against_numpy=Difference(values, numpy, numpy), convs=(conv,))
     assert NetworkVerdict("net", "llvm", (chain,), ()).holds == holds
 
@@ -159,7 +159,15 @@ def test_a_chain_that_was_not_run_does_not_hold() -> None:
 
 
 def test_convs_that_each_keep_their_limit_may_not_keep_that_of_all() -> None:
-    conv = ConvVerdict("conv", Difference(10**6, 60, 1), 0)
+    conv = ConvVerdict("conv", "uint8", Difference(10**6, 60, 1), 0)
     chain = ChainVerdict("chain", against_numpy=Difference(1, 0, 0), convs=(conv,))
     assert chain.holds
     assert not NetworkVerdict("net", "llvm", (chain, chain), ()).holds
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("uint8", 10), ("int8", 20), ("int16", 1000)])
+def test_the_limit_is_that_of_the_dtype_that_the_runtime_sums_in_integers_or_floats(dtype: str, most: int) -> None:
+    for differing, holds in ((most, True), (most + 1, False)):
+        conv = ConvVerdict("conv", dtype, Difference(10**6, differing, 1), 0)
+        chain = ChainVerdict("chain", against_numpy=Difference(1, 0, 0), convs=(conv,))
+        assert NetworkVerdict("net", "llvm", (chain,), ()).holds == holds
