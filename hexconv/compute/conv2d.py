@@ -121,13 +121,15 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     rc = te.reduce_axis((0, inputs), "rc")
     rh = te.reduce_axis((0, conv.kernel[0]), "rh")
     rw = te.reduce_axis((0, conv.kernel[1]), "rw")
+    of_product = "int32" if dtype == "int64" else dtype  # a product of int16 fits int32
 
     def product(to: Position) -> tirx.Expr:
         channel = rc if conv.groups == 1 else tirx.floordiv(to.channel, outputs) * inputs + rc
         at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
         value = source.stored.element_at(source.tensor, at)
         tap = filter.element_at(to.channel, rc, rh, rw)
-        return centred(value, source.zero_point, dtype) * centred(tap, filter.zero_point, dtype)
+        factors = centred(value, source.zero_point, of_product), centred(tap, filter.zero_point, of_product)
+        return (factors[0] * factors[1]).astype(dtype)
 
     def element(*index: tirx.Var) -> tirx.Expr:
         to = Position.of(output.layout, index)

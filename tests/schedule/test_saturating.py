@@ -1,6 +1,7 @@
 """Convs of int16 whose sums leave int32: at the ends and drawn, exact on the simulator, sizes and counts included."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,38 @@ def test_sums_beyond_int32_saturate_at_either_end(chain: Chain, kernel: str) -> 
     assert largest > 2**31
     assert {-8192, 8192} <= codes
     assert any(-8192 < code < 8192 and code for code in codes)
+
+
+MIXED = """
+[chain]
+input = [1, 15, 93, 64]
+dtype = "int16"
+[[chain.conv]]
+out_channels = 23
+kernel = [1, 4]
+dilation = [2, 3]
+padding = [0, 6, 0, 7]
+filter_l1 = 17757
+requantize = { multiplier = 268435456, shift = -10, rounding = "up", saturates_at = 1073741824 }
+[[chain.conv]]
+out_channels = 23
+stride = [17, 19]
+dilation = [3, 1]
+groups = 23
+filter_l1 = 65535
+[plan]
+kernel = "hvx"
+storage = "vtcm"
+activations = "splats"
+"""
+
+
+@pytest.mark.simulator
+def test_sums_of_64_bits_before_a_conv_on_hvx_are_right(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    case = Case.load(tmp_path / "mixed.toml")
+    assert [choice.used for choice in case.kernels] == ["plain", "hvx"]
+    assert judge(case).outcome == "agrees"
 
 
 def mostly(chain: Chain, activation: int, weight: int) -> Tensors:

@@ -65,24 +65,27 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
     def value(row: tirx.Expr, rw: tirx.Expr, of: Any, lane: int = 0) -> tirx.Expr:
         at = Position(0, row, inner.source_column(pixel.x, rw), of)
         element = inner.source.element_at(source.behind(lane), at)  # pyright: ignore[reportArgumentType]
-        return centred(element, inner.in_zero, inner.sum_dtype)
+        return centred(element, inner.in_zero, "int32")
 
     def weight(lane: int, of: Any, rh: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
         cache = filter.behind(lane * WORD_CHANNELS)
         element = Filter(cache, inner.filter, 0).element_at(channel, of, rh, rw)  # pyright: ignore[reportArgumentType]
-        return centred(element, inner.filter_zero, inner.sum_dtype)
+        return centred(element, inner.filter_zero, "int32")
+
+    def product(of_source: tirx.Expr, of_filter: tirx.Expr) -> tirx.Expr:
+        return (of_source * of_filter).astype(inner.sum_dtype)  # a product of int16 fits int32
 
     def of_all_channels(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
         def one(at: Block, of: tirx.Expr) -> None:
-            shared = at.bind("value", value(row, rw, of), inner.sum_dtype)
+            shared = at.bind("value", value(row, rw, of))
             for lane in range(SCALAR_LANES):
-                _add(at, sums[lane], shared * weight(lane, of, rh, rw))
+                _add(at, sums[lane], product(shared, weight(lane, of, rh, rw)))
 
         block.loop("rc", inner.in_channels, one)
 
     def of_own_channel(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
         for lane in range(SCALAR_LANES):
-            _add(block, sums[lane], value(row, rw, channel, lane) * weight(lane, 0, rh, rw))
+            _add(block, sums[lane], product(value(row, rw, channel, lane), weight(lane, 0, rh, rw)))
 
     for lane in range(SCALAR_LANES):
         _put(block, sums[lane], tirx.const(0, inner.sum_dtype))
