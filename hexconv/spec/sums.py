@@ -115,7 +115,7 @@ def raised_sums(chain: Chain, index: int, bias: int) -> Raised:
     assert conv.requantize
     assert conv.requantize.saturates_at is not None
     low, high = INTEGER_RANGE["int8"]
-    products, zero_point = window_products(chain, index) * conv.groups, conv.filter_zero_point
+    products, zero_point = _dense_products(chain, index), conv.filter_zero_point
     apart = products * max(high - zero_point, zero_point - low)
     filter_l1 = apart if conv.filter_l1 is None else min(conv.filter_l1, apart)
     _sequence, offset = narrowing_to_halfwords(conv.requantize)
@@ -130,7 +130,7 @@ def _saturating(chain: Chain, index: int, kernel: Arithmetic, bias: int, biased:
     saturated = Step("saturated", max(biased.least, -how.saturates_at), min(biased.most, how.saturates_at))
     if kernel == "plain":
         return replace(_sum(chain, index), bits=64), replace(biased, bits=64), saturated
-    products, (low, high) = window_products(chain, index) * chain.conv[index].groups, INTEGER_RANGE[chain.dtype]
+    products, (low, high) = _dense_products(chain, index), INTEGER_RANGE[chain.dtype]
     most = raised_sums(chain, index, bias).most
     return Step("window", products * low, products * high), Step("raised", -most, most), saturated
 
@@ -142,6 +142,11 @@ def window_products(chain: Chain, index: int) -> int:
         min(taps, ceil(there / apart)) for taps, there, apart in zip(conv.kernel, size, conv.dilation, strict=True)
     )
     return chain.filter_shapes[index][1] * rows * columns
+
+
+def _dense_products(chain: Chain, index: int) -> int:
+    """Return the most elements of the image under a window of all groups: hvx multiplies those of others by zero."""
+    return window_products(chain, index) * chain.conv[index].groups
 
 
 def _sum(chain: Chain, index: int) -> Step:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.compute import reference
@@ -19,7 +19,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize, kernel_of
 from hexconv.sweep.verdict import judge
-from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+from tests.schedule.judged import check_on_hvx, drawn
 
 SEEN = {"multiplier": 1 << 30, "shift": -15, "saturates_at": 2**29}
 """A limit comes to a code of 8192, so that an output shows where its sum saturated."""
@@ -115,28 +115,31 @@ def mostly(chain: Chain, activation: int, weight: int) -> Tensors:
 
 
 @st.composite
+def saturating_convs(draw: st.DrawFn) -> Conv2d:
+    """A conv whose sums saturate, with any ending that hvx has for them."""
+    side = st.integers(1, 3)
+    how = Requantize(
+        multiplier=draw(st.sampled_from([1 << 30, 1518025757, "per_channel"])),
+        shift=draw(st.integers(-16, -12)),
+        rounding=draw(st.sampled_from(["even", "away", "up"])),
+        saturates_at=draw(st.sampled_from([2**20, 2**28, 2**29, 2**29 + 1])),
+    )
+    return Conv2d(
+        out_channels=draw(st.sampled_from([1, 24, 40, 64, 70])),
+        kernel=(draw(side), draw(side)),
+        stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
+        padding=draw(st.integers(0, 1)),
+        groups=draw(st.sampled_from([1, 1, 2])),
+        bias=draw(st.booleans()),
+        filter_zero_point=draw(st.sampled_from([-128, -1, 0, 5, 127])),
+        requantize=how,
+    )
+
+
+@st.composite
 def saturating_cases(draw: st.DrawFn) -> Case:
     """Chains of int16 by int8 with long sums, under any plan of the nest."""
-    side = st.integers(1, 3)
-    convs = []
-    for _ in range(draw(st.integers(1, 2))):
-        how = Requantize(
-            multiplier=draw(st.sampled_from([1 << 30, 1518025757, "per_channel"])),
-            shift=draw(st.integers(-16, -12)),
-            rounding=draw(st.sampled_from(["even", "away", "up"])),
-            saturates_at=draw(st.sampled_from([2**20, 2**28, 2**29, 2**29 + 1])),
-        )
-        convs.append(
-            Conv2d(
-                out_channels=draw(st.sampled_from([1, 24, 40, 64, 70])),
-                kernel=(draw(side), draw(side)),
-                stride=(draw(st.integers(1, 2)), draw(st.integers(1, 2))),
-                padding=draw(st.integers(0, 1)),
-                bias=draw(st.booleans()),
-                filter_zero_point=draw(st.sampled_from([-128, -1, 0, 5, 127])),
-                requantize=how,
-            )
-        )
+    convs = draw(st.lists(saturating_convs(), min_size=1, max_size=2))
     order, halo = draw(st.sampled_from([("h_outer", "roll"), ("h_outer", "recompute"), ("k_outer", "roll")]))
     try:
         chain = Chain(
@@ -160,24 +163,11 @@ def saturating_cases(draw: st.DrawFn) -> Case:
         raise
 
 
-def drawn(examples: int) -> settings:
-    """Draw the same examples in every run."""
-    return settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING
-    )
-
-
-def check(case: Case) -> None:
-    assert [choice.used for choice in case.kernels] == ["hvx"] * len(case.chain.conv)
-    verdict = judge(case)
-    assert verdict.outcome == "agrees", verdict.reasons
-
-
 @pytest.mark.simulator
 @drawn(4)
 @given(saturating_cases())
 def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
-    check(case)
+    check_on_hvx(case)
 
 
 @pytest.mark.deep
@@ -185,4 +175,4 @@ def test_a_few_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
 @drawn(60)
 @given(saturating_cases())
 def test_many_chains_of_long_sums_agree_in_every_respect(case: Case) -> None:
-    check(case)
+    check_on_hvx(case)

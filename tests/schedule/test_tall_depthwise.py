@@ -3,16 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.errors import HexconvError
 from hexconv.kernel.depthwise import goes_down
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS
-from hexconv.sweep.verdict import judge
 from tests.schedule.integer_chains import BYTES, ORDERS_AND_HALOS
-from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+from tests.schedule.judged import check_on_hvx, drawn
 
 UP = Requantize(multiplier=1 << 30, shift=-8, rounding="up")
 ENDINGS = (
@@ -88,24 +87,11 @@ def tall_cases(draw: st.DrawFn) -> Case:
     return case
 
 
-def drawn(examples: int) -> settings:
-    """Draw the same examples in every run."""
-    return settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING
-    )
-
-
-def check(case: Case) -> None:
-    assert [choice.used for choice in case.kernels] == ["hvx"] * len(case.chain.conv)
-    verdict = judge(case)
-    assert verdict.outcome == "agrees", verdict.reasons
-
-
 @pytest.mark.simulator
 @drawn(4)
 @given(tall_cases())
 def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
-    check(case)
+    check_on_hvx(case)
 
 
 @pytest.mark.deep
@@ -113,4 +99,4 @@ def test_a_few_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
 @drawn(60)
 @given(tall_cases())
 def test_many_tall_depthwise_convs_agree_in_every_respect(case: Case) -> None:
-    check(case)
+    check_on_hvx(case)

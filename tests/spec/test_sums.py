@@ -20,12 +20,13 @@ from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import bias_limit, sums_refusal
-from hexconv.spec.sums import Arithmetic, Step, requantisation_steps
+from hexconv.spec.sums import Arithmetic, Step, raised_sums, requantisation_steps, window_products
 from tests.schedule.instructions import to_bytes, to_halfwords, words
 
 INT32 = (-(2**31), 2**31 - 1)
 MOST_CHANNELS = {"int16": 600}
 """Some more than int32 holds the products of."""
+SATURATIONS = st.one_of(st.none(), st.sampled_from([1, 2**28, 2**29, 2**31 - 1]), st.integers(1, 2**31 - 1))
 
 
 @st.composite
@@ -38,6 +39,7 @@ def convs_of_integers(draw: st.DrawFn) -> Chain:
         shift=draw(st.one_of(st.integers(-15, 0), st.integers(-31, 30))),
         zero_point=draw(_ends_or_between(*ZERO_POINTS[dtype])),
         rounding=draw(st.sampled_from(("away", "up", "even"))),
+        saturates_at=draw(SATURATIONS) if dtype == "int16" else None,
     )
     shifts = (PER_CHANNEL, min(requantize.shift, 0))
     by_channel = [replace(requantize, multiplier=PER_CHANNEL, shift=shift) for shift in shifts]
@@ -143,6 +145,31 @@ def evaluated(total: Array, how: Requantize | None, kernel: Arithmetic, dtype: s
     return steps | {"rounded": value + (2**bits // 2)}
 
 
+def serves(kernel: Arithmetic, chain: Chain) -> bool:
+    """Whether the kernel has the arithmetic of a chain of one conv."""
+    how = chain.conv[0].requantize
+    saturates_halves = chain.saturates(0) and chain.dtype_of_filters == "int16"
+    return kernel == "plain" or how is None or not (how.shifts_left or saturates_halves)
+
+
+def saturated(total: Array, how: Requantize | None) -> Array:
+    """Sums that are held where they saturate."""
+    limit = how.saturates_at if how else None
+    return total if limit is None else np.clip(total, -limit, limit)
+
+
+def summed(chain: Chain, kernel: Arithmetic, totals: Array, held: Array, bias: int) -> dict[str, Array]:
+    """Every intermediate up to the sum that is scaled; `held` is that sum."""
+    biased = {"sum": totals, "with bias": totals + np.array([-bias, 0, bias])}
+    if not chain.saturates(0):
+        return biased
+    if kernel == "plain":
+        return {**biased, "saturated": held}
+    most = raised_sums(chain, 0, bias).most  # tests/spec/test_saturating.py asks whether that is so
+    window = np.array(INTEGER_RANGE[chain.dtype]) * window_products(chain, 0)
+    return {"window": window, "raised": np.array([-most, most]), "saturated": held}
+
+
 KERNELS = st.sampled_from(("plain", "hvx"))
 
 
@@ -150,13 +177,13 @@ KERNELS = st.sampled_from(("plain", "hvx"))
 @given(convs_of_integers(), KERNELS)
 def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain, kernel: Arithmetic) -> None:
     [conv] = chain.conv
-    if kernel == "hvx" and conv.requantize and conv.requantize.shifts_left:
-        kernel = "plain"
+    kernel = kernel if serves(kernel, chain) else "plain"
     bias = bias_limit(chain, 0)
     ends = reached(chain)
     totals = np.array([ends.least, 0, ends.most], dtype=object)  # 64 bits may not be enough for what is refused
     biased = totals + np.array([-bias, 0, bias])
-    values = {"sum": totals, "with bias": biased, **evaluated(biased, conv.requantize, kernel, chain.dtype)}
+    held = saturated(biased, conv.requantize)
+    values = {**summed(chain, kernel, totals, held, bias), **evaluated(held, conv.requantize, kernel, chain.dtype)}
     steps = {step.name: step for step in requantisation_steps(chain, 0, kernel, bias)}
     assert list(steps) == list(values)
     for name, step in steps.items():
@@ -164,7 +191,7 @@ def test_every_intermediate_lies_within_its_bounds_and_reaches_them(chain: Chain
         assert step.most >= values[name].max(), name
         if ends.are_ends:
             assert (step.least, step.most) == (values[name].min(), values[name].max()), name
-    if ends.are_near:
+    if ends.are_near and "sum" in steps:
         assert ends.most * 2 >= steps["sum"].most
         assert ends.least * 2 <= steps["sum"].least
 
@@ -181,12 +208,13 @@ def one_code_beside_the_zero_point() -> Chain:
 def test_what_is_accepted_is_requantised_as_defined_even_at_the_ends(chain: Chain, kernel: Arithmetic) -> None:
     [conv] = chain.conv
     how = conv.requantize
-    if how is None or how.vectors or (kernel == "hvx" and how.shifts_left) or sums_refusal(chain, kernel):
+    if how is None or how.vectors or not serves(kernel, chain) or sums_refusal(chain, kernel):
         return
     ends, bias = reached(chain), bias_limit(chain, 0)
     total = np.unique([end + of_bias for end in (ends.least, 0, ends.most) for of_bias in (-bias, 0, bias)])
-    assert INT32[0] <= total[0] <= total[-1] <= INT32[1]
-    assert by_kernel(total, how, kernel, chain.dtype) == list(requantized(total, how, chain.dtype))
+    assert how.saturates_at or INT32[0] <= total[0] <= total[-1] <= INT32[1]
+    given = total if kernel == "plain" else saturated(total, how)
+    assert by_kernel(given, how, kernel, chain.dtype) == list(requantized(total, how, chain.dtype))
 
 
 def shown(value: tirx.Expr) -> tirx.Expr:
@@ -202,7 +230,7 @@ def reinterpreted(call: tvm.ir.Call) -> tirx.Expr:
 def by_kernel(total: Array, how: Requantize, kernel: Arithmetic, dtype: str) -> list[int]:
     """What the kernel's own expressions make of sums; for hvx, its instructions on words that int32 holds."""
     if kernel == "plain":
-        made = [epilogue.requantized(tirx.const(int(each), "int32"), how, {}, dtype) for each in total]
+        made = [epilogue.requantized(tirx.const(int(each), "int64"), how, {}, dtype) for each in total]
         return [int(Analyzer().simplify(shown(value)).value) for value in made]
     if dtype == "int16":
         sequence, offset = narrowing_to_halfwords(how)
