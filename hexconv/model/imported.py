@@ -22,7 +22,9 @@ from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
-FLOAT_BIAS = "float biases of integer convs are rounded to whole units of their sums"
+OTHER_BIAS = (
+    "biases that are floats, or have another scale than their sums, are rescaled and rounded to whole units of the sums"
+)
 
 
 @dataclass(frozen=True)
@@ -139,4 +141,4 @@ def _notes(runs: tuple[Run, ...]) -> tuple[str, ...]:
     units = [unit for run in runs for unit in run.units]
     rounds = any(unit.conv.requantize for unit in units)
     biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scales is not None for unit in units)
-    return (*([ROUNDING] if rounds else []), *([FLOAT_BIAS] if biased else []))
+    return (*([ROUNDING] if rounds else []), *([OTHER_BIAS] if biased else []))
