@@ -1,5 +1,7 @@
 """How many parts (`hexconv.analyze.nest_packets`) depthwise convs take: products of lanes, and the words they read."""
 
+from math import ceil
+
 from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.tile_packets import on_depthwise_tile
@@ -13,7 +15,7 @@ from hexconv.kernel.depthwise import (
     is_depthwise,
     source_rows,
 )
-from hexconv.kernel.depthwise_words import WORD_PIXELS, carried_quads, quads_used, taps_of, tile_uses, variants
+from hexconv.kernel.depthwise_words import WORD_PIXELS, carried_quads, quads_used, tile_uses, variants
 from hexconv.spec import Conv2d
 
 
@@ -25,7 +27,7 @@ def on_rows_together(planned: PlannedRows, index: int) -> tuple[Parts, ...]:
     if not is_depthwise(planned.chain, index):
         return tuple(Parts() for _ in WAYS_TOGETHER)
     along = (_words(planned, index, rows_read(planned, index, rows)) for rows in TILE_ROWS)
-    shared, taps = len(handed_down(planned.chain.conv[index])), Parts(tap=taps_loaded(planned, index))
+    shared, taps = len(handed_down(planned.chain.conv[index])), Parts(tap=taps_made(planned, index))
     row, step = (
         _words(planned, index, rows, goes_down=True) for rows in (rows_read(planned, index, 1) - shared, shared)
     )
@@ -36,13 +38,6 @@ def rows_read(planned: PlannedRows, index: int, rows: int) -> int:
     """Count the rows of the source that `rows` neighbouring rows of outputs read."""
     conv = planned.chain.conv[index]
     return len(source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], rows))
-
-
-def on_taps(planned: PlannedRows, index: int) -> Parts:
-    """Count the parts that it takes to lay out the taps of all channels."""
-    conv = planned.chain.conv[index]
-    taps = sum(len(list(taps_of(conv, variant))) for variant in variants(conv))
-    return Parts(laid=conv.kernel[0] * taps * planned.extents[index + 1].channel_blocks)
 
 
 def on_depthwise_tiles(planned: PlannedRows, index: int) -> Parts:
@@ -74,16 +69,27 @@ def _with(parts: Parts, more: Parts) -> Parts:
     return parts
 
 
-def taps_loaded(planned: PlannedRows, index: int) -> int:
-    """Count the vectors of taps that rows made together load, for all channels.
+def taps_made(planned: PlannedRows, index: int) -> int:
+    """Count the vectors of taps that rows made together put into registers, in all variants, for all channels."""
+    conv = planned.chain.conv[index]
+    return _in_registers(planned, index) * conv.kernel[0] * len(variants(conv))
 
-    Each is loaded once where registers hold all taps of a channel block, else once for each tile.
+
+def words_loaded(planned: PlannedRows, index: int) -> int:
+    """Count the vectors of the filter that rows made together load, for all channels."""
+    conv = planned.chain.conv[index]
+    return _in_registers(planned, index) * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
+
+
+def _in_registers(planned: PlannedRows, index: int) -> int:
+    """Count how often rows made together load all taps of a block of channels: once, or in each tile.
+
+    Taps are loaded once where registers hold all variants.
     """
     conv = planned.chain.conv[index]
-    taps = conv.kernel[0] * len(variants(conv))
-    if taps <= MOST_HELD:
-        return taps * planned.extents[index + 1].channel_blocks
-    return taps * sum(tiles.count * blocks for tiles, blocks in _tiles(planned, index))
+    if conv.kernel[0] * len(variants(conv)) <= MOST_HELD:
+        return planned.extents[index + 1].channel_blocks
+    return sum(tiles.count * blocks for tiles, blocks in _tiles(planned, index))
 
 
 def vectors_loaded(planned: PlannedRows, index: int, goes_down: bool = False) -> int:

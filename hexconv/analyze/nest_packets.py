@@ -73,12 +73,11 @@ from collections import defaultdict
 from math import ceil
 
 from hexconv.analyze.copy_packets import on_filter, on_input
-from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together, on_taps
+from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
-from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
@@ -136,17 +135,13 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
-    once = Parts()
-    once.add(on_taps(planned, index) if is_depthwise(planned.chain, index) else {})
     step = Parts(step=planned.channel_tiles(index))
-    if lanes or dense:
-        once["across"] += planned.multiplied_vectors(index)
     if lanes:
         old = lanes.planes.rows - lanes.planes.new_rows
         step["plane"] = tiles.total() * old * lanes.planes.laid
     if dense:
         step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
-    return Spent(row, blank, step, once, on_rows_together(planned, index))
+    return Spent(row, blank, step, together=on_rows_together(planned, index))
 
 
 def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts:

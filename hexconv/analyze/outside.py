@@ -3,9 +3,9 @@
 If some caches lie in VTCM and another lies outside, what a kernel does in that other one is traffic: every load and
 every store counts, however often it touches the same byte. Copies into a cache and out of it are counted with the
 argument that they copy, and filling its padding isn't counted. Counted are caches, and the buffers that hold their
-elements in another order: `split`, a source of int16 that is taken apart, `taps`, a depthwise filter as it is laid out,
-and `planes`, a source where lanes are pixels, or dense rows as often as they are copied. A kernel's sums and constants,
-and the `words` of a filter, don't count.
+elements in another order: `split`, a source of int16 that is taken apart, and `planes`, a source where lanes are
+pixels, or dense rows as often as they are copied. A kernel's sums and constants don't count, nor does what it reads in
+`words`, the cache of a filter whose words scalar loads read.
 
 HVX kernels read and write, for a row of outputs:
 
@@ -13,7 +13,8 @@ HVX kernels read and write, for a row of outputs:
              each 32 words of a run, where they are spread over vectors); where the zero point of
              the filter wants windows summed ahead, all vectors of the rows under the row of outputs as well; a
              depthwise conv reads vectors of 4 pixels, those that its windows meet, once for rows made together
-    filter   128 bytes for each word, block of 32 channels and tile of pixels
+    filter   128 bytes for each word, block of 32 channels and tile of pixels; of a depthwise conv, once for rows made
+             together, or for each of their tiles
     target   whole vectors, those of the fringe included
 
 Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8 output channels; product by product, an
@@ -23,11 +24,10 @@ element for 8 products (a depthwise conv one each), and one of the filter for ea
 from math import ceil
 
 from hexconv.analyze.cache import DTYPE_BYTES
-from hexconv.analyze.depthwise_packets import rows_read, taps_loaded, vectors_loaded
+from hexconv.analyze.depthwise_packets import rows_read, vectors_loaded, words_loaded
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.touched import Bytes, Touched
 from hexconv.kernel.depthwise import TILE_ROWS, handed_down, is_depthwise
-from hexconv.kernel.depthwise_words import WORD_PIXELS, variants
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
@@ -126,32 +126,27 @@ def _split(planned: PlannedRows, touched: Touched) -> str:
 
 
 def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
-    """Add the reads of source and taps by a conv whose lanes are channels."""
-    conv, taps = planned.chain.conv[index], numbered("taps", index + 1)
-    blocks, held = planned.extents[index + 1].channel_blocks, conv.kernel[0] * len(variants(conv))
+    """Add the reads of source and filter by a conv whose lanes are channels."""
+    conv = planned.chain.conv[index]
     vectors = vectors_loaded(planned, index)
     *along, row_down, step_down = touched.together
     for rows, of_rows in zip(TILE_ROWS, along, strict=True):
         of_rows[source_cache(index + 1)] += rows_read(planned, index, rows) * vectors * VECTOR_BYTES
     for of_rows in (*along, step_down):
-        of_rows[taps] += taps_loaded(planned, index) * VECTOR_BYTES
+        of_rows[filter_cache(index + 1)] += words_loaded(planned, index) * VECTOR_BYTES
     shared, down = len(handed_down(conv)), vectors_loaded(planned, index, goes_down=True)
     row_down[source_cache(index + 1)] += (rows_read(planned, index, 1) - shared) * down * VECTOR_BYTES
     step_down[source_cache(index + 1)] += shared * down * VECTOR_BYTES
-    stored = blocks * conv.kernel[0] * ceil(conv.kernel[1] / WORD_PIXELS)
-    touched.once[filter_cache(index + 1)] += stored * VECTOR_BYTES
-    touched.once[taps] += blocks * held * VECTOR_BYTES
 
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:
-    """Add the accesses of source and filter by a conv whose lanes are pixels; the filter is laid out again for it."""
+    """Add the accesses of the source by a conv whose lanes are pixels; scalar loads read its filter."""
     layout = lanes.planes
     planes = source_cache(index + 1) if layout.is_direct else numbered("planes", index + 1)
     if not layout.is_direct:
         _laid(planned, index, layout, touched)
     for tile, times in lanes.tiles:
         touched.row[planes] += times * tile.vectors * lanes.runs(tile) * layout.steps * VECTOR_BYTES
-    _words_laid(planned, index, layout, touched)
 
 
 def _dense_rows(planned: PlannedRows, index: int, dense: DenseRows, touched: Touched) -> None:
@@ -168,14 +163,9 @@ def _dense_rows(planned: PlannedRows, index: int, dense: DenseRows, touched: Tou
     touched.row[copies] += tiles * dense.columns * kernel[0] * pairs * PAIR_BYTES
     if planned.filter_zero(index):
         touched.row[copies] += tiles * (dense.summed * VECTOR_BYTES + dense.columns * HALFWORD_BYTES)
-    _words_laid(planned, index, dense.planes, touched)
-
-
-def _words_laid(planned: PlannedRows, index: int, layout: PixelPlanes, touched: Touched) -> None:
-    """Add what laying out the words of a filter reads of it."""
-    runs = planned.chain.conv[index].kernel[0] * layout.groups
-    taps = runs * sum(len({tap for tap, _ in read.taps}) for read in layout.reads)
-    touched.once[filter_cache(index + 1)] += planned.extents[index + 1].channel_blocks * taps * VECTOR_BYTES
+    for blocks, times in planned.tiles(index).items():
+        of_pixels = sum(count for _, count in dense.tiles(blocks))
+        touched.row[filter_cache(index + 1)] += times * of_pixels * blocks * dense.steps * VECTOR_BYTES
 
 
 def _laid(planned: PlannedRows, index: int, layout: PixelPlanes, touched: Touched) -> None:

@@ -24,9 +24,6 @@ from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise, row_products, without_groups
-from hexconv.kernel.hvx.tiles import (
-    MADE_UNSIGNED,
-)
 from hexconv.kernel.scalar import ScalarWork, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
@@ -118,10 +115,10 @@ class PlannedRows(RowTiles):
         return first < end and self.logical_rows(index + 1) > 0
 
     def _depthwise_instructions(self, index: int) -> int:
-        """Those of a row of a depthwise conv; a zero point of its filter other than 0 and 128 doubles them."""
+        """Those of a row of a depthwise conv; a zero point of its filter as it is packed doubles them."""
         first, end = self.extents[index + 1].valid_columns
         conv = self.chain.conv[index]
-        passes = 1 if self.filter_zero(index) in (0, MADE_UNSIGNED) else 2
+        passes = 2 if self.filter_zero(index) else 1
         return row_products(conv, end - first) * conv.kernel[0] * passes
 
 

@@ -6,9 +6,6 @@ from math import ceil
 
 from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
-from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION
-from hexconv.kernel.depthwise import is_depthwise
-from hexconv.kernel.depthwise_words import variants
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
 from hexconv.spec import Requantize
@@ -22,6 +19,7 @@ from hexconv.spec.names import (
     filter_cache,
     intermediate,
     numbered,
+    words_cache,
 )
 from hexconv.spec.vectors import OFFSET, SCALES, whole_channels
 
@@ -42,7 +40,7 @@ def rows_footprints(planned: PlannedRows) -> tuple[PredictedCache, ...]:
 
 def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
     """Return a cache for all threads: each has one of its own, except of filters that are staged once for all."""
-    is_shared = cache.role == "filter" and planned.plan.filters == "resident"
+    is_shared = cache.role in ("filter", "words") and planned.plan.filters == "resident"
     count = planned.bands.count
     return cache if is_shared or count == 1 else replace(cache, shape=(count, *cache.shape), copies=count)
 
@@ -58,7 +56,9 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
         side_by_side = blocks // groups
         some = groups if planned.plan.filters == "resident" else min(planned.plan.k_split, blocks) // side_by_side
         shape = (some, *filter.physical_shape[1:])
-        yield _slots(planned, PredictedCache(filter_cache(number), "filter", number, forms.filter_dtype, shape))
+        packing = forms.packings[index]
+        cache = _slots(planned, PredictedCache(filter_cache(number), "filter", number, packing.dtype, shape))
+        yield replace(cache, name=words_cache(number), role="words") if packing.is_words else cache
         if number < len(chain.conv):
             layout = forms.activations[number]
             dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
@@ -85,7 +85,7 @@ def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
 
 
 def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
-    """Yield the scratch of every kernel: offsets, taps, split rows, scales, planes, words and sums of windows."""
+    """Yield the scratch of every kernel: offsets, scales, split rows, planes and sums of windows."""
     for index, kernel in enumerate(planned.kernels):
         yield from _scratch_of_plain(planned, index) if kernel == "plain" else _scratch_of_hvx(planned, index)
 
@@ -101,17 +101,12 @@ def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache
     chain, conv, tensor = planned.chain, planned.chain.conv[index], planned.extents[index + 1]
     if planned.plan.is_in_vtcm("filters") and not planned.pixels(index):
         yield from _constants(planned, index)
-    if is_depthwise(chain, index):
-        vectors = tensor.channel_blocks * conv.kernel[0] * len(variants(conv))
-        yield _memory("taps", "taps", index, "uint8", vectors * MACS_OF_INSTRUCTION)
     if index == 0 and chain.dtype == "int16":
         yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
     if (lanes := planned.pixels(index)) and lanes.planes.bytes:
         yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
     if dense := planned.dense(index):
         yield _memory("planes", "planes", index, "uint8", dense.bytes(planned.filter_zero(index) != 0))
-    if lanes or dense:
-        yield _memory("words", "words", index, "uint8", planned.multiplied_vectors(index) * MACS_OF_INSTRUCTION)
     if planned.sums_windows_ahead(index):
         first, end = tensor.valid_columns
         pixels = _vectors(end - first)

@@ -31,8 +31,8 @@ class RowTiles(RowSteps):
     """A chain under a plan whose nest is kept in rows, with the tiles in which its convs multiply."""
 
     def filter_zero(self, index: int) -> int:
-        """The zero point of the filter of conv `index`, as the filter is multiplied: of uint8."""
-        return self.chain.conv[index].filter_zero_point + self.forms.filter_shift
+        """The zero point of the filter of conv `index` as it is packed."""
+        return self.chain.conv[index].filter_zero_point + self.forms.packings[index].shift
 
     @property
     def source_bytes(self) -> int:

@@ -6,7 +6,7 @@ from hexconv.analyze.packet_parts import Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import products_of_tile
 from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BLOCKS, overlaps_tiles
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.conv import TABLE
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
@@ -47,7 +47,7 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
 def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
     """Count the parts of a tile whose lanes are channels, or of two tiles that share their vectors."""
     conv = planned.chain.conv[index]
-    passes = 1 if planned.filter_zero(index) in (0, MADE_UNSIGNED) else 2
+    passes = 2 if planned.filter_zero(index) else 1
     parts = Parts(sum=pixels, lane=products_of_tile(conv, pixels) * conv.kernel[0] * passes)
     parts["initial"] = 1 if planned.has_offsets(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))

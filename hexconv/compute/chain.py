@@ -102,8 +102,10 @@ def _stage(
 def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
     """The packed filter of conv `index`."""
     layout = forms.filters[index]
-    tensor = te.placeholder(layout.physical_shape, forms.filter_dtype, filter_name(index + 1))
-    return Filter(tensor, layout, chain.conv[index].filter_zero_point + forms.filter_shift)
+    packing = forms.packings[index]
+    tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
+    channels = chain.filter_shapes[index][1]
+    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

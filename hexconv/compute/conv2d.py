@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tvm import te, tirx
 
 from hexconv.compute.stored import Index, Position, Stored
-from hexconv.kernel import has_bytes_apart
+from hexconv.kernel import has_bytes_apart, has_runs
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
@@ -51,15 +51,19 @@ class Filter:
     Attributes:
         tensor: the packed filter.
         layout: the layout of the packed filter.
+        channels: the input channels that an output channel has weights for.
         zero_point: the zero point of its elements.
     """
 
     tensor: te.Tensor
     layout: Layout
+    channels: int
     zero_point: int
 
     def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
         """One weight; where the bytes of a weight lie apart, they are put together."""
+        if has_runs(self.layout):
+            return self.tensor[self.layout.physical_index(o=output, h=row, r=column * self.channels + channel)]
         place = {"o": output, "i": channel, "h": row, "w": column}
         if not has_bytes_apart(self.layout):
             return self.tensor[self.layout.physical_index(**place)]

@@ -2,14 +2,16 @@
 
 from hexconv.kernel.chosen import forms_of
 from hexconv.kernel.documented import documented_forms
-from hexconv.kernel.forms import Forms, has_bytes_apart, input_layout, output_layout
+from hexconv.kernel.forms import Forms, Packing, has_bytes_apart, has_runs, input_layout, output_layout
 from hexconv.kernel.hvx.rows import rows_forms
 
 __all__ = [
     "Forms",
+    "Packing",
     "documented_forms",
     "forms_of",
     "has_bytes_apart",
+    "has_runs",
     "input_layout",
     "output_layout",
     "rows_forms",

@@ -71,6 +71,40 @@ def taps_of(conv: Conv2d, variant: Variant) -> Iterator[tuple[int, int]]:
             yield tap, place % WORD_PIXELS ^ (TURN if variant.turned else 0)
 
 
+class Moved(NamedTuple):
+    """Part of a variant: the taps that come from one word of the filter, all shifted by as many bytes.
+
+    Attributes:
+        word: the number of the word in the row of taps, as it is packed: tap 0 is byte 0 of word 0.
+        up: the bytes by which the taps move up; down if it is negative.
+        kept: the bytes of the variant that hold these taps, as bits; None where a shift leaves nothing else.
+    """
+
+    word: int
+    up: int
+    kept: int | None
+
+
+@lru_cache(REMEMBERED)
+def moved_words(conv: Conv2d, variant: Variant) -> tuple[Moved, ...]:
+    """The words of the filter that a variant is put together of, those that move down first.
+
+    >>> conv = Conv2d(out_channels=8, kernel=(5, 5))
+    >>> [tuple(part) for part in moved_words(conv, Variant(1, 1))]
+    [(0, -3, None), (1, 1, None)]
+    """
+    parts: dict[tuple[int, int], int] = {}
+    for tap, byte in taps_of(conv, variant):
+        word, place = divmod(tap, WORD_PIXELS)
+        parts[byte - place, word] = parts.get((byte - place, word), 0) | 1 << byte
+    found = []
+    for (up, word), wanted in sorted(parts.items()):
+        taps = range(min(conv.kernel[1] - word * WORD_PIXELS, WORD_PIXELS))
+        there = sum(1 << place + up for place in taps if 0 <= place + up < WORD_PIXELS)
+        found.append(Moved(word, up, wanted if there != wanted else None))
+    return tuple(found)
+
+
 def variants(conv: Conv2d) -> tuple[Variant, ...]:
     """All variants of weights that the outputs of a row use, in order.
 

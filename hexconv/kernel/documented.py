@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
+from hexconv.kernel.forms import ACTIVATION_TAG, Forms, Packing, logical, output_layout
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED, ROW_BLOCK
@@ -27,7 +27,7 @@ def documented_forms(chain: Chain) -> Forms:
         filters=tuple(documented_filter(chain, index) for index in range(len(chain.conv))),
         row_units=(ROW_BLOCK,) * len(chain.shapes),
         channel_units=(CHANNEL_BLOCK,) * len(chain.shapes),
-        filter_dtype=chain.dtype_of_filters,
+        packings=(Packing(chain.dtype_of_filters),) * len(chain.conv),
     )
 
 

@@ -11,6 +11,25 @@ from hexconv.spec import Chain, Extents
 ACTIVATION_TAG = "NHWC8h8w32c"
 BYTES_AXIS = "B"
 """The name of the digit of a layout that counts the bytes of an element."""
+RUNS_AXIS = "R"
+"""The name of the axis of a filter's layout that counts the weights under a row of a window, channels innermost."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the elements of a filter are packed.
+
+    Attributes:
+        dtype: the dtype of the packed elements.
+        shift: the number that packing adds to each element.
+        pads_zeros: whether what is no weight is packed as 0, since kernels multiply it; else no result uses it.
+        is_words: whether scalar loads read words of weights: then the filter's cache never lies in VTCM.
+    """
+
+    dtype: str
+    shift: int = 0
+    pads_zeros: bool = False
+    is_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,8 +43,7 @@ class Forms:
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
         channel_units: per activation, the channels that one step along its axis C counts: 4, 32, 64 or 128; 1 for an
             input whose pixels lie side by side without a byte between them.
-        filter_dtype: the dtype of the elements of packed filters.
-        filter_shift: the number that packing adds to each element of a filter.
+        packings: how the elements of each conv's filter are packed.
     """
 
     activations: tuple[Layout, ...]
@@ -33,8 +51,7 @@ class Forms:
     filters: tuple[Layout, ...]
     row_units: tuple[int, ...]
     channel_units: tuple[int, ...]
-    filter_dtype: str
-    filter_shift: int = 0
+    packings: tuple[Packing, ...]
 
     @property
     def has_rows(self) -> bool:
@@ -55,6 +72,11 @@ class Forms:
 def has_bytes_apart(layout: Layout) -> bool:
     """Whether a layout has a digit for the bytes of an element, so that they lie apart."""
     return any(axis.name == BYTES_AXIS for axis in layout.axes)
+
+
+def has_runs(layout: Layout) -> bool:
+    """Whether the layout of a filter has one axis for the columns and channels under a row of a window."""
+    return any(axis.name == RUNS_AXIS for axis in layout.axes)
 
 
 def input_layout(chain: Chain, shape: tuple[int, int, int, int] | None = None) -> Layout:

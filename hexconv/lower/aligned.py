@@ -20,7 +20,7 @@ LLVM_OPTIONS = (
 
 
 WORD = "int64"
-_BYTES_OF_WORD = "uint8x8"
+_BYTES_OF_WORD = ("uint8x8", "int8x8")
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="hexconv.AlignWorkspaces")
@@ -86,13 +86,13 @@ def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
 
     def note(each: tirx.DeclBuffer) -> None:
         old = each.buffer
-        if old.dtype == _BYTES_OF_WORD:
+        if str(old.dtype) in _BYTES_OF_WORD:
             words[old] = tirx.decl_buffer(old.shape, WORD, old.name, data_alignment=old.data_alignment)
 
     def loaded(each: TensorLoad) -> tirx.Expr:
         if each.source not in words:
             return each
-        return tirx.reinterpret(_BYTES_OF_WORD, tirx.BufferLoad(words[each.source], each.indices))
+        return tirx.reinterpret(each.ty, tirx.BufferLoad(words[each.source], each.indices))
 
     def stored(each: tirx.BufferStore) -> tirx.BufferStore:
         if each.buffer not in words:

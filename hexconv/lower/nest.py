@@ -33,7 +33,7 @@ from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
 from hexconv.spec import Case, tensor_extents
-from hexconv.spec.names import filter_cache, numbered
+from hexconv.spec.names import filter_cache, numbered, words_cache
 from hexconv.spec.strips import Strips
 from hexconv.spec.vectors import OF_CHANNELS
 
@@ -58,11 +58,13 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
-    filled = _filled(_outside(flat, shared), case, strips)
+    words = _words(case)
+    filled = _filled(_outside(flat, shared, words), case, strips)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled, bands.count))
-    known = [_of_bands(cache, bands.count, shared) for cache in caches_of(shaped)]
+    caches = (_of_bands(cache, bands.count, shared) for cache in caches_of(shaped))
+    known = [replace(cache, name=words.get(cache.name, cache.name)) for cache in caches]
     scratch = [memory for memory in allocations if memory.name not in {cache.name for cache in known}]
     return Lowered(
         module=module,
@@ -92,6 +94,12 @@ def _shared(case: Case) -> tuple[str, ...]:
     return tuple(map(filter_cache, numbers)) if case.settled.filters == "resident" else ()
 
 
+def _words(case: Case) -> dict[str, str]:
+    """Return the names of caches of filters whose words scalar loads read, by the names that other filters' have."""
+    packings = enumerate(forms_of(case.chain, case.settled).packings, 1)
+    return {filter_cache(number): words_cache(number) for number, packing in packings if packing.is_words}
+
+
 def _of_bands(cache: Cache, bands: int, shared: Sequence[str]) -> Cache:
     """Join the caches that the bands have of one name into one cache."""
     return cache if bands == 1 or cache.name in shared else replace(cache, shape=(bands, *cache.shape))
@@ -103,15 +111,16 @@ def _scratch(memory: Allocation, bands: int) -> Cache:
     return Cache(memory.name, memory.scope, memory.dtype, shape)
 
 
-def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
+def _outside(module: tvm.IRModule, shared: Sequence[str], words: Mapping[str, str]) -> tvm.IRModule:
     """Allocate every cache once, outside of all loops but the one over bands; align caches and arguments to vectors.
 
     If LLVM doesn't know that a vector is aligned, it loads the whole vectors around it, past the end of its buffer too.
     """
     main = module["main"]
     caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)
-    renamed = {old: _aligned(old, cache_name(old), (prod(map(int, old.shape)),)) for old in caches}
-    memory = list(renamed.values())
+    names = {old: cache_name(old) for old in caches}
+    renamed = {old: _aligned(old, words.get(names[old], names[old]), (prod(map(int, old.shape)),)) for old in caches}
+    memory, of_all = list(renamed.values()), [words.get(name, name) for name in shared]
     renamed |= {old: _aligned(old, old.name, old.shape) for old in main.params}
     renamed |= {old: _aligned(old, old.name, old.shape, layout=None) for old in views}
 
@@ -123,7 +132,7 @@ def _outside(module: tvm.IRModule, shared: Sequence[str]) -> tvm.IRModule:
     body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
     # This is a new function, without the old one's attributes: its loops are plain, its buffers flat, and no pass is
     # left to run.
-    func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, shared))
+    func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, of_all))
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
 
 

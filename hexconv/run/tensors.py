@@ -7,7 +7,16 @@ from math import prod, sqrt
 
 import numpy as np
 
-from hexconv.kernel import Forms, documented_forms, forms_of, has_bytes_apart, input_layout, output_layout
+from hexconv.kernel import (
+    Forms,
+    Packing,
+    documented_forms,
+    forms_of,
+    has_bytes_apart,
+    has_runs,
+    input_layout,
+    output_layout,
+)
 from hexconv.kernel.depthwise import without_groups
 from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
@@ -113,10 +122,11 @@ def packed_arguments(chain: Chain, tensors: Tensors, plan: Plan | None = None) -
     check_weights(chain, tensors.filters, tensors.biases)
     check_vectors(chain, tensors.vectors)
     forms = forms_of(chain, plan) if plan else documented_forms(chain)
-    rest = _rest(forms.filter_dtype)
     filters = [
-        layout.pack(_laid_apart(_shifted(filter, forms), layout), fill=rest).astype(forms.filter_dtype)
-        for layout, filter in zip(forms.filters, _as_computed(chain, tensors.filters, forms), strict=True)
+        _packed(filter, layout, packing)
+        for filter, layout, packing in zip(
+            _as_computed(chain, tensors.filters, forms), forms.filters, forms.packings, strict=True
+        )
     ]
     arguments = {INPUT: packed_image(chain, tensors.image)}
     arguments |= {filter_name(number): filter for number, filter in enumerate(filters, 1)}
@@ -152,14 +162,21 @@ def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterat
         yield dense
 
 
-def _shifted(filter: Array, forms: Forms) -> Array:
-    """Return a filter's elements as its kernel wants them."""
-    return filter.astype(np.int32) + forms.filter_shift if forms.filter_shift else filter
+def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:
+    """Return a filter as its kernel wants it."""
+    shifted = filter.astype(np.int32) + packing.shift if packing.shift else filter
+    rest = 0 if packing.pads_zeros else _rest(packing.dtype)
+    return layout.pack(_with_axes_of(layout, shifted), fill=rest).astype(packing.dtype)
 
 
-def _laid_apart(filter: Array, layout: Layout) -> Array:
-    """Split a filter's elements into bytes along an own axis, the high byte first, where its layout wants that."""
-    return np.stack(np.divmod(filter, 256), axis=-1) if has_bytes_apart(layout) else filter
+def _with_axes_of(layout: Layout, filter: Array) -> Array:
+    """Give a filter, OIHW, the axes of its layout: bytes along an own axis, the high one first, or runs of weights."""
+    if has_bytes_apart(layout):
+        return np.stack(np.divmod(filter, 256), axis=-1)
+    if has_runs(layout):
+        outputs, _, rows, _ = filter.shape
+        return np.moveaxis(filter, 1, -1).reshape(outputs, rows, -1)
+    return filter
 
 
 def output_shape(chain: Chain) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: For
         number=index + 1,
         sums=sums,
         epilogue=epilogue,
-        filter_cache=sch.cache_read(sums, 1, plan.scope("filters")),
+        filter_cache=sch.cache_read(sums, 1, filter_scope(forms, index, plan)),
         filter_loops=_filter_loops(forms.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
         rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, chain.filter_shapes[index][1]),
@@ -91,6 +91,11 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: For
         source_axes=_source_axes(chain, index, forms),
         filter_axes=_filter_axes(forms, index),
     )
+
+
+def filter_scope(forms: Forms, index: int, plan: Plan) -> str:
+    """Return the scope of the cache of a conv's filter: outside of VTCM where scalar loads read it."""
+    return "global" if forms.packings[index].is_words else plan.scope("filters")
 
 
 def _filter_loops(filter: Layout) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
 from hexconv.spec.extents import REMEMBERED
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, words_cache
 
 OF_ROWS = ("input", "intermediate", "output")
 """The roles of caches that hold rows of a tensor."""
@@ -74,7 +74,7 @@ def _slots(axes: NestAxes) -> dict[str, Integers]:
         steps = runs * trips if is_last else runs
         tiles = steps * axes.tiles(lambda planned, index=index: planned.channel_tiles(index))
         times |= {OUTPUT_CACHE: tiles} if is_last else {}
-        times[filter_cache(index + 1)] = np.where(resident, 1, tiles)
+        times |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), np.where(resident, 1, tiles))
         runs = steps * axes.again if is_last else steps
     times[INPUT_CACHE] = np.where(axes.rows(lambda planned: planned.streams), 1, runs)
     return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}

@@ -6,8 +6,9 @@
                 intermediate1     what conv 1 makes and conv 2 reads
     output      output_cache
 
-A conv's kernel may need more buffers: `accumulator1`, `taps1`, `split1`, .. Numbers of convs begin at 1. Constants of
-channels that it copies into VTCM, `offset1` and `scales1`, have caches, too.
+A filter whose words scalar loads read has the cache `words1`. A conv's kernel may need more buffers: `accumulator1`,
+`split1`, `planes1`, .. Numbers of convs begin at 1. Constants of channels that it copies into VTCM, `offset1` and
+`scales1`, have caches, too.
 
 Whoever makes a buffer says what it holds. Names are read in `hexconv.lower.buffers` alone, where TVM leaves no more.
 """
@@ -39,6 +40,11 @@ def numbered(what: str, number: int) -> str:
 def filter_cache(number: int) -> str:
     """Return the name of the cache that a conv's filter is staged in."""
     return f"filter{number}_cache"
+
+
+def words_cache(number: int) -> str:
+    """Return the name of the cache of a filter whose words scalar loads read; it never lies in VTCM."""
+    return numbered("words", number)
 
 
 def constant_cache(name: str) -> str:

@@ -25,7 +25,6 @@ BUFFER_ROLES = {
     "input": BufferRole("input", True, "source"),
     "split": BufferRole("input", True, "source"),
     "filter": BufferRole("filters", True, "filter"),
-    "taps": BufferRole("filters", True, "filter"),
     "words": BufferRole("filters", False, "filter"),
     "offset": BufferRole("filters"),
     "scale": BufferRole("filters"),
@@ -42,6 +41,6 @@ def roles_multiplied_as(what: Literal["source", "filter"]) -> tuple[str, ...]:
     """Return the roles of buffers that a conv multiplies as its source, or as its filter.
 
     >>> roles_multiplied_as("filter")
-    ('filter', 'taps', 'words')
+    ('filter', 'words')
     """
     return tuple(role for role, known in BUFFER_ROLES.items() if known.multiplied_as == what)

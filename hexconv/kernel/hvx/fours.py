@@ -89,17 +89,16 @@ class _Way:
     lies: tuple[Lies, ...]
 
 
-def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], shift: int, k_split: int) -> list[Lies]:
+def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], k_split: int) -> list[Lies]:
     """Choose how every tensor of a chain lies.
 
     Args:
         chain: the chain, in which only depthwise convs have groups.
         wide: how every tensor lies without blocks of 4 channels.
         is_hvx: for each conv, whether HVX instructions compute it.
-        shift: what packing adds to the elements of filters.
         k_split: blocks of output channels of a step.
     """
-    serves = [is_hvx[index] and serves_pixels(chain, index, shift) for index in range(len(chain.conv))]
+    serves = [is_hvx[index] and serves_pixels(chain, index) for index in range(len(chain.conv))]
     ways = [_Way(0.0, 0, (wide[0],))]
     if serves[0] and chain.input[3] < WORD_CHANNELS:
         dense = Lies(packed(DENSE_TAG, logical(tensor_extents(chain)[0])), DENSE_UNIT)

@@ -21,7 +21,14 @@ from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.dense import DenseRows, serves_dense
 from hexconv.kernel.hvx.plane import Plane, plane_of
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, VECTOR_BYTES, WORD_CHANNELS, multiplied_words, tile_blocks
+from hexconv.kernel.hvx.tiles import (
+    MADE_UNSIGNED,
+    VECTOR_BYTES,
+    WORD_CHANNELS,
+    multiplied_words,
+    tile_blocks,
+    unsigned_zero,
+)
 from hexconv.spec import Chain, Conv2d, Requantize, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
 from hexconv.spec.narrowing import FixedPoint, narrowing
@@ -136,7 +143,7 @@ def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLa
         k_split: blocks of output channels of a step.
     """
     source, unit = plane_of(forms, index, halves=False), forms.channel_units[index + 1]
-    if not serves_pixels(chain, index, forms.filter_shift) or not fits_pixels(source):
+    if not serves_pixels(chain, index) or not fits_pixels(source):
         return None
     found = lanes_between(chain, index, source, unit, k_split)
     if source.is_dense:
@@ -185,12 +192,12 @@ def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: i
     )
 
 
-def serves_pixels(chain: Chain, index: int, filter_shift: int) -> bool:
+def serves_pixels(chain: Chain, index: int) -> bool:
     """Whether conv `index` can have pixels as lanes: it reads and makes bytes, some, and its stride is 1 or 2."""
     conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
     if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None or first >= end:
         return False
-    return conv.filter_zero_point + filter_shift in (0, MADE_UNSIGNED) and conv.stride[1] <= MOST_STRIDE
+    return unsigned_zero(chain, index) in (0, MADE_UNSIGNED) and conv.stride[1] <= MOST_STRIDE
 
 
 def fits_pixels(source: Plane) -> bool:

@@ -7,18 +7,13 @@
                  (`hexconv.kernel.hvx.fours`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
-    filters          OHWI2i(g)o32o4i behind the input, OHIW(8 to 32)i(g)o32o4i behind an intermediate, of few channels
-                     OHIW1i(g)o32o4i; OHWI1i(g)o32o4i behind a dense input
-
-A filter lies in the order in which the inner loop multiplies it, `g` blocks of 32 output channels side by side, so that
-a tile of them is one run. int8 filters are packed as uint8: 128 is added to each weight and to the zero point.
+    filters          in the order in which the inner loop multiplies them (`hexconv.kernel.hvx.filters`)
 
 A depthwise conv has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`). It reads NHCW4w32c, or an
-input as NHCW32c, which has the same order in memory; both are as wide as its words reach. Its filter is OIHW32o4w.
+input as NHCW32c, which has the same order in memory; both are as wide as its words reach.
 
 int16 has one digit more, B: the bytes of an element, the high one first. Intermediates are then NHCBW4w32c and the
-like, so that a row of high bytes lies beside one of low bytes. Filters of int16 are OBHWI.., with 32768 added to each
-weight. The input cache holds the elements as they arrive.
+like, so that a row of high bytes lies beside one of low bytes. The input cache holds the elements as they arrive.
 """
 
 from dataclasses import replace
@@ -28,13 +23,11 @@ from math import ceil
 from hexconv.kernel.depthwise import columns_read, is_depthwise, without_groups
 from hexconv.kernel.depthwise_words import WORD_PIXELS
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
-from hexconv.kernel.hvx.fours import DENSE_UNIT, Lies, chosen_blocks
+from hexconv.kernel.hvx.filters import rows_filter
+from hexconv.kernel.hvx.fours import Lies, chosen_blocks
 from hexconv.kernel.hvx.tiles import (
-    MADE_UNSIGNED,
     PAIR_BYTES,
     VECTOR_BLOCKS,
-    WORD_CHANNELS,
-    interleaved_blocks,
     narrowed_blocks,
 )
 from hexconv.layout import Layout, packed
@@ -44,10 +37,7 @@ from hexconv.spec.kernels import Kernel
 
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
-DEPTHWISE_TAG = "OIHW32o4w"
-"""The filter of a depthwise conv: words of 4 taps of a row, with one channel in each lane."""
 ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int16": 2, "int32": 4}
-MADE_UNSIGNED_HALVES = 1 << 15
 
 
 @lru_cache(REMEMBERED)
@@ -77,17 +67,19 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
         _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
     )
     lies = [Lies(layout, some * CHANNEL_BLOCK) for layout, some in zip(wide, (1, *blocks, output_unit), strict=True)]
-    shift = {"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0)
-    lies = chosen_blocks(chain, lies, [kernel == "hvx" for kernel in kernels], shift, k_split)
-    return Forms(
+    is_hvx = [kernel == "hvx" for kernel in kernels]
+    lies = chosen_blocks(chain, lies, is_hvx, k_split)
+    forms = Forms(
         activations=tuple(each.layout for each in lies),
         output=output_layout(chain),
-        filters=tuple(_rows_filter(chain, index, k_split, each.unit) for index, each in enumerate(lies[:-1])),
+        filters=(),
         row_units=(*(1 for _ in chain.conv), 1 if has_output_rows else ROW_BLOCK),
         channel_units=tuple(each.unit for each in lies),
-        filter_dtype="uint8",
-        filter_shift=shift,
+        packings=(),
     )
+    filters = [rows_filter(chain, index, forms, k_split, each) for index, each in enumerate(is_hvx)]
+    layouts, packings = zip(*filters, strict=True)
+    return replace(forms, filters=layouts, packings=packings)
 
 
 def planned_forms(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> Forms:
@@ -127,18 +119,6 @@ def _output_rows(chain: Chain, unit: int) -> Layout:
     pixels = VECTOR_BLOCKS // unit // ELEMENT_BYTES[chain.output_dtype(last)]
     columns = f"{pixels}w" if pixels > 1 else ""
     return packed(f"NHCW{columns}{unit * CHANNEL_BLOCK}c", _widened(output, pixels), logical="NHWC")
-
-
-def _rows_filter(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
-    """The filter of conv `index` in the order of its products; `unit` channels of its source lie together."""
-    if is_depthwise(chain, index):
-        return packed(DEPTHWISE_TAG, chain.filter_shapes[index], logical="OIHW")
-    side_by_side = interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
-    inner = f"{side_by_side}o32o4i"
-    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
-    if chain.dtype_of_filters != "int16":
-        return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
-    return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")
 
 
 def _rows(extents: Extents, unit: int, halves: bool) -> Layout:

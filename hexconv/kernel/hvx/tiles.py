@@ -2,6 +2,8 @@
 
 from math import ceil, gcd
 
+from hexconv.spec import Chain
+
 PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
 WORD_CHANNELS = 4
@@ -104,3 +106,8 @@ def has_vector_rows(pixel_bytes: int, columns: int) -> bool:
 def splats_serve(row_bytes: int, filter_zero: int, sums_windows_ahead: bool) -> bool:
     """Whether a conv can multiply splats (a word in all lanes): rows are whole vectors, and tiles sum no windows."""
     return row_bytes % VECTOR_BYTES == 0 and (filter_zero == 0 or sums_windows_ahead)
+
+
+def unsigned_zero(chain: Chain, index: int) -> int:
+    """Return the zero point that the filter of conv `index` has as uint8."""
+    return chain.conv[index].filter_zero_point + (MADE_UNSIGNED if chain.dtype_of_filters == "int8" else 0)

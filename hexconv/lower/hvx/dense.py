@@ -12,13 +12,12 @@ from tvm import tirx
 
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows, tile_pixels
 from hexconv.lower.hvx import dots, vector
-from hexconv.lower.hvx.channels import Channels, initial_sums, target_of
+from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, target_of
 from hexconv.lower.hvx.dense_rows import lay_dense_rows, sum_windows
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx.planes import Planes
 from hexconv.lower.hvx.tile import Tile, put, results, trips, value_in
-from hexconv.lower.hvx.words import block_bytes
 from hexconv.lower.hvx.write import Target, fill_columns, stores
 from hexconv.schedule.block import Block, Number, int32, vector_register
 
@@ -49,7 +48,7 @@ class _Row:
 
     Attributes:
         channels: the blocks of channels that the tiles compute.
-        planes: the copies and words that the tiles multiply.
+        planes: the copies that the tiles multiply.
         dense: how the copies lie.
         target: where the results of the row go.
         top: the first row of the windows.
@@ -136,16 +135,17 @@ def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Exp
     """Add the products of a row of taps; `zero` is added to the address of the filter."""
     conv, dense, planes = tile.conv, row.dense, row.planes
     base = block.bind("base", planes.row(row.top + tap * conv.dilation[0]) + left)
-    at_block = row.channels.step.block + row.channels.first
-    first = at_block * block_bytes(planes) + zero
-    filter_byte = block.bind("weights_row", first + tap * (dense.words * VECTOR_BYTES))
+    of_row = filter_byte(row.channels) + zero + tap * (dense.words * conv.side_by_side * VECTOR_BYTES)
+    weights_row = block.bind("weights_row", of_row)
     for pair in range(0, dense.words, PAIR_BYTES // WORD_BYTES):
         loads = [_doubleword(block, planes, base + (row.beside(p) + pair * WORD_BYTES)) for p in range(tile.pixels)]
         for half in range(min(PAIR_BYTES // WORD_BYTES, dense.words - pair)):
             words = [tirx.Cast("int32", load >> tirx.IntImm("int64", 32) if half else load) for load in loads]
             for part in range(tile.blocks):
-                byte = filter_byte + (part * block_bytes(planes) + (pair + half) * VECTOR_BYTES)
-                weights = block.bind("weights", vector.load(planes.words, byte), vector.VECTOR)
+                group, lane = divmod(part, conv.side_by_side)
+                step = (pair + half) * conv.side_by_side + lane
+                byte = weights_row + (group * conv.group_bytes + step * VECTOR_BYTES)
+                weights = block.bind("weights", vector.load(row.channels.operands.filter, byte), vector.VECTOR)
                 for word, sums in zip(words, tile.sums, strict=True):
                     put(block, sums[part], dots.dot4_add(value_in(sums[part]), weights, word))
 

@@ -50,8 +50,8 @@ class Rows:
 
     Attributes:
         conv: a depthwise conv.
-        memory: the buffer of its taps.
-        block: the block of 32 channels.
+        filter: the filter cache.
+        taps: the byte of the filter cache where the taps of the channels begin.
         source: the buffer that the rows read.
         read: the rows of the source that they read, in the order in which tiles read them.
         first: the vector that sums start from.
@@ -60,8 +60,8 @@ class Rows:
     """
 
     conv: InnerConv
-    memory: tirx.Buffer
-    block: Number
+    filter: tirx.Var
+    taps: Number
     source: tirx.Buffer
     read: Sequence[SourceRow]
     first: tirx.Expr
@@ -108,7 +108,7 @@ def emit_rows(block: Block, rows: Rows) -> None:
     """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
     spec = rows.conv.depthwise
     assert spec
-    held = loaded_taps(block, rows.conv, rows.memory, rows.block) if _holds_taps(rows.conv) else None
+    held = loaded_taps(block, rows.conv, rows.filter, rows.taps) if _holds_taps(rows.conv) else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
         first = across.twice(block, rows.first) if tiles.apart else rows.first
         taps = twice(block, held) if held and tiles.apart else held
@@ -123,7 +123,7 @@ def emit_rows(block: Block, rows: Rows) -> None:
             carried: Carried = carried,
         ) -> None:
             if not taps:
-                loaded = loaded_taps(at, rows.conv, rows.memory, rows.block)
+                loaded = loaded_taps(at, rows.conv, rows.filter, rows.taps)
                 taps = twice(at, loaded) if tiles.apart else loaded
             _emit_tile(at, rows, tiles, taps, first, carried, index * tiles.pixels + tiles.first)
 

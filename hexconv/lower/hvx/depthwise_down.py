@@ -20,7 +20,7 @@ from tvm import tirx
 from hexconv.kernel.depthwise import RowTiles, halved_blocks, handed_down, row_tiles, source_rows
 from hexconv.kernel.depthwise_words import Use, tile_uses, words_of_row
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.channels import Channels, initial_sums, row_of_source, source_of, target_of
+from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, row_of_source, source_of, target_of
 from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
 from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps, twice
 from hexconv.lower.hvx.tile import put, value_in
@@ -86,11 +86,10 @@ def emit_columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx
 
 def _columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit all columns of `count` rows; there is one row at least."""
-    conv, spec, memory = channels.conv, channels.conv.depthwise, channels.scratch.taps
+    conv, spec = channels.conv, channels.conv.depthwise
     assert spec
-    assert memory is not None
     start = initial_sums(block, channels, int32(0), 1)(0, 0)
-    held = loaded_taps(block, conv, memory, channels.step.block + channels.first)
+    held = loaded_taps(block, conv, channels.operands.filter, filter_byte(channels))
     for tiles in row_tiles(conv.columns, channels.is_ragged and halved_blocks(spec) > 0):
         taps = twice(block, held) if tiles.apart else held
         begin = across.twice(block, start) if tiles.apart else start

@@ -36,6 +36,7 @@ class InnerConv:
         is_wide: whether activations are int16, high bytes and low bytes apart.
         filter_is_wide: whether the filter is int16, high bytes and low bytes apart.
         in_zero: the zero point of the source as it is multiplied; with pixels as lanes it is multiplied as uint8.
+        filter_is_signed: whether the filter is packed as int8.
         filter_zero: the zero point of the filter as it is packed.
         fringe: what the target holds where it has no logical element.
         has_bias: whether the conv has a bias.
@@ -70,6 +71,7 @@ class InnerConv:
     is_wide: bool
     filter_is_wide: bool
     in_zero: int
+    filter_is_signed: bool
     filter_zero: int
     fringe: int
     has_bias: bool
@@ -135,6 +137,8 @@ class InnerConv:
         """The filter vectors of one block of output channels."""
         if self.depthwise:
             return self.kernel[0] * ceil(self.kernel[1] / WORD_PIXELS)
+        if lanes := self.pixels or self.dense:
+            return lanes.planes.steps
         return self.kernel[0] * self.kernel[1] * self.plane.count * self.plane.words
 
     @property
@@ -183,11 +187,6 @@ class InnerConv:
     def multiplies_source(self) -> bool:
         """Whether tiles of channels multiply words of its source, not of rows that are laid out before."""
         return not (self.depthwise or self.pixels or self.dense)
-
-    @property
-    def has_signed_words(self) -> bool:
-        """Whether the words that its filter is laid out in are signed: where scalar words are weights."""
-        return self.filter_zero != 0 and self.pixels is not None
 
     @property
     def sums_windows_ahead(self) -> bool:

@@ -23,8 +23,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hexconv.kernel.hvx.planes import PixelPlanes
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name, filter_name, numbered
@@ -68,25 +67,13 @@ def _weights(conv: InnerConv, filter: Array) -> Array:
         words = filter.reshape(conv.out_blocks, conv.kernel[0], -1, CHANNEL_BLOCK, WORD_CHANNELS)
         taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, conv.kernel[0], -1)
         return (taps[:, :, : conv.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
-    if conv.pixels:
-        return _of_planes(conv, conv.pixels.planes, filter)
-    if conv.dense:
-        window = conv.kernel[0] * conv.dense.window_bytes
-        return _of_planes(conv, conv.dense.planes, filter) - window * conv.filter_zero
+    if not conv.multiplies_source:
+        window = conv.kernel[0] * conv.dense.window_bytes if conv.dense else 0
+        return _by_channel(conv, _by_words(conv, filter, 1).sum(axis=(1, 2, 5))) - window * conv.filter_zero
     words = _by_words(conv, filter, conv.plane.words)
     total = words[:, :, : conv.multiplied_words].sum(axis=(1, 2, 5))
     summed = conv.filter_steps if conv.sums_windows_ahead else conv.multiplied_steps
     return _by_channel(conv, total) - summed * WORD_CHANNELS * conv.filter_zero
-
-
-def _of_planes(conv: InnerConv, layout: PixelPlanes, filter: Array) -> Array:
-    """Sum each channel's weights where they are laid out in words: as far as words multiply them, signed or not."""
-    words = _by_words(conv, filter, layout.source.words)
-    groups, _, _, side, lanes, _ = words.shape
-    by_row = words.reshape(groups, -1, conv.kernel[1], layout.source.words, side, lanes, WORD_CHANNELS)
-    zero, read = MADE_UNSIGNED if conv.has_signed_words else 0, by_row[:, :, :, : layout.words]
-    used = [read[:, :, tap, ..., channel] for each in layout.reads for tap, channel in each.taps]
-    return _by_channel(conv, (np.stack(used) - zero).sum(axis=(0, 2, 3)))
 
 
 def _by_words(conv: InnerConv, filter: Array, words: int) -> Array:

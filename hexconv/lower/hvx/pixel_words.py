@@ -1,4 +1,4 @@
-"""Store results of convs whose lanes are pixels: vectors of words, 4 channels each, become vectors of pixels."""
+"""Load words of weights where lanes are pixels, and store results: vectors of words become vectors of pixels."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -13,6 +13,16 @@ from hexconv.lower.hvx.planes import LANE_BYTES
 from hexconv.lower.hvx.write import Target, kept, store_vector
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.extents import CHANNEL_BLOCK
+
+
+def weights_of(block: Block, words: tirx.Var, byte: tirx.Expr, channels: Sequence[int]) -> list[tirx.Expr]:
+    """Load the words of some output channels, two at a time; the first channel is even."""
+    found: list[tirx.Expr] = []
+    for channel in channels[::2]:
+        read = tirx.BufferLoad(words, [tirx.Ramp(byte + channel * WORD_CHANNELS, 1, 2 * WORD_CHANNELS)])
+        pair = block.bind("weights", tirx.reinterpret("int64", read), "int64")
+        found += [tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))]
+    return found[: len(channels)]
 
 
 def with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:

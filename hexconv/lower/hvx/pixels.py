@@ -16,13 +16,12 @@ from hexconv.kernel.hvx.pixels import BLOCK_WORDS, PixelTile
 from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import dots, scaling, vector
-from hexconv.lower.hvx.channels import Channels, row_of_source, target_of
+from hexconv.lower.hvx.channels import Channels, filter_byte, row_of_source, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.pixel_words import first_pixels, store_pixels, with_fringe
+from hexconv.lower.hvx.pixel_words import first_pixels, store_pixels, weights_of, with_fringe
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
-from hexconv.lower.hvx.words import block_bytes, weights_of
 from hexconv.lower.hvx.write import Target, as_codes, fill_columns, store_vector
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
@@ -55,7 +54,7 @@ class _Row:
 
     Attributes:
         channels: the blocks of channels that the tiles compute.
-        planes: the planes and words that the tiles multiply.
+        planes: the planes that the tiles multiply.
         target: where the results of the row go.
         y: the row, counted from the step's first one.
         tile: the pixels of each tile.
@@ -74,10 +73,12 @@ class _Some:
 
     Attributes:
         block: the number of the block in the conv.
+        words: the byte of the filter cache where the words of the block begin.
         channels: the numbers of the channels in the block.
     """
 
     block: tirx.Expr
+    words: tirx.Expr
     channels: range
 
     def place(self, channel: int) -> tirx.Expr:
@@ -102,10 +103,10 @@ def _tile(block: Block, row: _Row, x: Number) -> None:
 
 def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
     """Compute and store the blocks of 4 channels of 32 channels."""
-    number = block.bind("block", row.channels.step.block + row.channels.first + part)
+    number, weights = _block(block, row, part)
     there, at_once = row.target.channels(part), row.tile.channels
     for first in range(0, there, at_once):
-        words = _words(block, row, column, _Some(number, range(first, min(first + at_once, there))))
+        words = _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
         for four, vectors in enumerate(words, first // WORD_CHANNELS):
             for index, value in enumerate(vectors):
                 pixels = min(row.tile.pixels - index * LANES, LANES)
@@ -119,12 +120,19 @@ def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
     """Compute 32 channels: for each 4 of them, a vector of words for each 32 pixels; None where all 4 are fringe."""
-    number = block.bind("block", row.channels.step.block + row.channels.first + part)
+    number, weights = _block(block, row, part)
     there, at_once = row.target.channels(part), row.tile.channels
     words: list[list[tirx.Expr] | None] = []
     for first in range(0, there, at_once):
-        words += _words(block, row, column, _Some(number, range(first, min(first + at_once, there))))
+        words += _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
     return [*words, *[None] * (BLOCK_WORDS - len(words))]
+
+
+def _block(block: Block, row: _Row, part: int) -> tuple[tirx.Expr, tirx.Expr]:
+    """Return the number of a block of channels in the conv, and the byte of the filter cache where its words begin."""
+    channels = row.channels
+    number = block.bind("block", channels.step.block + channels.first + part)
+    return number, block.bind("weights", filter_byte(channels) + part * channels.conv.group_bytes)
 
 
 def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list[tirx.Expr]]:
@@ -149,19 +157,19 @@ def _first(block: Block, channels: Channels, channel: tirx.Expr) -> tirx.Expr:
 def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums) -> None:
     """Add the products of every tap and input channel to the sums."""
     conv, planes, layout = row.channels.conv, row.planes, row.planes.layout
-    left, words = block.bind("left", column * LANE_BYTES), block.bind("words", some.block * block_bytes(planes))
-    add = dots.signed_dot4_add if conv.filter_zero else dots.dot4_add
+    left = block.bind("left", column * LANE_BYTES)
+    add = dots.signed_dot4_add if conv.filter_is_signed else dots.dot4_add
     memory = row.channels.operands.source.buffer if layout.is_direct else planes.laid
     apart = layout.source.bytes if layout.is_direct else layout.stride * layout.plane_bytes
 
     def add_group(at: Block, base: tirx.Expr, step: tirx.Expr, group: tirx.Expr) -> None:
         place = at.bind("place", base + group * apart)
-        byte = at.bind("byte", words + (step + group * len(layout.reads)) * VECTOR_BYTES)
+        byte = at.bind("byte", some.words + (step + group * len(layout.reads)) * VECTOR_BYTES)
         for number, read in enumerate(layout.reads):
             start = place + (read.plane * layout.plane_bytes + read.lanes * LANE_BYTES)
             loads = [vector.load(memory, start + at_vector * VECTOR_BYTES) for at_vector in range(row.tile.vectors)]
             pixels = [at.bind("pixels", load, vector.VECTOR) for load in loads]
-            weights = weights_of(at, planes.words, byte + number * VECTOR_BYTES, some.channels)
+            weights = weights_of(at, row.channels.operands.filter, byte + number * VECTOR_BYTES, some.channels)
             for word, registers in zip(weights, sums, strict=True):
                 for loaded, register in zip(pixels, registers, strict=True):
                     put(at, register, add(value_in(register), loaded, word))

@@ -1,7 +1,6 @@
-"""Lay out what tiles multiply where lanes are pixels: rows of the source as planes, and words of the filter.
+"""Lay out what tiles multiply where lanes are pixels: rows of the source as planes.
 
     planes:  for row of a window: for plane: words of 4 bytes, lane by lane (`hexconv.kernel.hvx.planes`)
-    words:   for block of 32 output channels: for rows of taps: for words of a row: 4 weights of each channel
 
 Activations are then the unsigned bytes of a product, and weights are the signed ones if their zero point is 128. So no
 sums of windows are needed, neither for int8 activations, which become uint8 on the way, nor for int8 filters.
@@ -35,13 +34,11 @@ class Planes:
         lanes: how the conv computes a row.
         memory: uint8, the planes of a window's rows; behind them one row before its words go on. None where the source
             is multiplied as it lies. Or the copies of a window's dense rows; behind them what sums windows.
-        words: uint8, the words of the filter.
     """
 
     conv: InnerConv
     lanes: PixelLanes | DenseRows
     memory: tirx.Buffer | None
-    words: tirx.Buffer
 
     @property
     def layout(self) -> PixelPlanes:
@@ -61,22 +58,16 @@ class Planes:
 
 
 def planes_of(conv: InnerConv, scope: str) -> Planes | None:
-    """Allocate the scratch of a conv whose lanes are pixels, or that multiplies dense rows; None for other convs.
-
-    The words lie outside of VTCM, since scalar loads may read them.
-    """
+    """Allocate the scratch of a conv whose lanes are pixels, or that multiplies dense rows; None for other convs."""
     lanes = conv.pixels or conv.dense
     if not lanes:
         return None
 
-    def scratch(name: str, size: int, where: str) -> tirx.Buffer:
-        name = numbered(name, conv.number)
-        return tirx.decl_buffer((size,), "uint8", name, scope=where, data_alignment=VECTOR_BYTES)
-
-    words = conv.out_blocks * lanes.planes.steps * VECTOR_BYTES
     size = lanes.planes.bytes if isinstance(lanes, PixelLanes) else lanes.bytes(conv.filter_zero != 0)
-    memory = scratch("planes", size, scope) if size else None
-    return Planes(conv, lanes, memory, scratch("words", words, "global"))
+    if not size:
+        return Planes(conv, lanes, None)
+    name = numbered("planes", conv.number)
+    return Planes(conv, lanes, tirx.decl_buffer((size,), "uint8", name, scope=scope, data_alignment=VECTOR_BYTES))
 
 
 def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:

@@ -55,8 +55,7 @@ def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr
 
 def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: int) -> None:
     """Emit `count` neighbouring rows of a depthwise conv, whose tiles have one block of channels."""
-    conv, taps, apart = channels.conv, channels.scratch.taps, channels.first * channels.conv.plane.bytes
-    assert taps is not None
+    conv, apart = channels.conv, channels.first * channels.conv.plane.bytes
     targets = [target_of(block, channels, block.bind("y", y + output)) for output in range(count)]
     for target in targets:
         fill_columns(block, target)
@@ -66,10 +65,9 @@ def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: i
     ]
     rows = depthwise.in_order(conv, rows)
     first = initial_sums(block, channels, int32(0), 1)(0, 0)
-    at = channels.step.block + channels.first
     halves = channels.is_ragged and conv.depthwise is not None and halved_blocks(conv.depthwise) > 0
-    source = source_of(channels)
-    depthwise.emit_rows(block, depthwise.Rows(conv, taps, at, source, rows, first, targets, halves))
+    filter, taps, source = channels.operands.filter, filter_byte(channels), source_of(channels)
+    depthwise.emit_rows(block, depthwise.Rows(conv, filter, taps, source, rows, first, targets, halves))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from hexconv.lower.hvx.constants import Constants, offsets_of, scales_of
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.planes import Planes, planes_of
 from hexconv.lower.hvx.split import split_of
-from hexconv.lower.hvx.taps import taps_memory
 from hexconv.lower.hvx.windows import Windows, windows_of
 from hexconv.spec import Plan
 from hexconv.spec.conv import TABLE
@@ -28,7 +27,6 @@ class Scratch:
         windows: the sums of windows for the filter's zero point, where they are made before the tiles.
         split: high and low bytes, apart, of some rows of an int16 source; None where they already lie apart.
         scales: the per-channel values of requantisation, if there are any.
-        taps: the taps of a depthwise conv, in all variants.
         planes: what tiles multiply where lanes are pixels; None where lanes are channels.
         table: the argument that results are looked up in, if there is one.
     """
@@ -37,7 +35,6 @@ class Scratch:
     windows: Windows | None
     split: tirx.Buffer | None
     scales: Constants | None
-    taps: tirx.Buffer | None
     planes: Planes | None
     table: tirx.Buffer | None
 
@@ -46,8 +43,8 @@ class Scratch:
         """The buffers to allocate."""
         windows = [self.windows.columns, self.windows.corrections] if self.windows else []
         offsets, scales = (each.cache if each else None for each in (self.offsets, self.scales))
-        planes = (self.planes.memory, self.planes.words) if self.planes else ()
-        return [one for one in (offsets, self.split, self.taps, scales, *windows, *planes) if one is not None]
+        planes = self.planes.memory if self.planes else None
+        return [one for one in (offsets, self.split, scales, *windows, planes) if one is not None]
 
     @property
     def constants(self) -> list[Constants]:
@@ -69,4 +66,4 @@ def scratch_of(conv: InnerConv, arguments: Mapping[str, tirx.Buffer], plan: Plan
     planes = planes_of(conv, plan.scope("intermediates"))
     table = arguments.get(numbered(TABLE, conv.number))
     offsets, scales = offsets_of(conv, scope), scales_of(conv, scope)
-    return Scratch(offsets, windows, split, scales, taps_memory(conv, scope), planes, table)
+    return Scratch(offsets, windows, split, scales, planes, table)

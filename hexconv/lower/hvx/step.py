@@ -10,7 +10,6 @@ from tvm import tirx
 from hexconv.kernel.depthwise import tile_rows
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep
-from hexconv.lower.hvx import taps, words
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.dense import emit_dense_row
 from hexconv.lower.hvx.depthwise_down import emit_columns
@@ -42,8 +41,8 @@ def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
 
 def _channels(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int, is_ragged: bool) -> None:
     """Emit all blocks of channels of a step, the blocks of one tile at a time."""
-    if step.operands and (scratch.staged or scratch.taps is not None or scratch.planes):
-        block.when(step.is_first, lambda at: _stage(at, conv, scratch, step, blocks))
+    if step.operands and scratch.staged:
+        block.when(step.is_first, lambda at: _stage(at, scratch, step, blocks))
     full, rest = divmod(blocks, conv.tile_blocks)
     apart = 1 if is_ragged and not rest and full else 0  # the last tile differs from the others
     block.loop(
@@ -66,7 +65,7 @@ def _tile_channels(
         fill_row(at, target_of(at, channels, row))
 
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
-        emit = emit_columns if conv.goes_down else _depthwise_rows if scratch.taps is not None else _tiled_rows
+        emit = emit_columns if conv.goes_down else _depthwise_rows if conv.depthwise else _tiled_rows
         emit(at, channels, first, count)
 
     each_row(block, step, conv.target, conv.made_as, padding, made)
@@ -96,14 +95,8 @@ def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: t
         first, count = block.bind("first", first + tiles * rows), block.bind("left", count - tiles * rows)
 
 
-def _stage(block: Block, conv: InnerConv, scratch: Scratch, step: ConvStep, blocks: int) -> None:
-    """Stage what each of the step's channels has of its own: taps, words and constants."""
-    assert step.operands, "padding alone wants nothing"
-    if scratch.taps is not None:
-        stored = taps.Stored(scratch.taps, step.operands.filter, step.operands.filter_origin, step.block)
-        taps.stage_taps(block, conv, stored, blocks)
-    if scratch.planes:
-        words.stage_words(block, scratch.planes, step.operands, step.block, blocks)
+def _stage(block: Block, scratch: Scratch, step: ConvStep, blocks: int) -> None:
+    """Copy the constants of the step's channels into VTCM."""
     first = step.block * CHANNEL_BLOCK
     for each in scratch.staged:
         block.loop("block", blocks, lambda at, part, each=each: each.stage(at, first + part * CHANNEL_BLOCK))

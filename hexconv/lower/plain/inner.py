@@ -133,7 +133,7 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
         filter=forms.filters[index],
         in_channels=chain.shapes[index][3],
         in_zero=chain.output_zero_point(index),
-        filter_zero=conv.filter_zero_point + forms.filter_shift,
+        filter_zero=conv.filter_zero_point + forms.packings[index].shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1),
         dtype=chain.output_dtype(index),
         sum_dtype=chain.sum_dtype(index),

@@ -1,0 +1,89 @@
+"""How the filters of a nest of rows are packed: in the order in which kernels load them, so that a call lays none out.
+
+    lanes are           filter                                    elements
+    output channels     OHWI2i(g)o32o4i behind the input,         uint8
+                        OHIW(8 to 32)i(g)o32o4i behind an
+                        intermediate; OBHWI.. of int16
+    the same, on        OHR(g)o32o4r: words of the run of bytes   uint8
+    dense rows          that a row of a window is
+    pixels              OHI(w)iW1o32o4i: for a row of taps, for   int8, or uint8 where their zero point is 0; in words
+                        4 channels: a word of each tap;           that scalar loads read
+                        OHR1o32o4r where words go on
+    channels            OIHW32o4w: words of 4 taps of a row       int8, or uint8 where their zero point is 0
+
+`g` blocks of 32 output channels lie side by side, so that a tile of them is one run; `w` words of 4 channels are those
+of a pixel in one plane of the source (`hexconv.kernel.hvx.planes`). As uint8, 128 is added to weights of int8 and to
+their zero point; as int8, 128 is subtracted from those of uint8. A zero point of 128 is 0 then. Filters of int16 have
+32768 added to each weight. Scalar code in a nest of rows reads filters as tiles of output channels do.
+"""
+
+from math import ceil
+
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.forms import Forms, Packing
+from hexconv.kernel.hvx.fours import DENSE_UNIT
+from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, interleaved_blocks, unsigned_zero
+from hexconv.layout import Layout, packed
+from hexconv.spec import Chain
+from hexconv.spec.extents import CHANNEL_BLOCK
+
+DEPTHWISE_TAG = "OIHW32o4w"
+MADE_UNSIGNED_HALVES = 1 << 15
+
+
+def rows_filter(chain: Chain, index: int, forms: Forms, k_split: int, is_hvx: bool) -> tuple[Layout, Packing]:
+    """Return the layout of the filter of conv `index`, and how its elements are packed.
+
+    Args:
+        chain: the chain, in which only depthwise convs have groups (`without_groups`).
+        index: the index of the conv, from 0.
+        forms: the layouts of the activations; its filters are not read.
+        k_split: blocks of output channels of a step.
+        is_hvx: whether HVX instructions compute the conv.
+    """
+    shape = chain.filter_shapes[index]
+    if is_depthwise(chain, index):
+        layout = packed(DEPTHWISE_TAG, shape, logical="OIHW")
+        return layout, _signed(chain, index) if is_hvx else _unsigned(chain)
+    if is_hvx and (lanes := pixel_lanes(chain, index, forms, k_split)):
+        pixels = f"OHI{lanes.planes.words}iW1o32o4i"
+        layout = _in_runs(shape, 1) if lanes.planes.goes_on else packed(pixels, shape, logical="OIHW")
+        return layout, _signed(chain, index, is_words=True)
+    if is_hvx and dense_rows(chain, index, forms, k_split):
+        return _in_runs(shape, _side_by_side(chain, index, k_split)), _unsigned(chain, pads_zeros=True)
+    return _of_tiles(chain, index, k_split, forms.channel_units[index]), _unsigned(chain)
+
+
+def _in_runs(shape: tuple[int, ...], side_by_side: int) -> Layout:
+    """Return the layout of a filter whose columns and channels are one axis."""
+    outputs, inputs, rows, columns = shape
+    return packed(f"OHR{side_by_side}o32o4r", (outputs, rows, columns * inputs))
+
+
+def _side_by_side(chain: Chain, index: int, k_split: int) -> int:
+    """Return the blocks of output channels that lie side by side where a tile multiplies all of them."""
+    return interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
+
+
+def _of_tiles(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
+    """Return the layout in the order of tiles; `unit` channels of the conv's source lie together."""
+    inner = f"{_side_by_side(chain, index, k_split)}o32o4i"
+    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
+    if chain.dtype_of_filters != "int16":
+        return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
+    return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")
+
+
+def _unsigned(chain: Chain, pads_zeros: bool = False) -> Packing:
+    """Return the packing of elements as bytes without a sign."""
+    shift = {"int8": MADE_UNSIGNED, "int16": MADE_UNSIGNED_HALVES}.get(chain.dtype_of_filters, 0)
+    return Packing("uint8", shift, pads_zeros)
+
+
+def _signed(chain: Chain, index: int, is_words: bool = False) -> Packing:
+    """Return the packing of elements as bytes with a sign; without one where their zero point is 0 then."""
+    unsigned = _unsigned(chain)
+    if not unsigned_zero(chain, index):
+        return Packing("uint8", unsigned.shift, True, is_words)
+    return Packing("int8", unsigned.shift - MADE_UNSIGNED, True, is_words)
