@@ -28,8 +28,7 @@ times prices. These are the parts of a run:
     lane          products of two vectors, in depthwise convs, whose lanes are channels
     quad          in depthwise convs, vectors of 4 pixels that are loaded and shuffled
     half          in depthwise convs, words that are put together from two
-    tap           in depthwise convs, vectors of taps that are loaded
-    laid          in depthwise convs, taps that are laid out, once for each place that a tap has in a word
+    tap           in depthwise convs, vectors of taps, in all variants, that registers get from the filter
     blank_row     rows of tiles of the fringe
     fill          vectors of the fringe
     window        vectors of the source that are summed for the filter's zero point

@@ -18,6 +18,7 @@ from hexconv.compute import magnitude, reference
 from hexconv.errors import InputError
 from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
+from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.lower.callable import Callable, callable_module
 from hexconv.lower.compiled import compiled
 from hexconv.run.check import tolerance_of
@@ -54,6 +55,8 @@ class Built:
         vtcm_bytes: the bytes of VTCM that a context takes.
         scratch_bytes: the bytes of other memory that a context takes.
         threads: how many threads a call uses.
+        setup_packets: the packets that a device takes to lay weights out, before its first call: 0, since their file
+            has them as kernels load them.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Built:
     vtcm_bytes: int
     scratch_bytes: int
     threads: int
+    setup_packets: int = SETUP_PACKETS
 
 
 def c_name(name: str) -> str:

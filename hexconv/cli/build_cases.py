@@ -10,6 +10,7 @@ from hexconv.cli.progress import waiting
 from hexconv.cli.run_cases import Given
 from hexconv.errors import InputError
 from hexconv.lower.hexagon_target import isas
+from hexconv.report.words import setup_words
 from hexconv.run.given import bounded, given
 from hexconv.run.tensors import Tensors, random_tensors
 from hexconv.spec import Case, Target
@@ -57,7 +58,7 @@ def _line(chain: Built) -> str:
     """What a built chain takes, in a line."""
     sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
-    return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}"
+    return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}; {setup_words(chain.setup_packets)}"
 
 
 def size_text(size_bytes: int) -> str:

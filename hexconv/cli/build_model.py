@@ -14,6 +14,7 @@ from hexconv.cli.shapes import stated_shapes
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted, build_network
+from hexconv.report.words import setup_words
 from hexconv.spec import Plan, Target
 from hexconv.spec.objective import Objective
 
@@ -92,5 +93,5 @@ def _lines(built: BuiltNetwork) -> list[str]:
         f"{len(built.chains)} calls of chains; {len(between)} of operators, which move {size_text(moved)}",
         f"tensors between them take {size_text(built.arena_bytes)}; the fullest step needs "
         f"{size_text(built.least_arena_bytes)}",
-        f"code of chains and weights: {size_text(built.library_bytes)}",
+        f"code of chains and weights: {size_text(built.library_bytes)}; {setup_words(built.setup_packets)}",
     ]

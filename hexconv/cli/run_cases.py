@@ -25,6 +25,7 @@ Row = dict[str, Any]
 
 FIRST = ("passed", "case", "target", "kernel")
 SPARE = (
+    "setup_packets",
     "thread_waits",
     "thread_slots",
     "threads",
@@ -192,7 +193,7 @@ def _table(rows: list[Row]) -> Table:
     drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
     alone = [] if any("thread_waits" in row for row in rows) else ["threads"]
     still = [] if any(row.get("copies") for row in rows) else ["copies", "copies_2d", "copy_bytes"]
-    hidden = ["error", "vtcm", "kernels", "setup_packets", *drawn, *still, *alone]
+    hidden = ["error", "vtcm", "kernels", *drawn, *still, *alone]
     told = dict.fromkeys(name for row in rows for name in row if name not in hidden)
     names = list(dict.fromkeys([*FIRST, *told]))
     table = Table(*(HEADINGS.get(name, name) for name in names), title=_verdict(rows))

@@ -1,4 +1,8 @@
-"""Replace what each channel of a chain is given by the constants that the kernels of its convs load instead."""
+"""Replace what each channel of a chain is given by the constants that the kernels of its convs load instead.
+
+With the packing of filters (`hexconv.run.tensors`) this is all that lays weights out. It is done in numpy, before a
+run, and by `build` for the file of weights: no code of a kernel does it.
+"""
 
 from collections.abc import Mapping
 
@@ -8,6 +12,9 @@ from hexconv.spec import Chain, Plan, choose_kernels, nest_of
 from hexconv.spec.names import numbered
 from hexconv.spec.strips import in_strips
 from hexconv.spec.vectors import OF_CHANNELS, Array
+
+SETUP_PACKETS = 0
+"""The packets that a device takes to lay weights out, before its first call."""
 
 
 def laid_out(chain: Chain, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -23,7 +23,7 @@ class Held:
     """What a buffer holds.
 
     Attributes:
-        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `taps`, `bias`, ...
+        role: `input`, `filter`, `intermediate`, `output`, or a kernel's own word: `accumulator`, `planes`, `bias`, ...
         number: the number of the conv, from 1; 0 where the buffer belongs to none.
     """
 

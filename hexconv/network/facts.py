@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.network.step import Call, Port, Program, moved_bytes
 from hexconv.spec import Target
 
@@ -69,6 +70,8 @@ class BuiltNetwork:
         scratch_bytes: the arena, and the memory besides VTCM of the chain that takes the most.
         library_bytes: the size of all code and weights.
         threads: the number of threads of the chain that uses the most.
+        setup_packets: the packets that a device takes to lay weights out, before its first call: 0, since their file
+            has them as kernels load them.
     """
 
     name: str
@@ -86,6 +89,7 @@ class BuiltNetwork:
     scratch_bytes: int
     library_bytes: int
     threads: int
+    setup_packets: int = SETUP_PACKETS
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.search.answer import Answer
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
@@ -49,6 +50,7 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
             "plans": cuts.plans,
             "saved_bytes": answer.saved_bytes,
         },
+        "setup_packets": SETUP_PACKETS,
         "ended_by": asdict(end) if end else None,
     }
 

@@ -15,7 +15,7 @@ COLUMNS = {
     "name": "the name of the cache, or of the first cache in an allocation",
     "role": (
         "what a cache holds: `input`, `filter`, `intermediate`, `accumulator` or `output`, or scratch of a kernel "
-        "(`offset`, `window`, `split`, `scale`, `taps`, `planes`, `words`); empty for an allocation"
+        "(`offset`, `window`, `split`, `scale`, `planes`, `words`); empty for an allocation"
     ),
     "scope": "TVM's storage scope of a cache: `global.vtcm` is VTCM, `global` any other memory",
     "dtype": "the type of an element of a cache",

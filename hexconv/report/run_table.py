@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.analyze import needed_macs
+from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.run.copies import CopyCounts
 from hexconv.run.measure import Run
 from hexconv.run.simulator.threads import Threads
@@ -40,9 +41,6 @@ COLUMNS = {
     "kernel_why": "why each conv got its kernel",
 }
 """Every column of the CSV, with what it holds."""
-
-SETUP_PACKETS = 0
-"""Weights, offsets and scales are laid out off the device (`hexconv.run.tensors`), so no packets are spent on that."""
 
 
 def run_row(case: Case, result: Run) -> dict[str, Any]:

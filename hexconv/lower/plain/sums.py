@@ -69,7 +69,8 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
 
     def weight(lane: int, of: Any, rh: tirx.Expr, rw: tirx.Expr) -> tirx.Expr:
         cache = filter.behind(lane * WORD_CHANNELS)
-        element = Filter(cache, inner.filter, 0).element_at(channel, of, rh, rw)  # pyright: ignore[reportArgumentType]
+        stored = Filter(cache, inner.filter, inner.in_channels, 0)  # pyright: ignore[reportArgumentType]
+        element = stored.element_at(channel, of, rh, rw)
         return centred(element, inner.filter_zero, "int32")
 
     def product(of_source: tirx.Expr, of_filter: tirx.Expr) -> tirx.Expr:
