@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,11 @@ def chains(draw: st.DrawFn) -> Chain:
     kind = draw(st.sampled_from(("depthwise", "few", "dense", "groups", "tiles")))
     dtypes = draw(st.sampled_from(DTYPES))
     taps, stride = draw(st.sampled_from([(3, 3), (5, 5), (2, 4), (1, 1), (3, 7)])), draw(st.sampled_from([1, 2]))
-    geometry = {"kernel": taps, "stride": (stride, stride), "dilation": (1, draw(st.sampled_from([1, 1, 2, 3])))}
+    geometry: dict[str, Any] = {
+        "kernel": taps,
+        "stride": (stride, stride),
+        "dilation": (1, draw(st.sampled_from([1, 1, 2, 3]))),
+    }
     geometry["padding"] = Padding(**{side: draw(st.integers(0, 1)) for side in ("top", "left", "bottom", "right")})
     zero = draw(st.sampled_from([0, 128, 90]))
     if kind == "depthwise":
