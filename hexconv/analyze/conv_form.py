@@ -7,12 +7,19 @@ from hexconv.analyze.needed import needed_work
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.grouped import diagonal_of, own_words_of
 from hexconv.spec import Case
 from hexconv.spec.names import conv_name
 
-Form = Literal["output channels", "pixels", "depthwise", "scalar", "host"]
+Form = Literal["output channels", "channels of groups", "words of groups", "pixels", "depthwise", "scalar", "host"]
 
-PRODUCTS_OF_PACKET: dict[Form, int] = {"output channels": 2, "pixels": 2, "depthwise": 1}
+PRODUCTS_OF_PACKET: dict[Form, int] = {
+    "output channels": 2,
+    "channels of groups": 2,
+    "words of groups": 1,
+    "pixels": 2,
+    "depthwise": 1,
+}
 """How many instructions that multiply a v67 issues in a packet: two `vrmpy` of a vector and a scalar, or one of two
 vectors (measured: "How dense the forms of multiply-accumulate are" on the page of data types)."""
 
@@ -24,9 +31,10 @@ class ConvForm:
     Attributes:
         name: the conv, counted from 1.
         kernel: the kernel that serves the conv.
-        form: the lanes of its vectors: `output channels` (32 of them, a scalar word has 4 bytes of a pixel), `pixels`
-            (32 of them, a scalar word has weights of one output channel) or `depthwise` (channels, a word has taps of
-            a row); `scalar` and `host` have none of these.
+        form: the lanes of its vectors: `output channels` (32 of them, a scalar word has 4 bytes of a pixel), `channels
+            of groups` (the same, but words are those of the planes of 32 channels that their groups meet), `pixels` (32
+            of them, a scalar word has weights of one output channel) or `depthwise` (channels, a word has taps of a
+            row); `scalar` and `host` have none of these.
         made_dense: whether groups are filled up with zeros, so that the conv runs as one of a single group.
         products: the vector instructions that multiply in a run; None for `scalar` and `host`.
         most_macs_per_packet: the MACs that are needed, per packet that these instructions take at least, so that no run
@@ -71,4 +79,8 @@ def _form(case: Case, index: int, planned: PlannedRows | None, needed: int) -> C
 def _lanes(planned: PlannedRows, index: int) -> Form:
     if is_depthwise(planned.chain, index):
         return "depthwise"
+    if own_words_of(planned.chain, index):
+        return "words of groups"
+    if diagonal_of(planned.chain, index):
+        return "channels of groups"
     return "pixels" if planned.pixels(index) else "output channels"

@@ -76,7 +76,8 @@ from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_togeth
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
-from hexconv.analyze.tile_packets import on_dense, on_pixels, on_tile
+from hexconv.analyze.tile_packets import on_dense, on_own_words, on_pixels, on_tile
+from hexconv.kernel.grouped import own_words_of
 from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
@@ -122,6 +123,10 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
     row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
     row.add(_tiles_of_dense_rows(planned, index, dense) if dense else {})
     row.add(on_depthwise_tiles(planned, index))
+    if own_words_of(planned.chain, index):
+        blocks = planned.extents[index + 1].channel_blocks
+        for pixels, times in planned.own_tiles(index):
+            row.add(on_own_words(planned, index, pixels), times * blocks)
     first, end = planned.extents[index + 1].valid_columns
     for blocks, times in tiles.items():
         row.add(_tiles(planned, index, blocks, end - first) if planned.multiplies_tiles(index) else {}, times)
@@ -133,7 +138,7 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
         blank["fill"] = lanes.results * planned.source_columns(index + 1) // LANES
     row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
     if index == 0 and planned.source_bytes > 1:
-        row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.row_bytes(0) / VECTOR_BYTES
+        row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.tile_row_bytes(0) / VECTOR_BYTES
     step = Parts(step=planned.channel_tiles(index))
     if lanes:
         old = lanes.planes.rows - lanes.planes.new_rows
@@ -211,7 +216,7 @@ def _windows(planned: PlannedRows, index: int) -> Parts:
     leaf = max(pixel_bytes // VECTOR_BYTES, 1)
     leaves = VECTOR_WORDS * pixel_bytes // VECTOR_BYTES // leaf
     groups, rest = divmod(planned.source_columns(index) * pixel_bytes // VECTOR_BYTES // leaf, leaves)
-    parts = Parts(window=planned.row_bytes(index) // VECTOR_BYTES * conv.kernel[0], windows=groups + (rest > 0))
+    parts = Parts(window=planned.tile_row_bytes(index) // VECTOR_BYTES * conv.kernel[0], windows=groups + (rest > 0))
     parts["deal"] = groups * (leaves - 1) + _pairs(leaves, rest)
     if conv.stride[1] == 1:
         parts["correction"] = ceil((end - first) / VECTOR_WORDS) * conv.kernel[1]

@@ -28,6 +28,7 @@ from hexconv.analyze.depthwise_packets import rows_read, vectors_loaded, words_l
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.touched import Bytes, Touched
 from hexconv.kernel.depthwise import TILE_ROWS, handed_down, is_depthwise
+from hexconv.kernel.grouped import own_words_of
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
@@ -61,6 +62,8 @@ def touched_by(planned: PlannedRows, index: int) -> Touched:
         _target(planned, index, touched)
         if is_depthwise(planned.chain, index):
             _depthwise(planned, index, touched)
+        elif own_words_of(planned.chain, index):
+            _own_words(planned, index, touched)
         elif lanes := planned.pixels(index):
             _pixels(planned, index, lanes, touched)
         elif dense := planned.dense(index):
@@ -92,13 +95,13 @@ def _words(planned: PlannedRows, index: int, touched: Touched) -> None:
     first, end = planned.extents[index + 1].valid_columns
     vectors, passes = planned.multiplied_vectors(index), planned.source_bytes * planned.filter_bytes
     words = vectors // planned.extents[index + 1].channel_blocks
-    tiles, row_bytes = planned.tiles(index), planned.row_bytes(index)
+    tiles = planned.tiles(index)
     if index == 0 and planned.source_bytes > 1:
         source = _split(planned, touched)
     read = _splats(planned, index, words) if planned.splats(index) else words * WORD_BYTES
     touched.row[source] += (end - first) * read * passes * tiles.total()
     if planned.sums_windows_ahead(index):
-        touched.row[source] += tiles.total() * conv.kernel[0] * row_bytes
+        touched.row[source] += tiles.total() * conv.kernel[0] * planned.tile_row_bytes(index)
     for blocks, times in tiles.items():
         of_pixels = ceil((end - first) / tile_pixels(blocks))
         touched.row[filter] += times * of_pixels * blocks * words * passes * VECTOR_BYTES
@@ -110,8 +113,7 @@ def _words(planned: PlannedRows, index: int, touched: Touched) -> None:
 def _splats(planned: PlannedRows, index: int, words: int) -> int:
     """The bytes that are read under a window by vectors: two vectors for each 32 words of a run."""
     conv = planned.chain.conv[index]
-    planes = planned.forms.activations[index].physical_shape[2] if index else 1  # C
-    runs = conv.kernel[0] * planes * (1 if conv.dilation[1] == 1 else conv.kernel[1])
+    runs = conv.kernel[0] * planned.planes(index) * (1 if conv.dilation[1] == 1 else conv.kernel[1])
     return runs * ceil(words // runs / VECTOR_WORDS) * 2 * VECTOR_BYTES
 
 
@@ -120,8 +122,8 @@ def _split(planned: PlannedRows, touched: Touched) -> str:
     conv, tiles = planned.chain.conv[0], planned.tiles(0).total()
     new = min(conv.reach[0], conv.stride[0])
     for name in (INPUT_CACHE, numbered("split", 1)):
-        touched.row[name] += tiles * new * planned.row_bytes(0)
-        touched.step[name] += tiles * (conv.reach[0] - new) * planned.row_bytes(0)
+        touched.row[name] += tiles * new * planned.tile_row_bytes(0)
+        touched.step[name] += tiles * (conv.reach[0] - new) * planned.tile_row_bytes(0)
     return "split1"
 
 
@@ -137,6 +139,15 @@ def _depthwise(planned: PlannedRows, index: int, touched: Touched) -> None:
     shared, down = len(handed_down(conv)), vectors_loaded(planned, index, goes_down=True)
     row_down[source_cache(index + 1)] += (rows_read(planned, index, 1) - shared) * down * VECTOR_BYTES
     step_down[source_cache(index + 1)] += shared * down * VECTOR_BYTES
+
+
+def _own_words(planned: PlannedRows, index: int, touched: Touched) -> None:
+    """Add the reads of source and filter by a conv whose lanes have words of their own groups."""
+    blocks, vectors = planned.extents[index + 1].channel_blocks, planned.filter_vectors(index)
+    for pixels, times in planned.own_tiles(index):
+        quads = planned.own_quads(index, pixels)
+        touched.row[source_cache(index + 1)] += times * blocks * quads * VECTOR_BYTES
+        touched.row[filter_cache(index + 1)] += times * vectors * VECTOR_BYTES
 
 
 def _pixels(planned: PlannedRows, index: int, lanes: PixelLanes, touched: Touched) -> None:

@@ -23,8 +23,9 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.needed import Work
 from hexconv.analyze.rows_tiles import MACS_OF_INSTRUCTION, RowTiles
 from hexconv.kernel import output_layout
-from hexconv.kernel.depthwise import is_depthwise, row_products, without_groups
-from hexconv.kernel.scalar import ScalarWork, scalar_work
+from hexconv.kernel.depthwise import is_depthwise, row_products
+from hexconv.kernel.grouped import diagonal_of, own_words_of, without_groups
+from hexconv.kernel.scalar import ScalarWork, scalar_groups, scalar_work
 from hexconv.spec import Chain, Plan, choose_kernels
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import conv_name, filter_name
@@ -84,9 +85,11 @@ class PlannedRows(RowTiles):
     def scalar(self, index: int) -> ScalarWork:
         """What scalar code does for one pixel of conv `index`, and for its filter once."""
         words = self.filter_vectors(index) // self.extents[index + 1].channel_blocks
-        planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]
-        window_sums = self.channel_tiles(index) if self.filter_zero(index) else 0
-        return scalar_work(self.chain, index, planes, words, window_sums)
+        diagonal = diagonal_of(self.chain, index)
+        inputs = diagonal.channels if diagonal else self.chain.filter_shapes[index][1]
+        tiles = scalar_groups(self.extents[index + 1].channels) if diagonal else self.channel_tiles(index)
+        window_sums = tiles if self.filter_zero(index) else 0
+        return scalar_work(self.chain, index, inputs, self.planes(index), words, window_sums)
 
     def instructions(self, index: int) -> int:
         """How many HVX instructions multiply for conv `index` in a run."""
@@ -98,13 +101,15 @@ class PlannedRows(RowTiles):
         first, end = tensor.valid_columns
         if is_depthwise(self.chain, index):
             return self._depthwise_instructions(index)
+        if own_words_of(self.chain, index):
+            return (end - first) * self.filter_vectors(index)
         if lanes := self.pixels(index):
             return lanes.products
         vectors, passes = self.multiplied_vectors(index), self.source_bytes * self.filter_bytes
         words, tiles = vectors // tensor.channel_blocks, self.tiles(index).total()
         products = (end - first) * vectors * passes + self.begun_again(index)
         if self.sums_windows_ahead(index):
-            products += tiles * conv.kernel[0] * self.row_bytes(index) // MACS_OF_INSTRUCTION
+            products += tiles * conv.kernel[0] * self.tile_row_bytes(index) // MACS_OF_INSTRUCTION
         elif self.filter_zero(index) and not self.dense(index):
             products += (end - first) * words * tiles * self.source_bytes
         return products

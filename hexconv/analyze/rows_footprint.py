@@ -102,7 +102,7 @@ def _scratch_of_hvx(planned: PlannedRows, index: int) -> Iterator[PredictedCache
     if planned.plan.is_in_vtcm("filters") and not planned.pixels(index):
         yield from _constants(planned, index)
     if index == 0 and chain.dtype == "int16":
-        yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.row_bytes(0))
+        yield _memory("split", "split", index, "uint8", conv.reach[0] * planned.tile_row_bytes(0))
     if (lanes := planned.pixels(index)) and lanes.planes.bytes:
         yield _memory("planes", "planes", index, "uint8", lanes.planes.bytes)
     if dense := planned.dense(index):

@@ -8,8 +8,11 @@ from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import has_bytes_apart
+from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of
 from hexconv.kernel.hvx.dense import DenseRows
+from hexconv.kernel.hvx.own_words import TILE_PIXELS
 from hexconv.kernel.hvx.pixels import PixelLanes, dense_rows, pixel_lanes
+from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
@@ -18,7 +21,6 @@ from hexconv.kernel.hvx.tiles import (
     multiplied_words,
     overlaps_tiles,
     splats_serve,
-    tile_blocks,
     tile_pixels,
 )
 from hexconv.spec.extents import CHANNEL_BLOCK
@@ -53,6 +55,15 @@ class RowTiles(RowSteps):
         layout = self.forms.activations[index]
         return prod(layout.physical_shape[2:]) * (1 if has_bytes_apart(layout) else self.source_bytes)
 
+    def planes(self, index: int) -> int:
+        """How many planes of what conv `index` reads a tile multiplies, which don't lie side by side."""
+        diagonal = diagonal_of(self.chain, index)
+        return diagonal.width if diagonal else plane_of(self.forms, index, halves=False).count
+
+    def tile_row_bytes(self, index: int) -> int:
+        """How many bytes of a stored row of what conv `index` reads a tile of channels multiplies, or takes apart."""
+        return self.row_bytes(index) // plane_of(self.forms, index, halves=False).count * self.planes(index)
+
     def pixels(self, index: int) -> PixelLanes | None:
         """How pixels of conv `index` are dealt to lanes; None if its lanes are channels."""
         if self.kernels[index] != "hvx":
@@ -85,7 +96,8 @@ class RowTiles(RowSteps):
 
     def multiplies_tiles(self, index: int) -> bool:
         """Whether lanes of conv `index` are output channels, and tiles multiply words of its source as it lies."""
-        return not is_depthwise(self.chain, index) and not self.pixels(index) and not self.dense(index)
+        has_own = is_depthwise(self.chain, index) or own_words_of(self.chain, index)
+        return not has_own and not self.pixels(index) and not self.dense(index)
 
     def sums_windows_ahead(self, index: int) -> bool:
         """Whether the windows of conv `index` are summed before its tiles."""
@@ -105,12 +117,24 @@ class RowTiles(RowSteps):
         if is_depthwise(self.chain, index):
             return Counter({1: blocks})
         split = min(self.plan.k_split, blocks)
-        most, (whole, rest) = tile_blocks(split), divmod(blocks, split)
+        most, (whole, rest) = blocks_of_tile(self.chain, index, self.plan.k_split), divmod(blocks, split)
         found: Counter[int] = Counter()
         for size, times in ((split, whole), (rest, 1)):
             found[most] += size // most * times
             found[size % most] += times
         return Counter({size: times for size, times in found.items() if size and times})
+
+    def own_tiles(self, index: int) -> tuple[tuple[int, int], ...]:
+        """(pixels of a tile, how many of these a row has) where lanes of conv `index` have words of their own."""
+        first, end = self.extents[index + 1].valid_columns
+        whole, rest = divmod(end - first, TILE_PIXELS)
+        return tuple((pixels, times) for pixels, times in ((TILE_PIXELS, whole), (rest, 1)) if pixels and times)
+
+    def own_quads(self, index: int, pixels: int) -> int:
+        """Vectors that a tile of conv `index` loads of its source, where lanes have words of their own."""
+        conv, own = self.chain.conv[index], own_words_of(self.chain, index)
+        first = self.extents[index + 1].valid_columns[0]
+        return conv.kernel[0] * own.quads(conv, first, pixels) if own else 0
 
     def filter_vectors(self, index: int) -> int:
         """How many vectors the filter of conv `index` fills, or one byte of each of its elements."""
@@ -126,18 +150,17 @@ class RowTiles(RowSteps):
         """How many vectors of the filter tiles multiply: those of channels that the source has."""
         if lanes := self.pixels(index) or self.dense(index):
             return lanes.planes.steps * self.extents[index + 1].channel_blocks
-        if index == 0 or self.splats(index):
+        if index == 0 or self.splats(index) or self.chain.conv[index].groups > 1:
             return self.filter_vectors(index)
-        layout = self.forms.activations[index].physical_shape
-        words = layout[-1] // WORD_CHANNELS
-        multiplied = multiplied_words(self.extents[index].channels, words, layout[2])
+        plane = plane_of(self.forms, index, halves=False)
+        words, planes = plane.words, plane.count
+        multiplied = multiplied_words(self.extents[index].channels, words, planes)
         return self.filter_vectors(index) // words * multiplied
 
     def overlapped(self, index: int) -> Counter[int]:
         """How many tiles of channels, by their blocks, have first words that are multiplied during the tile before."""
         conv, tensor = self.chain.conv[index], self.extents[index + 1]
         first, end = tensor.valid_columns
-        planes = 1 if index == 0 else self.forms.activations[index].physical_shape[2]  # C
         words = self.multiplied_vectors(index) // tensor.channel_blocks
         in_tiles = self.filter_zero(index) != 0 and not self.sums_windows_ahead(index)
         if in_tiles or self.splats(index) or not self.multiplies_tiles(index) or not self.is_one_run(index):
@@ -146,7 +169,9 @@ class RowTiles(RowSteps):
             {
                 blocks: times
                 for blocks, times in self.tiles(index).items()
-                if overlaps_tiles(conv.kernel[0], planes, words, blocks, (end - first) // tile_pixels(blocks))
+                if overlaps_tiles(
+                    conv.kernel[0], self.planes(index), words, blocks, (end - first) // tile_pixels(blocks)
+                )
             }
         )
 

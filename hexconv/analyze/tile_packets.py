@@ -19,7 +19,7 @@ FILTER_BLOCKS = -3
 def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """Count the parts of one tile of conv `index`: sums of `blocks` channel blocks by `pixels` pixels."""
     conv = planned.chain.conv[index]
-    planes = 1 if index == 0 else planned.forms.activations[index].physical_shape[2]
+    planes = planned.planes(index)
     words = planned.multiplied_vectors(index) // planned.extents[index + 1].channel_blocks
     is_dense, sums = planned.is_one_run(index), blocks * pixels
     passes = planned.source_bytes * planned.filter_bytes
@@ -49,6 +49,16 @@ def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
     conv = planned.chain.conv[index]
     passes = 2 if planned.filter_zero(index) else 1
     parts = Parts(sum=pixels, lane=products_of_tile(conv, pixels) * conv.kernel[0] * passes)
+    parts["initial"] = 1 if planned.has_offsets(index) else 0
+    parts.add(_leaving(planned, index, 1, pixels))
+    return parts
+
+
+def on_own_words(planned: PlannedRows, index: int, pixels: int) -> Parts:
+    """Count the parts of a tile of one block of channels whose lanes have words of their own groups."""
+    vectors = planned.filter_vectors(index) // planned.extents[index + 1].channel_blocks
+    quads = planned.own_quads(index, pixels)
+    parts = Parts(tile=1, sum=pixels, lane=pixels * vectors, quad=quads, tap=vectors)
     parts["initial"] = 1 if planned.has_offsets(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))
     return parts

@@ -10,7 +10,7 @@ from hexconv.compute.conv2d import Filter, Image, Source, conv2d, pack_input, wr
 from hexconv.compute.epilogue import Beside, Vectors, epilogue, needs_epilogue
 from hexconv.compute.stored import Stored
 from hexconv.kernel import Forms, documented_forms, input_layout
-from hexconv.kernel.depthwise import without_groups
+from hexconv.kernel.grouped import diagonal_of, without_groups
 from hexconv.kernel.table import lookup_place
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.names import OUTPUT, OUTPUT_CACHE, accumulator, bias_name, filter_name, intermediate
@@ -105,7 +105,8 @@ def _filter(chain: Chain, forms: Forms, index: int) -> Filter:
     packing = forms.packings[index]
     tensor = te.placeholder(layout.physical_shape, packing.dtype, filter_name(index + 1))
     channels = chain.filter_shapes[index][1]
-    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift)
+    diagonal = diagonal_of(chain, index) if forms.has_rows else None
+    return Filter(tensor, layout, channels, chain.conv[index].filter_zero_point + packing.shift, diagonal)
 
 
 def _bias(chain: Chain, index: int) -> te.Tensor | None:

@@ -6,8 +6,10 @@ from tvm import te, tirx
 
 from hexconv.compute.stored import Index, Position, Stored
 from hexconv.kernel import has_bytes_apart, has_runs
+from hexconv.kernel.grouped import Diagonal
 from hexconv.layout import Layout
 from hexconv.spec import Conv2d
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
 from hexconv.spec.strips import Strips
 
@@ -53,12 +55,14 @@ class Filter:
         layout: the layout of the packed filter.
         channels: the input channels that an output channel has weights for.
         zero_point: the zero point of its elements.
+        diagonal: the input channels that it has for each output channel, if these differ; else None.
     """
 
     tensor: te.Tensor
     layout: Layout
     channels: int
     zero_point: int
+    diagonal: Diagonal | None = None
 
     def element_at(self, output: Index, channel: Index, row: Index, column: Index) -> tirx.Expr:
         """One weight; where the bytes of a weight lie apart, they are put together."""
@@ -122,13 +126,14 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
     """
     (sh, sw), (dh, dw) = conv.stride, conv.dilation
     inputs, outputs = source.stored.extents.channels // conv.groups, conv.out_channels // conv.groups
-    rc = te.reduce_axis((0, inputs), "rc")
+    rc = te.reduce_axis((0, filter.diagonal.channels if filter.diagonal else inputs), "rc")
     rh = te.reduce_axis((0, conv.kernel[0]), "rh")
     rw = te.reduce_axis((0, conv.kernel[1]), "rw")
     of_product = "int32" if dtype == "int64" else dtype  # a product of int16 fits int32
 
     def product(to: Position) -> tirx.Expr:
-        channel = rc if conv.groups == 1 else tirx.floordiv(to.channel, outputs) * inputs + rc
+        first = first_channel(filter.diagonal, to.channel) if filter.diagonal else to.channel // outputs * inputs
+        channel = rc if conv.groups == 1 else first + rc
         at = Position(to.n, to.row * sh + rh * dh, to.column * sw + rw * dw, channel)
         value = source.stored.element_at(source.tensor, at)
         tap = filter.element_at(to.channel, rc, rh, rw)
@@ -141,6 +146,11 @@ def conv2d(conv: Conv2d, source: Source, filter: Filter, output: Stored, dtype: 
         return te.sum(value, axis=[rc, rh, rw])
 
     return te.compute(output.layout.physical_shape, element, name=name)
+
+
+def first_channel(diagonal: Diagonal, output: Index) -> Index:
+    """The first input channel that a filter has for an output channel."""
+    return diagonal.first_plane(output // CHANNEL_BLOCK, tirx.min) * CHANNEL_BLOCK
 
 
 def centred(value: tirx.Expr, zero_point: int, dtype: str) -> tirx.Expr:

@@ -2,10 +2,10 @@
 
 `hexconv.kernel.depthwise_words` says which words of pixels and taps are multiplied.
 
-Convs with other groups are computed as dense convs whose filters are zero outside of their groups.
+`hexconv.kernel.grouped` says how convs with other groups are computed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
 
@@ -39,13 +39,6 @@ def is_depthwise(chain: Chain, index: int) -> bool:
     """Whether conv `index` of a chain has one output channel for each input channel, and elements that are bytes."""
     conv = chain.conv[index]
     return chain.dtype in BYTES and 1 < conv.groups == conv.out_channels == chain.shapes[index][3]
-
-
-@lru_cache(REMEMBERED)
-def without_groups(chain: Chain) -> Chain:
-    """The chain as HVX computes it: grouped convs that are not depthwise become dense, filled up with zeros."""
-    dense = (conv if is_depthwise(chain, index) else replace(conv, groups=1) for index, conv in enumerate(chain.conv))
-    return replace(chain, conv=tuple(dense))
 
 
 def source_rows(kernel: int, stride: int, dilation: int, outputs: int) -> dict[int, list[tuple[int, int]]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
+from hexconv.kernel.grouped import own_words_of
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
@@ -26,7 +27,8 @@ WORD_LANES = 2
 
 def sums_words(chain: Chain, index: int) -> bool:
     """Whether conv `index` multiplies word by word, not element by element."""
-    return chain.dtype in BYTES and not is_depthwise(chain, index)
+    has_own = is_depthwise(chain, index) or own_words_of(chain, index)
+    return chain.dtype in BYTES and not has_own
 
 
 def has_offsets(chain: Chain, index: int) -> bool:
@@ -41,6 +43,11 @@ def scalar_channels(out_channels: int) -> int:
     [8, 8, 40]
     """
     return ceil(out_channels / SCALAR_LANES) * SCALAR_LANES
+
+
+def scalar_groups(out_channels: int) -> int:
+    """Groups of output channels that are computed together."""
+    return scalar_channels(out_channels) // SCALAR_LANES
 
 
 @dataclass(frozen=True)
@@ -81,24 +88,27 @@ class ScalarWork:
         return self.filter_words * WORD_CHANNELS * WORD_LANES
 
 
-def scalar_work(chain: Chain, index: int, planes: int, words: int, window_sums: int) -> ScalarWork:
+def scalar_work(chain: Chain, index: int, inputs: int, planes: int, words: int, window_sums: int) -> ScalarWork:
     """What scalar code does for conv `index`.
 
     Args:
-        chain: the chain, in which only depthwise convs have groups.
+        chain: the chain, in which convs have the groups that HVX computes.
         index: the index of the conv, from 0.
-        planes: planes of input channels, which don't lie side by side.
+        inputs: input channels that an output channel multiplies.
+        planes: planes of these channels, which don't lie side by side.
         words: words of 4 input channels that a window multiplies.
-        window_sums: how often its windows are summed: for each tile of channels, if the filter has a zero point.
+        window_sums: how often its windows are summed if the filter has a zero point: for each tile of channels, or for
+            some lanes of each tile if their windows differ.
     """
     conv = chain.conv[index]
     lanes, taps = scalar_channels(conv.out_channels), prod(conv.kernel)
     groups = lanes // SCALAR_LANES
-    if is_depthwise(chain, index):
-        return ScalarWork(lanes, groups * taps, products=lanes * taps, source_elements=lanes * taps)
+    if is_depthwise(chain, index) or own_words_of(chain, index):
+        own = taps * inputs
+        return ScalarWork(lanes, groups * taps, products=lanes * own, source_elements=lanes * own)
     if not sums_words(chain, index):
-        inputs = taps * chain.shapes[index][3]
-        return ScalarWork(lanes, groups * taps, products=lanes * inputs, source_elements=groups * inputs)
+        elements = taps * inputs
+        return ScalarWork(lanes, groups * taps, products=lanes * elements, source_elements=groups * elements)
     return ScalarWork(
         lanes,
         (groups + window_sums) * taps * planes,

@@ -17,7 +17,7 @@ from hexconv.kernel import (
     input_layout,
     output_layout,
 )
-from hexconv.kernel.depthwise import without_groups
+from hexconv.kernel.grouped import diagonal_of, without_groups
 from hexconv.kernel.table import in_lookup_order
 from hexconv.layout import Layout
 from hexconv.lower.arguments import laid_out
@@ -26,6 +26,7 @@ from hexconv.run.runner import Array
 from hexconv.run.vectors import drawn_vectors
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT, bias_name, filter_name
 from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
@@ -147,18 +148,24 @@ def _vector(values: Array, vector: Vector, forms: Forms) -> Array:
 
 
 def _as_computed(chain: Chain, filters: Sequence[Array], forms: Forms) -> Iterator[Array]:
-    """Return filters as the nest has them: dense in a nest of rows, where zero points fill the gaps of groups."""
+    """Return filters as the nest has them: in a nest of rows, zero points fill the gaps of groups that it has."""
     computed = without_groups(chain) if forms.has_rows else chain
-    for conv, shape, filter in zip(chain.conv, computed.filter_shapes, filters, strict=True):
-        if filter.shape == shape:
-            yield filter
-            continue
-        dense = np.full(shape, conv.filter_zero_point, filter.dtype)
-        outputs, inputs = conv.out_channels // conv.groups, filter.shape[1]
-        for group in range(conv.groups):
-            own = slice(group * outputs, (group + 1) * outputs)
-            dense[own, group * inputs : (group + 1) * inputs] = filter[own]
-        yield dense
+    for index, (conv, filter) in enumerate(zip(computed.conv, filters, strict=True)):
+        if forms.has_rows and (diagonal := diagonal_of(chain, index)):
+            yield diagonal.blocks_of(_filled_up(conv, diagonal.groups, filter, diagonal.planes * CHANNEL_BLOCK))
+        else:
+            groups = chain.conv[index].groups
+            yield filter if conv.groups == groups else _filled_up(conv, groups, filter, groups * filter.shape[1])
+
+
+def _filled_up(conv: Conv2d, groups: int, filter: Array, channels: int) -> Array:
+    """Return the filter of groups as that of one group of some channels, with the zero point in the gaps."""
+    filled = np.full((len(filter), channels, *filter.shape[2:]), conv.filter_zero_point, filter.dtype)
+    outputs, inputs = len(filter) // groups, filter.shape[1]
+    for group in range(groups):
+        own = slice(group * outputs, (group + 1) * outputs)
+        filled[own, group * inputs : (group + 1) * inputs] = filter[own]
+    return filled
 
 
 def _packed(filter: Array, layout: Layout, packing: Packing) -> Array:

@@ -86,7 +86,7 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: For
         filter_cache=sch.cache_read(sums, 1, filter_scope(forms, index, plan)),
         filter_loops=_filter_loops(forms.filters[index]),
         # Dense convs of few channels keep the documents' loop of 32, guarded.
-        rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, chain.filter_shapes[index][1]),
+        rc_block=CHANNEL_BLOCK if chain.conv[index].groups == 1 else min(CHANNEL_BLOCK, _inputs(forms.filters[index])),
         layout=forms.activations[index + 1],
         source_axes=_source_axes(chain, index, forms),
         filter_axes=_filter_axes(forms, index),
@@ -96,6 +96,11 @@ def _conv_blocks(sch: Schedule, chain: Chain, index: int, plan: Plan, forms: For
 def filter_scope(forms: Forms, index: int, plan: Plan) -> str:
     """Return the scope of the cache of a conv's filter: outside of VTCM where scalar loads read it."""
     return "global" if forms.packings[index].is_words else plan.scope("filters")
+
+
+def _inputs(filter: Layout) -> int:
+    """The input channels of the packed filter of groups."""
+    return next(axis.size for axis in filter.axes if axis.name == "I")
 
 
 def _filter_loops(filter: Layout) -> tuple[str, ...]:

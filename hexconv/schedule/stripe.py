@@ -34,7 +34,7 @@ from tvm.s_tir import Schedule, ScheduleError
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.kernel import Forms, forms_of
-from hexconv.kernel.depthwise import without_groups
+from hexconv.kernel.grouped import without_groups
 from hexconv.schedule import parts, steps
 from hexconv.schedule.conv_blocks import ConvBlocks, all_conv_blocks, declare_reads, inner_axes
 from hexconv.schedule.guards import guard_accumulators

@@ -8,6 +8,8 @@ dtypes stay as drawn.
 One integer case in six has long sums instead: it adds up as many products as are accepted, or nearly, for a few
 outputs.
 
+One integer case in six for hvx that is left has a conv in groups of several channels (`hexconv.sweep.grouped`).
+
 One case in three of bytes for hvx that is left has few channels and wide rows.
 
 Case i of seed S is the same in every sweep, since each case has a generator of its own.
@@ -27,6 +29,7 @@ from hexconv.sweep.arithmetic import drawn_filter_dtype, drawn_zero_point, with_
 from hexconv.sweep.draw import Draw, Seeded
 from hexconv.sweep.few_channels import few_channels
 from hexconv.sweep.geometry import geometries, input_axis
+from hexconv.sweep.grouped import grouped
 from hexconv.sweep.long_sums import long_sums
 from hexconv.sweep.plans import drawn_plan
 from hexconv.sweep.scope import EVERYTHING, Kind, Scope
@@ -65,7 +68,9 @@ def drawn_case(draw: Draw, scope: Scope, name: str) -> Case:
 
 
 def _chains(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
-    """Yield ever smaller chains; one in three of those of bytes for hvx has few channels and wide rows."""
+    """Yield ever smaller chains; some of those for hvx have convs in groups, or few channels and wide rows."""
+    if kind.kernel == "hvx" and kind.is_served and draw.is_one_in(6):
+        yield from grouped(draw, kind, scope)
     if kind.kernel == "hvx" and kind.dtype in BYTES and kind.is_served and draw.is_one_in(3):
         yield from few_channels(draw, kind)
     yield from _ever_smaller(draw, kind, scope)

@@ -25,11 +25,12 @@ def conv(channels: int, side: int = 3, **how: object) -> Conv2d:
 def test_each_kind_of_conv_has_its_form() -> None:
     assert forms(64, conv(64), conv(64, groups=64), conv(64, 1)) == ["output channels", "depthwise", "output channels"]
     assert forms(4, conv(4)) == ["pixels"]
+    assert forms(64, conv(64, groups=4)) == ["channels of groups"]
     assert forms(64, conv(64), kernel="plain") == ["scalar"]
 
 
 def test_groups_that_are_filled_up_are_named() -> None:
-    chain = Chain(input=(1, 16, 16, 64), dtype="uint8", conv=(conv(64, groups=4), conv(64)))
+    chain = Chain(input=(1, 16, 16, 24), dtype="uint8", conv=(conv(64, groups=4), conv(64)))
     grouped, whole = conv_forms(Case("grouped", chain, Plan(kernel="hvx", order="h_outer")))
     assert (grouped.made_dense, whole.made_dense) == (True, False)
     assert (grouped.most_macs_per_packet or 0) < (whole.most_macs_per_packet or 0)
@@ -40,7 +41,7 @@ def test_no_measured_run_has_more_macs_in_a_packet_than_its_forms_allow(name: st
     """Products of all convs take at least the packets that their forms say; the bench counted all packets."""
     case = Case.load(ROOT / "schedules" / "hvx" / f"{name}.toml")
     found = conv_forms(case)
-    rates = {"output channels": 2, "pixels": 2, "depthwise": 1}
+    rates = {"output channels": 2, "channels of groups": 2, "pixels": 2, "depthwise": 1}
     least = sum(form.products / rates[form.form] for form in found if form.products)
     packets = float(HVX.loc[name, "packets"])  # pyright: ignore[reportArgumentType]
     threads = case.settled.threads or 1

@@ -9,6 +9,10 @@
     pixels              OHI(w)iW1o32o4i: for a row of taps, for   int8, or uint8 where their zero point is 0; in words
                         4 channels: a word of each tap;           that scalar loads read
                         OHR1o32o4r where words go on
+    the same, in        OIHW8i(g)o32o4i: the blocks around its    uint8
+    groups              diagonal (`hexconv.kernel.grouped`)
+    the same, in        OIHW1i1o32o4i: for a row of taps, for     int8, or uint8 where their zero point is 0
+    groups of 4 or 8    4 channels of a group: each tap
     channels            OIHW32o4w: words of 4 taps of a row       int8, or uint8 where their zero point is 0
 
 `g` blocks of 32 output channels lie side by side, so that a tile of them is one run; `w` words of 4 channels are those
@@ -17,18 +21,16 @@ their zero point; as int8, 128 is subtracted from those of uint8. A zero point o
 32768 added to each weight. Scalar code in a nest of rows reads filters as tiles of output channels do.
 """
 
-from math import ceil
-
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import Forms, Packing
+from hexconv.kernel.grouped import computed_filter, own_words_of, side_by_side
 from hexconv.kernel.hvx.fours import DENSE_UNIT
 from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, interleaved_blocks, unsigned_zero
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, unsigned_zero
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain
-from hexconv.spec.extents import CHANNEL_BLOCK
 
-DEPTHWISE_TAG = "OIHW32o4w"
+DEPTHWISE_TAG, OWN_WORDS_TAG = "OIHW32o4w", "OIHW1i1o32o4i"
 MADE_UNSIGNED_HALVES = 1 << 15
 
 
@@ -36,22 +38,25 @@ def rows_filter(chain: Chain, index: int, forms: Forms, k_split: int, is_hvx: bo
     """Return the layout of the filter of conv `index`, and how its elements are packed.
 
     Args:
-        chain: the chain, in which only depthwise convs have groups (`without_groups`).
+        chain: the chain, in which convs have the groups that HVX computes (`hexconv.kernel.grouped`).
         index: the index of the conv, from 0.
         forms: the layouts of the activations; its filters are not read.
         k_split: blocks of output channels of a step.
         is_hvx: whether HVX instructions compute the conv.
     """
-    shape = chain.filter_shapes[index]
+    shape = computed_filter(chain, index)
     if is_depthwise(chain, index):
         layout = packed(DEPTHWISE_TAG, shape, logical="OIHW")
+        return layout, _signed(chain, index) if is_hvx else _unsigned(chain)
+    if own_words_of(chain, index):
+        layout = packed(OWN_WORDS_TAG, shape, logical="OIHW")
         return layout, _signed(chain, index) if is_hvx else _unsigned(chain)
     if is_hvx and (lanes := pixel_lanes(chain, index, forms, k_split)):
         pixels = f"OHI{lanes.planes.words}iW1o32o4i"
         layout = _in_runs(shape, 1) if lanes.planes.goes_on else packed(pixels, shape, logical="OIHW")
         return layout, _signed(chain, index, is_words=True)
     if is_hvx and dense_rows(chain, index, forms, k_split):
-        return _in_runs(shape, _side_by_side(chain, index, k_split)), _unsigned(chain, pads_zeros=True)
+        return _in_runs(shape, side_by_side(chain, index, k_split)), _unsigned(chain, pads_zeros=True)
     return _of_tiles(chain, index, k_split, forms.channel_units[index]), _unsigned(chain)
 
 
@@ -61,18 +66,14 @@ def _in_runs(shape: tuple[int, ...], side_by_side: int) -> Layout:
     return packed(f"OHR{side_by_side}o32o4r", (outputs, rows, columns * inputs))
 
 
-def _side_by_side(chain: Chain, index: int, k_split: int) -> int:
-    """Return the blocks of output channels that lie side by side where a tile multiplies all of them."""
-    return interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
-
-
 def _of_tiles(chain: Chain, index: int, k_split: int, unit: int) -> Layout:
     """Return the layout in the order of tiles; `unit` channels of the conv's source lie together."""
-    inner = f"{_side_by_side(chain, index, k_split)}o32o4i"
-    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if index else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
+    inner, shape = f"{side_by_side(chain, index, k_split)}o32o4i", computed_filter(chain, index)
+    in_blocks = index > 0 or chain.conv[index].groups > 1
+    order = f"HIW{unit // WORD_CHANNELS}i{inner}" if in_blocks else f"HWI{1 if unit == DENSE_UNIT else 2}i{inner}"
     if chain.dtype_of_filters != "int16":
-        return packed(f"O{order}", chain.filter_shapes[index], logical="OIHW")
-    return packed(f"OB{order}", (*chain.filter_shapes[index], 2), logical="OIHWB")
+        return packed(f"O{order}", shape, logical="OIHW")
+    return packed(f"OB{order}", (*shape, 2), logical="OIHWB")
 
 
 def _unsigned(chain: Chain, pads_zeros: bool = False) -> Packing:

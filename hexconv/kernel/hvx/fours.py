@@ -93,7 +93,7 @@ def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], k_
     """Choose how every tensor of a chain lies.
 
     Args:
-        chain: the chain, in which only depthwise convs have groups.
+        chain: the chain, in which convs have the groups that HVX computes (`hexconv.kernel.grouped`).
         wide: how every tensor lies without blocks of 4 channels.
         is_hvx: for each conv, whether HVX instructions compute it.
         k_split: blocks of output channels of a step.

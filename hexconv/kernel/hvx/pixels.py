@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf
 
-from hexconv.kernel.depthwise import BYTES, is_depthwise
+from hexconv.kernel.depthwise import BYTES
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.dense import DenseRows, serves_dense
 from hexconv.kernel.hvx.plane import Plane, plane_of
@@ -137,7 +137,7 @@ def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLa
     channels as lanes on windows of dense rows (`dense_rows`).
 
     Args:
-        chain: the chain, in which only depthwise convs have groups (`without_groups`).
+        chain: the chain, in which convs have the groups that HVX computes (`hexconv.kernel.grouped`).
         index: the index of the conv, from 0.
         forms: the layouts of the chain's nest of rows.
         k_split: blocks of output channels of a step.
@@ -195,7 +195,13 @@ def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: i
 def serves_pixels(chain: Chain, index: int) -> bool:
     """Whether conv `index` can have pixels as lanes: it reads and makes bytes, some, and its stride is 1 or 2."""
     conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
-    if chain.dtype not in BYTES or is_depthwise(chain, index) or conv.requantize is None or first >= end:
+    return conv.groups == 1 and first < end and can_have_pixels(chain, index)
+
+
+def can_have_pixels(chain: Chain, index: int) -> bool:
+    """Whether conv `index`, which makes some elements, can have pixels as lanes where it has a single group."""
+    conv = chain.conv[index]
+    if chain.dtype not in BYTES or conv.requantize is None:
         return False
     return unsigned_zero(chain, index) in (0, MADE_UNSIGNED) and conv.stride[1] <= MOST_STRIDE
 
@@ -232,7 +238,13 @@ def packets_of_dense(lanes: PixelLanes) -> float:
 def packets_of_channels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with 32 channels as lanes."""
     taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source
-    steps = taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)
+    return packets_of_words(
+        lanes, taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)
+    )
+
+
+def packets_of_words(lanes: PixelLanes, steps: int) -> float:
+    """The packets of a row of outputs with 32 channels as lanes that multiply `steps` words under a window."""
     blocks = ceil(lanes.conv.out_channels / CHANNEL_BLOCK)
     return lanes.columns * blocks * (steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize))
 

@@ -9,8 +9,9 @@
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
     filters          in the order in which the inner loop multiplies them (`hexconv.kernel.hvx.filters`)
 
-A depthwise conv has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`). It reads NHCW4w32c, or an
-input as NHCW32c, which has the same order in memory; both are as wide as its words reach.
+A conv of several groups (`hexconv.kernel.grouped`) reads NHCW4w32c, or an input as NHCW32c, which has the same order in
+memory. A depthwise one has channels as lanes, a block of 32 at a time (`hexconv.kernel.depthwise`); what it reads is as
+wide as its words reach.
 
 int16 has one digit more, B: the bytes of an element, the high one first. Intermediates are then NHCBW4w32c and the
 like, so that a row of high bytes lies beside one of low bytes. The input cache holds the elements as they arrive.
@@ -18,11 +19,12 @@ like, so that a row of high bytes lies beside one of low bytes. The input cache 
 
 from dataclasses import replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, gcd
 
-from hexconv.kernel.depthwise import columns_read, is_depthwise, without_groups
+from hexconv.kernel.depthwise import columns_read, is_depthwise
 from hexconv.kernel.depthwise_words import WORD_PIXELS
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
+from hexconv.kernel.grouped import blocks_of_tile, without_groups
 from hexconv.kernel.hvx.filters import rows_filter
 from hexconv.kernel.hvx.fours import Lies, chosen_blocks
 from hexconv.kernel.hvx.tiles import (
@@ -62,7 +64,7 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     output_unit = _output_unit(chain, k_split) if has_output_rows else 1
     halves = chain.dtype == "int16"
     wide = (
-        _blocks(_read_by_depthwise(chain, 0)) if is_depthwise(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
+        _blocks(_read_by_depthwise(chain, 0)) if _reads_blocks(chain, 0) else packed(PIXELS_TAG, _padded(extents[0])),
         *(_rows(_read_by_depthwise(chain, tensor), some, halves) for tensor, some in enumerate(blocks, start=1)),
         _output_rows(chain, output_unit) if has_output_rows else packed(ACTIVATION_TAG, logical(extents[-1])),
     )
@@ -93,21 +95,28 @@ def keeps_output_rows(chain: Chain, plan: Plan) -> bool:
 
 
 def _intermediate_units(chain: Chain, k_split: int) -> tuple[int, ...]:
-    """Blocks of channels that lie together in each intermediate: one where a depthwise conv reads or makes it."""
-    depthwise = [is_depthwise(chain, index) for index in range(len(chain.conv))]
-    return tuple(
-        1 if any(depthwise[index : index + 2]) else narrowed_blocks(tensor.channel_blocks, k_split)
-        for index, tensor in enumerate(tensor_extents(chain)[1:-1])
-    )
+    """Blocks of channels that lie together in each intermediate: one where its reader wants each block apart."""
+    readers = range(1, len(chain.conv))
+    return tuple(1 if _reads_blocks(chain, index) else _narrowed(chain, index - 1, k_split) for index in readers)
+
+
+def _reads_blocks(chain: Chain, index: int) -> bool:
+    """Whether blocks of 32 channels lie apart in what conv `index` reads: it multiplies some of them, or one a lane."""
+    return chain.conv[index].groups > 1
+
+
+def _narrowed(chain: Chain, index: int, k_split: int) -> int:
+    """Blocks of channels that tiles of conv `index` narrow to one vector."""
+    if chain.conv[index].groups > 1:
+        return gcd(blocks_of_tile(chain, index, k_split), VECTOR_BLOCKS)
+    return narrowed_blocks(tensor_extents(chain)[index + 1].channel_blocks, k_split)
 
 
 def _output_unit(chain: Chain, k_split: int) -> int:
     """Blocks of channels that lie together in an output cache in rows: several where bytes of an output do."""
-    if is_depthwise(chain, len(chain.conv) - 1):
-        return 1
     if chain.output_layout != PIXELS_TAG or ELEMENT_BYTES[chain.output_dtype(len(chain.conv) - 1)] > 1:
         return 1
-    return narrowed_blocks(tensor_extents(chain)[-1].channel_blocks, k_split)
+    return _narrowed(chain, len(chain.conv) - 1, k_split)
 
 
 def _output_rows(chain: Chain, unit: int) -> Layout:

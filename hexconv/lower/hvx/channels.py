@@ -1,12 +1,12 @@
 """Find where a row of some channel blocks of a step reads and writes, and what its sums start from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
-from hexconv.lower.conv_step import ConvStep, StepOperands, in_ring
+from hexconv.lower.conv_step import ConvStep, Rows, StepOperands, in_ring
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
 from hexconv.lower.hvx.scratch import Scratch
@@ -55,9 +55,18 @@ def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr],
     return row
 
 
+def rows_of_tile(channels: Channels) -> Rows:
+    """Return the rows that tiles read, from the first plane on that they multiply."""
+    conv, source, first = channels.conv, channels.operands.source, channels.step.block
+    if conv.diagonal is None:
+        return source
+    ahead = conv.diagonal.first_plane(first + channels.first, tirx.min) - conv.diagonal.first_plane(first, tirx.min)
+    return replace(source, origin=source.origin + ahead * conv.plane_elements)
+
+
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
     """Return the byte where row `place` of the source begins, counted from the first row that output row `y` reads."""
-    conv, source = channels.conv, channels.operands.source
+    conv, source = channels.conv, rows_of_tile(channels)
     index = source.first + y * conv.stride[0] + place
     return block.bind("row", in_ring(source, index) * conv.plane.row_bytes + source.origin)
 

@@ -1,12 +1,11 @@
 """Collect what the HVX kernel needs to know of a conv from its chain, the layouts of its nest, and its plan."""
 
-from math import ceil
-
-from hexconv.kernel.depthwise import goes_down, is_depthwise, without_groups
+from hexconv.kernel.depthwise import goes_down, is_depthwise
 from hexconv.kernel.forms import Forms
+from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of, without_groups
 from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.plane import plane_of
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, tile_blocks
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
@@ -52,7 +51,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         codes=_codes(conv.requantize, chain.dtype),
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
-        tile_blocks=1 if depthwise else tile_blocks(min(plan.k_split, ceil(conv.out_channels / CHANNEL_BLOCK))),
+        tile_blocks=blocks_of_tile(chain, index, plan.k_split),
         narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
         makes_fours=makes_fours,
         depthwise=depthwise,
@@ -61,6 +60,8 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         wants_splats=plan.activations == "splats",
         pixels=pixels,
         dense=dense,
+        diagonal=diagonal_of(chain, index),
+        own_words=own_words_of(chain, index),
     )
 
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from hexconv.kernel.depthwise_words import WORD_PIXELS
+from hexconv.kernel.grouped import Diagonal
 from hexconv.kernel.hvx.dense import DenseRows
+from hexconv.kernel.hvx.own_words import OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
@@ -55,6 +57,8 @@ class InnerConv:
         wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
         pixels: how the conv runs with pixels as lanes; None where lanes are channels.
         dense: how it multiplies windows of dense rows; None where it doesn't.
+        own_words: the words that each lane has of its own group; None where lanes share words.
+        diagonal: the planes that each block of output channels multiplies where it has groups of its own; else None.
     """
 
     number: int
@@ -90,6 +94,8 @@ class InnerConv:
     wants_splats: bool = False
     pixels: PixelLanes | None = None
     dense: DenseRows | None = None
+    diagonal: Diagonal | None = None
+    own_words: OwnWords | None = None
 
     @property
     def makes_blocks(self) -> bool:
@@ -133,25 +139,37 @@ class InnerConv:
         return end - first
 
     @property
+    def planes(self) -> int:
+        """The planes of its source that a tile multiplies."""
+        return self.diagonal.width if self.diagonal else self.plane.count
+
+    @property
+    def plane_elements(self) -> int:
+        """The elements from one plane of a row of its source to the next, as the source lies in its cache."""
+        return self.plane.low_bytes if self.splits else self.plane.bytes
+
+    @property
     def filter_steps(self) -> int:
         """The filter vectors of one block of output channels."""
         if self.depthwise:
             return self.kernel[0] * ceil(self.kernel[1] / WORD_PIXELS)
         if lanes := self.pixels or self.dense:
             return lanes.planes.steps
-        return self.kernel[0] * self.kernel[1] * self.plane.count * self.plane.words
+        if self.own_words:
+            return self.kernel[0] * self.kernel[1] * self.own_words.words
+        return self.kernel[0] * self.kernel[1] * self.planes * self.plane.words
 
     @property
     def multiplied_words(self) -> int:
         """The words of a pixel that tiles multiply; splats of a run multiply all words."""
-        if self.splats:
+        if self.splats or self.diagonal:
             return self.plane.words
         return multiplied_words(self.source.channels, self.plane.words, self.plane.count)
 
     @property
     def multiplied_steps(self) -> int:
         """The filter vectors that tiles multiply for one block of output channels."""
-        return self.kernel[0] * self.kernel[1] * self.plane.count * self.multiplied_words
+        return self.kernel[0] * self.kernel[1] * self.planes * self.multiplied_words
 
     @property
     def is_one_run(self) -> bool:
@@ -186,7 +204,7 @@ class InnerConv:
     @property
     def multiplies_source(self) -> bool:
         """Whether tiles of channels multiply words of its source, not of rows that are laid out before."""
-        return not (self.depthwise or self.pixels or self.dense)
+        return not (self.depthwise or self.own_words or self.pixels or self.dense)
 
     @property
     def sums_windows_ahead(self) -> bool:

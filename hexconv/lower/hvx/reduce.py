@@ -124,13 +124,13 @@ def _reduce_pass(
 
     def add_plane(at: Block, row: tirx.Expr, tap: tirx.Expr, number: tirx.Expr) -> None:
         base = at.bind("base", row + left_byte + number * plane.bytes + over.source_byte)
-        first = (tap * plane.count + number) * (plane.words * conv.kernel[1])
+        first = (tap * conv.planes + number) * (plane.words * conv.kernel[1])
         add = add_splats if conv.splats else add_run
         at.loop("tap", runs, lambda inner, run: add(inner, base, first, run))
 
     def add_row(at: Block, tap: tirx.Expr) -> None:
         row = operands.row(at, tap)
-        at.loop("plane", plane.count, lambda inner, number: add_plane(inner, row, tap, number))
+        at.loop("plane", conv.planes, lambda inner, number: add_plane(inner, row, tap, number))
 
     block.loop("row", conv.kernel[0], add_row)
 

@@ -15,6 +15,7 @@ from hexconv.lower.hvx.channels import (
     initial_sums,
     raising,
     row_of_source,
+    rows_of_tile,
     source_of,
     source_row,
     target_of,
@@ -39,7 +40,7 @@ def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr
     target = target_of(block, channels, y)
     fill_columns(block, target)
     if scratch.split is not None:
-        split_rows(block, conv, channels.operands.source, scratch.split, y * conv.stride[0], is_first)
+        split_rows(block, conv, rows_of_tile(channels), scratch.split, y * conv.stride[0], is_first)
     if scratch.windows:
         correct_row(block, conv, source_of(channels), source_row(channels, y), scratch.windows)
     pixels = tile_pixels(channels.blocks)
@@ -122,7 +123,7 @@ def _overlaps(tiles: _Tiles) -> bool:
         conv.is_one_run
         and not tiles.tile.windows
         and not conv.splats
-        and overlaps_tiles(conv.kernel[0], conv.plane.count, conv.multiplied_steps, blocks, tiles.count)
+        and overlaps_tiles(conv.kernel[0], conv.planes, conv.multiplied_steps, blocks, tiles.count)
     )
 
 

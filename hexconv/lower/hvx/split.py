@@ -1,7 +1,8 @@
 """Take an int16 source apart: for each row of a window, its high bytes and then its low bytes.
 
 The input cache holds whole elements, while tiles want words of four bytes that weigh alike. So before a row of outputs
-is computed, the rows that its windows are the first to read are taken apart. Scratch holds as many as a window has.
+is computed, the rows that its windows are the first to read are taken apart. Scratch holds as many as a window has, of
+the planes of channels that a tile multiplies.
 """
 
 from tvm import tirx
@@ -20,7 +21,7 @@ def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
     """Allocate the memory for rows that a conv takes apart; None for a conv that takes none apart."""
     if not conv.splits:
         return None
-    size_bytes = conv.split_rows * conv.plane.row_bytes
+    size_bytes = conv.split_rows * _row_bytes(conv)
     return tirx.decl_buffer(
         (size_bytes,), "uint8", numbered("split", conv.number), scope=scope, data_alignment=VECTOR_BYTES
     )
@@ -28,7 +29,7 @@ def split_of(conv: InnerConv, scope: str) -> tirx.Buffer | None:
 
 def row_of_split(conv: InnerConv, row: Number) -> Number:
     """Return the byte where a row lies after it was taken apart; the first row that the step reads is row 0."""
-    return tirx.floormod(row, int32(conv.split_rows)) * conv.plane.row_bytes
+    return tirx.floormod(row, int32(conv.split_rows)) * _row_bytes(conv)
 
 
 def split_rows(
@@ -49,19 +50,26 @@ def split_rows(
 
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", top + (reach - new) + index)
-        element = at.bind("element", in_ring(source, source.first + row) * _elements(conv) + source.origin)
-        _split_row(at, _elements(conv), source.buffer, element, apart, at.bind("byte", row_of_split(conv, row)))
+        size, planes = conv.plane_elements, conv.plane.count
+        element = at.bind("element", in_ring(source, source.first + row) * (planes * size) + source.origin)
+        byte = at.bind("byte", row_of_split(conv, row))
+
+        def plane(inner: Block, number: tirx.Expr) -> None:
+            to = byte + number * conv.plane.bytes
+            _split_plane(inner, size, source.buffer, element + number * size, apart, to)
+
+        at.loop("plane", conv.planes, plane)
 
     block.loop("split", new, one)
 
 
-def _elements(conv: InnerConv) -> int:
-    """Count the elements of a row."""
-    return conv.plane.low_bytes
+def _row_bytes(conv: InnerConv) -> int:
+    """Count the bytes of a row that is taken apart."""
+    return conv.planes * conv.plane.bytes
 
 
-def _split_row(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:
-    """Take one row apart, 128 elements at a time, then the rest."""
+def _split_plane(block: Block, size: int, source: tirx.Buffer, first: Number, apart: tirx.Buffer, byte: Number) -> None:
+    """Take a plane of one row apart, 128 elements at a time, then the rest."""
     vectors, rest = divmod(size, VECTOR_BYTES)
 
     def two(at: Block, index: tirx.Expr) -> None:

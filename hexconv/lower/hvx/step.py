@@ -14,6 +14,7 @@ from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.dense import emit_dense_row
 from hexconv.lower.hvx.depthwise_down import emit_columns
 from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.hvx.own_words import emit_own_words_row
 from hexconv.lower.hvx.pixels import emit_pixels_row
 from hexconv.lower.hvx.row import counted, emit_depthwise_rows, emit_row
 from hexconv.lower.hvx.scratch import Scratch
@@ -75,6 +76,7 @@ def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.
     """Emit row after row."""
     conv = channels.conv
     emit = emit_pixels_row if conv.pixels else emit_dense_row if conv.dense else emit_row
+    emit = emit_own_words_row if conv.own_words else emit
 
     def row(at: Block, index: tirx.Expr) -> None:
         emit(at, channels, at.bind("y", counted(channels, index) + first), index == 0)

@@ -130,11 +130,11 @@ def _leaf(block: Block, over: _Bytes, first: tirx.Expr, parts: int) -> tirx.Expr
             add(at, row, number, int32(part))
 
     for row in over.rows:
-        if plane.count <= MOST_INLINE:
-            for number in range(plane.count):
+        if over.conv.planes <= MOST_INLINE:
+            for number in range(over.conv.planes):
                 add_plane(block, row, int32(number))
         else:
-            block.loop("plane", plane.count, lambda at, number, row=row: add_plane(at, row, number))
+            block.loop("plane", over.conv.planes, lambda at, number, row=row: add_plane(at, row, number))
     return block.bind("dots", tirx.BufferLoad(register, [WHOLE]), vector.VECTOR)
 
 

@@ -9,7 +9,8 @@ from tvm import tirx
 from hexconv.compute.epilogue import Beside
 from hexconv.compute.stored import Position, Stored
 from hexconv.kernel import Forms, has_bytes_apart
-from hexconv.kernel.depthwise import is_depthwise, without_groups
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.kernel.grouped import Diagonal, diagonal_of, own_words_of, without_groups
 from hexconv.kernel.scalar import has_offsets, sums_words
 from hexconv.kernel.table import lookup_place
 from hexconv.layout import Layout
@@ -30,7 +31,7 @@ class ScalarInner:
     Attributes:
         number: the number of the conv, from 1.
         conv: the conv.
-        is_depthwise: whether each output channel has an input channel of its own.
+        has_own_inputs: whether each group of output channels has input channels of its own, as many as it has outputs.
         sums_words: whether its sums are made of words of 4 bytes.
         is_signed: whether activations are int8.
         is_last: whether it makes the output.
@@ -38,7 +39,8 @@ class ScalarInner:
         source: the stored part and the layout of the tensor that it reads.
         target: the stored part and the layout of the tensor that it makes.
         filter: the layout of its filter.
-        in_channels: the logical channels of the source.
+        in_channels: the input channels of the filter, which each output channel multiplies.
+        diagonal: which channels of the source these are, where output channels differ in them; else None.
         in_zero: the zero point of the source.
         filter_zero: the zero point of the filter as it is laid out.
         fringe: what the target holds where it has no logical element.
@@ -51,7 +53,7 @@ class ScalarInner:
 
     number: int
     conv: Conv2d
-    is_depthwise: bool
+    has_own_inputs: bool
     sums_words: bool
     is_signed: bool
     is_last: bool
@@ -60,6 +62,7 @@ class ScalarInner:
     target: Stored
     filter: Layout
     in_channels: int
+    diagonal: Diagonal | None
     in_zero: int
     filter_zero: int
     fringe: int
@@ -68,6 +71,11 @@ class ScalarInner:
     channel_unit: int
     beside: Beside
     offsets: tirx.Buffer | None
+
+    @property
+    def sums_windows(self) -> bool:
+        """Whether it sums windows, for the zero point of its filter."""
+        return self.sums_words and self.filter_zero != 0
 
     @property
     def channels(self) -> int:
@@ -115,7 +123,7 @@ class ScalarInner:
 def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: Arguments) -> ScalarInner:
     """Collect what scalar code knows of conv `index` (from 0) of a chain in a nest of rows."""
     chain = without_groups(chain)
-    conv, is_last = chain.conv[index], index == len(chain.conv) - 1
+    conv, is_last, diagonal = chain.conv[index], index == len(chain.conv) - 1, diagonal_of(chain, index)
     stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
     offsets = tirx.decl_buffer(
         (whole_channels(conv.out_channels),), "int32", numbered("offset", index + 1), scope=scope
@@ -123,7 +131,7 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
     return ScalarInner(
         number=index + 1,
         conv=conv,
-        is_depthwise=is_depthwise(chain, index),
+        has_own_inputs=is_depthwise(chain, index) or own_words_of(chain, index) is not None,
         sums_words=sums_words(chain, index),
         is_signed=chain.dtype == "int8",
         is_last=is_last,
@@ -131,7 +139,8 @@ def scalar_inner(chain: Chain, index: int, forms: Forms, scope: str, arguments: 
         source=stored[index],
         target=stored[index + 1],
         filter=forms.filters[index],
-        in_channels=chain.shapes[index][3],
+        in_channels=diagonal.channels if diagonal else chain.filter_shapes[index][1],
+        diagonal=diagonal,
         in_zero=chain.output_zero_point(index),
         filter_zero=conv.filter_zero_point + forms.packings[index].shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1),

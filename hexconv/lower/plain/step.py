@@ -7,11 +7,12 @@
 The layouts of the nest say where an element lies; `hexconv.compute` says in TE how a sum becomes an element.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tvm import tirx
 
+from hexconv.compute.conv2d import first_channel
 from hexconv.compute.epilogue import finished
 from hexconv.kernel import Forms
 from hexconv.kernel.scalar import SCALAR_LANES, scalar_channels
@@ -105,7 +106,7 @@ def _row(block: Block, channels: _Channels, y: tirx.Expr) -> None:
 
     def column(at: Block, index: tirx.Expr) -> None:
         pixel = Pixel(inner, operands, y, at.bind("x", index + first))
-        window = window_sum(at, pixel) if inner.sums_words and inner.filter_zero else None
+        window = window_sum(at, pixel) if inner.sums_windows and not inner.diagonal else None
         at.loop("group", channels.groups, lambda some, group: _lanes(some, channels, pixel, sums, window, group))
 
     _fill(block, channels, y, (0, first), 0)
@@ -120,6 +121,11 @@ def _lanes(
 ) -> None:
     """Emit some channels of a pixel, one a lane."""
     inner, channel = pixel.inner, group * SCALAR_LANES
+    if inner.diagonal:
+        output = channels.step.block * CHANNEL_BLOCK
+        ahead = first_channel(inner.diagonal, output + channel) - first_channel(inner.diagonal, output)
+        pixel = replace(pixel, ahead=block.bind("ahead", ahead))
+        window = window_sum(block, pixel) if inner.sums_windows else None
 
     def offset(lane: int) -> tirx.Expr:
         of_window = tirx.const(0, "int64") if window is None else window * tirx.const(-inner.filter_zero, "int64")

@@ -33,12 +33,15 @@ class Pixel:
         operands: what its step multiplies.
         y: the row, counted from the step's slab.
         x: the stored column.
+        ahead: the first channel of the source that the filter has for the channels that are computed, counted from that
+            of the step's first channel.
     """
 
     inner: ScalarInner
     operands: StepOperands
     y: tirx.Expr
     x: tirx.Expr
+    ahead: tirx.Expr | int = 0
 
     def each_tap(self, block: Block, tap: Tap) -> None:
         """Loop over the taps of a window."""
@@ -78,19 +81,23 @@ def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> 
 
     def of_all_channels(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
         def one(at: Block, of: tirx.Expr) -> None:
-            shared = at.bind("value", value(row, rw, of))
+            shared = at.bind("value", value(row, rw, pixel.ahead + of))
             for lane in range(SCALAR_LANES):
                 _add(at, sums[lane], product(shared, weight(lane, of, rh, rw)))
 
         block.loop("rc", inner.in_channels, one)
 
-    def of_own_channel(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
-        for lane in range(SCALAR_LANES):
-            _add(block, sums[lane], product(value(row, rw, channel, lane), weight(lane, 0, rh, rw)))
+    def of_own_group(block: Block, row: tirx.Expr, rh: tirx.Expr, rw: tirx.Expr) -> None:
+        def one(at: Block, of: tirx.Expr) -> None:
+            for lane in range(SCALAR_LANES):
+                # The first of some lanes is the first one of a group, and so is the first one of the lane's group.
+                first = lane // inner.in_channels * inner.in_channels
+                _add(at, sums[lane], product(value(row, rw, channel + of, first), weight(lane, of, rh, rw)))
 
-    for lane in range(SCALAR_LANES):
-        _put(block, sums[lane], tirx.const(0, inner.sum_dtype))
-    pixel.each_tap(block, of_own_channel if inner.is_depthwise else of_all_channels)
+        block.loop("rc", inner.in_channels, one)
+
+    _clear(block, sums, inner.sum_dtype)
+    pixel.each_tap(block, of_own_group if inner.has_own_inputs else of_all_channels)
     return lambda lane: _got(sums[lane])
 
 
@@ -173,10 +180,12 @@ def words_of(inner: ScalarInner) -> int:
 
 
 def _planes(inner: ScalarInner) -> tuple[int, int]:
-    """Count the planes of channels that don't lie side by side in the source, and the channels of each."""
+    """Count the planes of channels that are multiplied, which don't lie side by side, and the channels of each."""
     extents = {output.name: output.extent for output in inner.source.layout.outputs}
     inside = next((extent for name, extent in extents.items() if name.endswith("c")), None)
-    return (1, extents["C"]) if inside is None else (extents["C"], inside)
+    if inside is None:
+        return 1, extents["C"]
+    return inner.diagonal.width if inner.diagonal else extents["C"], inside
 
 
 def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Expr], None]) -> None:
@@ -193,7 +202,7 @@ def _each_word(block: Block, inner: ScalarInner, word: Callable[[Block, tirx.Exp
 def _source_word(block: Block, pixel: Pixel, row: tirx.Expr, rw: tirx.Expr, channel: tirx.Expr) -> tirx.Expr:
     """Load 4 channels of a pixel, twice in one doubleword, for two output channels."""
     inner, cache = pixel.inner, pixel.inner.source_cache(pixel.operands)
-    at = Position(0, row, inner.source_column(pixel.x, rw), channel)
+    at = Position(0, row, inner.source_column(pixel.x, rw), pixel.ahead + channel)
     loaded = _loaded(cache.buffer, cache.place(at.packed(inner.source.layout)), WORD_CHANNELS, "int32")
     word = block.bind("word", loaded)
     return tirx.call_llvm_pure_intrin("int64", "llvm.hexagon.A2.combinew", word, word)
@@ -229,6 +238,11 @@ def _lane(pair: tirx.Expr, lane: int) -> tirx.Expr:
     """Return one of two words, as int64."""
     high = pair >> tirx.const(32, "int64")
     return high if lane % WORD_LANES else pair.astype("int32").astype("int64")
+
+
+def _clear(block: Block, sums: Sums, dtype: str) -> None:
+    for register in sums:
+        _put(block, register, tirx.const(0, dtype))
 
 
 def _add(block: Block, register: tirx.Buffer, product: tirx.Expr) -> None:

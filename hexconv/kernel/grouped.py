@@ -1,0 +1,239 @@
+"""Convs in groups, as HVX computes them: which keep their groups, and which are filled up with zeros.
+
+Depthwise convs have a kernel of their own (`hexconv.kernel.depthwise`), as have groups of 4 and of 8 channels of bytes
+(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are
+output channels. The filter of all groups, written as that of one, is zero outside of a diagonal of blocks:
+
+    4 groups of 64, 32 channels a square      24 groups of 8
+
+        ##......  output channels 0 to 31         #.....
+        ##......  32 to 63                        .#....
+        ..##....                                  ..#...
+        ..##....  ->  width 2                     ...#..  ->  width 1: a square has zeros, too
+
+A block of 32 output channels multiplies `width` planes of 32 input channels, from the first plane of its first group
+on. These squares alone are stored, copied and multiplied. Where they are all that there is, or where pixels as lanes
+take fewer packets with zeros included, the conv is computed as one of a single group, filled up with zeros.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import ceil, gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hexconv.kernel.depthwise import BYTES, is_depthwise
+from hexconv.kernel.hvx.own_words import GROUP_SIZES, OwnWords
+from hexconv.kernel.hvx.pixels import (
+    PRODUCTS_OF_PACKET,
+    PixelLanes,
+    can_have_pixels,
+    fits_pixels,
+    packets_of_pixels,
+    packets_of_words,
+)
+from hexconv.kernel.hvx.plane import Plane
+from hexconv.kernel.hvx.planes import LANES, PixelPlanes
+from hexconv.kernel.hvx.tiles import (
+    MADE_UNSIGNED,
+    MOST_BLOCKS,
+    PAIR_BYTES,
+    VECTOR_BYTES,
+    WORD_CHANNELS,
+    interleaved_blocks,
+    narrowed_blocks,
+    tile_blocks,
+    unsigned_zero,
+)
+from hexconv.spec import Chain, Conv2d
+from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+
+PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """The blocks of a grouped conv's filter that are multiplied: 32 output channels by some planes of 32 inputs.
+
+    Attributes:
+        groups: the number of groups.
+        inputs: the input channels of a group.
+        outputs: the output channels of a group.
+    """
+
+    groups: int
+    inputs: int
+    outputs: int
+
+    @property
+    def planes(self) -> int:
+        """The planes of 32 channels of the source."""
+        return ceil(self.groups * self.inputs / CHANNEL_BLOCK)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of 32 output channels."""
+        return ceil(self.groups * self.outputs / CHANNEL_BLOCK)
+
+    @cached_property
+    def width(self) -> int:
+        """The planes that a block of output channels multiplies: as many as the widest one reads.
+
+        >>> Diagonal(4, 64, 64).width, Diagonal(24, 8, 8).width, Diagonal(10, 24, 24).width
+        (2, 1, 3)
+        """
+        return max(self._end(block) - self._first(block) for block in range(self.blocks))
+
+    @property
+    def channels(self) -> int:
+        """The input channels that a block of output channels multiplies, those of other groups included."""
+        return self.width * CHANNEL_BLOCK
+
+    def _first(self, block: Any) -> Any:
+        return block * CHANNEL_BLOCK // self.outputs * self.inputs // CHANNEL_BLOCK
+
+    def _end(self, block: int) -> int:
+        last = min((block + 1) * CHANNEL_BLOCK, self.groups * self.outputs) - 1
+        return ceil((last // self.outputs + 1) * self.inputs / CHANNEL_BLOCK)
+
+    def first_plane(self, block: Any, least: Callable[[Any, int], Any] = min) -> Any:
+        """The first plane that a block of output channels multiplies; none of them leaves the source.
+
+        Args:
+            block: the number of the block, or an expression of it.
+            least: the function that returns the lesser of two numbers, or expressions.
+
+        >>> [Diagonal(10, 24, 24).first_plane(block) for block in range(8)]
+        [0, 0, 1, 3, 3, 4, 5, 5]
+        """
+        return least(self._first(block), self.planes - self.width)
+
+    def blocks_of(self, filter: NDArray[Any]) -> NDArray[Any]:
+        """The channels that are multiplied of a filter OIHW of one group, whose inputs are whole planes."""
+        some = range(0, len(filter), CHANNEL_BLOCK)
+        starts = [self.first_plane(block) * CHANNEL_BLOCK for block in range(self.blocks)]
+        return np.concatenate(
+            [
+                filter[output : output + CHANNEL_BLOCK, start : start + self.channels]
+                for output, start in zip(some, starts, strict=True)
+            ]
+        )
+
+    def tile_blocks(self, k_split: int) -> int:
+        """Blocks of output channels of a tile, which multiplies the same words for all of them: those of one group.
+
+        >>> [Diagonal(4, channels, channels).tile_blocks(4) for channels in (32, 64, 96, 128, 160)]
+        [1, 2, 1, 4, 1]
+        """
+        if self.outputs % CHANNEL_BLOCK:
+            return 1
+        together = gcd(self.outputs // CHANNEL_BLOCK, min(k_split, self.blocks))
+        return max(blocks for blocks in range(1, MOST_BLOCKS + 1) if together % blocks == 0)
+
+
+@lru_cache(REMEMBERED)
+def own_words_of(chain: Chain, index: int) -> OwnWords | None:
+    """The words that lanes of conv `index` have of their own groups; None where groups are no small ones of bytes."""
+    conv, channels = chain.conv[index], chain.shapes[index][3]
+    inputs = channels // conv.groups
+    serves = chain.dtype in BYTES and unsigned_zero(chain, index) in (0, MADE_UNSIGNED)
+    if conv.groups == 1 or inputs not in GROUP_SIZES or conv.out_channels != channels or not serves:
+        return None
+    found = OwnWords(inputs)
+    products = PRODUCTS_OF_PACKET * conv.kernel[0] * conv.kernel[1] * found.words
+    return None if _pays_with_pixels(chain, index, products, 0) else found
+
+
+@lru_cache(REMEMBERED)
+def diagonal_of(chain: Chain, index: int) -> Diagonal | None:
+    """The blocks that conv `index` of a chain of integers multiplies; None where it has no groups, or leaves none out.
+
+    None for depthwise convs, too, and where pixels as lanes take fewer packets, zeros included.
+    """
+    conv, channels = chain.conv[index], chain.shapes[index][3]
+    if conv.groups == 1 or not chain.is_integer or is_depthwise(chain, index) or own_words_of(chain, index):
+        return None
+    found = Diagonal(conv.groups, channels // conv.groups, conv.out_channels // conv.groups)
+    steps = conv.kernel[0] * conv.kernel[1] * found.width * PLANE_WORDS
+    tiles = found.blocks // found.tile_blocks(MOST_BLOCKS)
+    summed = tiles * conv.kernel[0] * found.width * _columns(conv) * CHANNEL_BLOCK / VECTOR_BYTES
+    if found.width == found.planes or _pays_with_pixels(chain, index, steps, summed):
+        return None
+    return found
+
+
+def _pays_with_pixels(chain: Chain, index: int, steps: int, beside: float) -> bool:
+    """Whether 32 outputs take fewer packets with pixels as lanes and zeros between groups, by the kernels' estimates.
+
+    The width of an image doesn't count, so that strips of an image are computed as the whole one is.
+
+    Args:
+        chain: the chain.
+        index: the index of the conv, from 0.
+        steps: products of a vector of output channels, of which two fit a packet, where these are lanes.
+        beside: packets that are taken beside these products and the endings of sums.
+    """
+    conv, channels = chain.conv[index], chain.shapes[index][3]
+    plane = _dense_plane(conv, channels, ceil(channels / CHANNEL_BLOCK) if index else 0)
+    if not (fits_pixels(plane) and can_have_pixels(chain, index)):
+        return False
+    planes = PixelPlanes(conv, left=0, vectors=1, channels=channels, source=plane)
+    tiles = ceil(ceil(conv.out_channels / CHANNEL_BLOCK) / MOST_BLOCKS)
+    lanes = PixelLanes(conv, LANES, CHANNEL_BLOCK, tiles, planes)
+    return packets_of_pixels(lanes) < packets_of_words(lanes, steps) + beside
+
+
+def _columns(conv: Conv2d) -> int:
+    """The columns of the source under 32 neighbouring windows."""
+    return (LANES - 1) * conv.stride[1] + conv.reach[1]
+
+
+def _dense_plane(conv: Conv2d, channels: int, blocks: int) -> Plane:
+    """How 32 windows of a conv would lie without groups: in `blocks` blocks of channels that are made in one step.
+
+    An input (no blocks) has pixels of whole doublewords.
+    """
+    columns = _columns(conv)
+    pixel_bytes = ceil(channels / PAIR_BYTES) * PAIR_BYTES
+    if not blocks:
+        return Plane(1, columns * pixel_bytes, pixel_bytes, columns)
+    together = narrowed_blocks(blocks, blocks)
+    pixel_bytes = together * CHANNEL_BLOCK
+    return Plane(blocks // together, columns * pixel_bytes, pixel_bytes, columns)
+
+
+@lru_cache(REMEMBERED)
+def without_groups(chain: Chain) -> Chain:
+    """The chain as HVX computes it: convs that are neither depthwise nor keep a diagonal are filled up with zeros."""
+
+    def computed(index: int, conv: Conv2d) -> Conv2d:
+        keeps = is_depthwise(chain, index) or own_words_of(chain, index) or diagonal_of(chain, index)
+        return conv if keeps else replace(conv, groups=1)
+
+    return replace(chain, conv=tuple(computed(index, conv) for index, conv in enumerate(chain.conv)))
+
+
+def computed_filter(chain: Chain, index: int) -> tuple[int, int, int, int]:
+    """The shape OIHW of the filter of conv `index` as it is stored: of a diagonal, the channels of its squares."""
+    outputs, inputs, *kernel = without_groups(chain).filter_shapes[index]
+    diagonal = diagonal_of(chain, index)
+    return (outputs, diagonal.channels if diagonal else inputs, *kernel)
+
+
+def blocks_of_tile(chain: Chain, index: int, k_split: int) -> int:
+    """Blocks of output channels in a tile of conv `index`."""
+    if is_depthwise(chain, index) or own_words_of(chain, index):
+        return 1
+    if diagonal := diagonal_of(chain, index):
+        return diagonal.tile_blocks(k_split)
+    return tile_blocks(min(k_split, ceil(chain.conv[index].out_channels / CHANNEL_BLOCK)))
+
+
+def side_by_side(chain: Chain, index: int, k_split: int) -> int:
+    """Blocks of output channels that lie side by side in the filter of conv `index`: those of a tile, if they can."""
+    if chain.conv[index].groups > 1:
+        return blocks_of_tile(chain, index, k_split)
+    return interleaved_blocks(ceil(chain.conv[index].out_channels / CHANNEL_BLOCK), k_split)
