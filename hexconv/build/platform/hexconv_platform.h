@@ -39,7 +39,10 @@ struct hexconv_copy {
     const void *source;
     size_t bytes; /* in each row */
     int rows;
-    ptrdiff_t target_step, source_step; /* in bytes */
+    ptrdiff_t target_step, source_step; /* in bytes; of one row they do not count */
+    int queue;
+    uint32_t group; /* of the queue */
+    int thread;     /* which alone uses its queues */
 };
 
 struct hexconv_platform {
@@ -51,13 +54,12 @@ struct hexconv_platform {
     /* Return `bytes` of ordinary memory, aligned, or NULL if there is less. */
     void *(*scratch)(void *user, size_t bytes);
 
-    /* Start to copy rows; the copy belongs to group `group` of a queue of a thread, which alone uses it. Groups of a queue
-     * are numbered from 1 on in each call of a chain and in each of its tasks, which wait for all of their copies before they
-     * return. `copy` may change once this has returned. Returns 0, or anything else for a failure. NULL: copies are performed
-     * at once. */
-    int (*copy_start)(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy);
+    /* Start to copy rows. Groups of a queue are numbered from 1 on in each call of a chain and in each of its tasks, which
+     * wait for all of their copies before they return. `copy` may change once this has returned. What can't be started is
+     * copied at once, or told by the wait. NULL: copies are performed at once. */
+    void (*copy_start)(void *user, const struct hexconv_copy *copy);
 
-    /* Return once all copies of the queue's groups up to `group` are done. Returns 0, or anything else for a failure. */
+    /* Return once all copies of a thread's queue up to those of `group` are done. Returns 0, or anything else for a failure. */
     int (*copy_wait)(void *user, int thread, int queue, uint32_t group);
 
     /* Call task(argument, 0) to task(argument, count - 1), at the same time where there are threads, and return when all

@@ -14,11 +14,10 @@ static void *aligned(void *user, size_t bytes) {
     return posix_memalign(&memory, HEXCONV_ALIGNMENT_BYTES, bytes) == 0 ? memory : NULL;
 }
 
-static int copy_start(void *user, int thread, int queue, uint32_t group, const struct hexconv_copy *copy) {
-    (void)user, (void)thread, (void)queue, (void)group;
+static void copy_start(void *user, const struct hexconv_copy *copy) {
+    (void)user;
     for (int row = 0; row < copy->rows; row++)
         memcpy((char *)copy->target + row * copy->target_step, (const char *)copy->source + row * copy->source_step, copy->bytes);
-    return 0;
 }
 
 static int copy_wait(void *user, int thread, int queue, uint32_t group) {

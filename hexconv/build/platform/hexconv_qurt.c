@@ -106,9 +106,7 @@ static void wait_for(struct descriptor *copy) {
 
 static void pop(struct queue *queue) { wait_for(&queue->descriptors[queue->first++ % IN_FLIGHT]); }
 
-static int start(struct hexconv_qurt *state, struct queue *queue, uint32_t group, struct descriptor made) {
-    struct engine *const engine = own_engine(state);
-    if (engine == NULL) return 1;
+static void start(struct engine *engine, struct queue *queue, uint32_t group, struct descriptor made) {
     if (queue->end - queue->first == IN_FLIGHT) pop(queue);
     struct descriptor *const copy = &queue->descriptors[queue->end % IN_FLIGHT];
     if (engine->last == copy) engine->last = NULL; /* it is done, and is written anew */
@@ -120,41 +118,42 @@ static int start(struct hexconv_qurt *state, struct queue *queue, uint32_t group
         __asm__ volatile("dmlink(%0, %1)" : : "r"(engine->last), "r"(copy) : "memory");
     }
     engine->last = copy;
-    return 0;
 }
 
-static int line(struct hexconv_qurt *state, struct queue *queue, uint32_t group, void *target, const void *source, size_t bytes) {
+static void line(struct engine *engine, struct queue *queue, uint32_t group, void *target, const void *source, size_t bytes) {
     for (size_t done = 0; done < bytes; done += LONGEST_LINE) {
         const size_t length = bytes - done < LONGEST_LINE ? bytes - done : LONGEST_LINE;
         const struct descriptor made = {.status = (uint32_t)length,
                                         .source = (uint32_t)((uintptr_t)source + done),
                                         .target = (uint32_t)((uintptr_t)target + done)};
-        if (start(state, queue, group, made) != 0) return 1;
+        start(engine, queue, group, made);
     }
-    return 0;
 }
 
 static int is_field(ptrdiff_t value) { return value >= 0 && value <= LARGEST_FIELD; }
 
-/* Copy rows by one descriptor if its fields can hold them, else by one descriptor for each row. */
-static int copy_start(void *user, int thread, int number, uint32_t group, const struct hexconv_copy *copy) {
-    struct hexconv_qurt *const state = user;
-    struct queue *const queue = &state->queues[thread][number];
+/* Copy rows by one descriptor if its fields can hold them, else by one descriptor for each row; a thread without an engine
+ * copies them itself. */
+static void copy_start(void *user, const struct hexconv_copy *copy) {
+    struct engine *const engine = own_engine(user);
+    struct queue *const queue = &((struct hexconv_qurt *)user)->queues[copy->thread][copy->queue];
     const int in_one = copy->rows > 1 && is_field((ptrdiff_t)copy->bytes) && is_field(copy->rows) &&
                        is_field(copy->source_step) && is_field(copy->target_step);
-    if (in_one) {
+    if (engine != NULL && in_one) {
         const struct descriptor made = {.status = TWO_DIMENSIONS,
                                         .source = (uint32_t)(uintptr_t)copy->source,
                                         .target = (uint32_t)(uintptr_t)copy->target,
                                         .width_and_height = (uint32_t)copy->bytes | (uint32_t)copy->rows << 16,
                                         .steps = (uint32_t)copy->source_step | (uint32_t)copy->target_step << 16};
-        return start(state, queue, group, made);
+        start(engine, queue, copy->group, made);
+        return;
     }
-    for (int row = 0; row < copy->rows; row++)
-        if (line(state, queue, group, (char *)copy->target + row * copy->target_step,
-                 (const char *)copy->source + row * copy->source_step, copy->bytes) != 0)
-            return 1;
-    return 0;
+    for (int row = 0; row < copy->rows; row++) {
+        char *const target = (char *)copy->target + row * copy->target_step;
+        const char *const source = (const char *)copy->source + row * copy->source_step;
+        if (engine != NULL) line(engine, queue, copy->group, target, source, copy->bytes);
+        else memcpy(target, source, copy->bytes);
+    }
 }
 
 /* A chain waits for all of its copies, so a queue is empty when the next call begins to count its groups anew. */
