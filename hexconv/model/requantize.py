@@ -3,7 +3,9 @@
 ONNX makes `rint(sum * (input_scale * filter_scale / output_scale))`, in float32, ties to even. A float32 has 24 bits
 and a multiplier 31, so the integers here are those of the exact product of the sum and the float32 scale, rounded once,
 ties to even (`hexconv.spec.Requantize`, "even"). ONNX Runtime rounds the sum and the product to float32 before: a
-result differs, by one, only where these two roundings move a product over a half.
+result differs, by one, only where these two roundings move a product over a half. No other multiplier would be nearer:
+where float32 rounds products onto halves, half to even takes every second of them up, and an exact product lies on one
+side of them all (`hexconv.verify.moved` counts it).
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ from rich.table import Table
 from hexconv.errors import one_line
 from hexconv.verify import ChainVerdict, Difference, NetworkVerdict
 from hexconv.verify.difference import MOST, together
+from hexconv.verify.moved import Moved
 
 TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the network"
 
@@ -42,6 +43,8 @@ def network_verdict_lines(verdict: NetworkVerdict) -> Iterator[str]:
     for conv in (conv for chain in verdict.chains for conv in chain.convs if not conv.holds):
         most = MOST[conv.dtype].one
         yield f"{one_line(conv.node)} alone: {_words(conv.against_runtime)}; at most {most} in a million, by 1"
+        if conv.moved:
+            yield f"{one_line(conv.node)}: {_moved(conv.moved)}"
     for name, reason in dict(verdict.not_verified).items():
         yield f"{one_line(name)}: not verified: {one_line(reason)}"
     other = sum(conv.not_float32 for chain in verdict.chains for conv in chain.convs)
@@ -81,6 +84,13 @@ def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
 def _words(apart: Difference) -> str:
     share = f" ({1e6 * apart.differing / apart.values:.3g} in a million)" if apart.values else ""
     return f"{apart.differing} of {apart.values} values differ{share}, by {apart.largest} at most"
+
+
+def _moved(of: Moved) -> str:
+    return (
+        f"float32 moves {of.apart} of the {of.sums} sums whose results are not cut; "
+        f"the best multiplier that is the same float32 leaves {of.least}"
+    )
 
 
 def _yes(holds: bool) -> str:

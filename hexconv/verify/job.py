@@ -23,9 +23,9 @@ from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.kernel import kernel_words
 from hexconv.spec.names import bias_name, filter_name
-from hexconv.spec.requantize import FRACTION_BITS
 from hexconv.spec.vectors import looked_up
 from hexconv.verify.difference import Difference
+from hexconv.verify.moved import moved, scaled_in_float32
 
 JOB = "hexconv.verify.job:do"
 KEPT = 64
@@ -134,7 +134,16 @@ def _convs(chain: Chain, weights: Mapping[str, Array], tapped: Sequence[Mapping[
             "dtype": alone.dtype,
             "against_runtime": asdict(Difference.of(exact, result)),
             "not_float32": Difference.of(float32, result).differing,
+            "moved": _moved(alone, own, exact != result),
         }
+
+
+def _moved(chain: Chain, weights: Mapping[str, Array], apart: Array) -> dict[str, int] | None:
+    """Count the sums that float32 moves in channels of a chain of one conv where values differ; None without any."""
+    by, channels = chain.conv[0].requantize, np.flatnonzero(apart.any(axis=(0, 1, 2)))
+    if by is None or by.rounding != "even" or not channels.size:
+        return None
+    return asdict(moved(by, chain.output_dtype(0), of_conv(weights, 1), channels))
 
 
 def _sums(chain: Chain, weights: Mapping[str, Array], image: Array) -> Array:
@@ -156,9 +165,7 @@ def as_float32(chain: Chain, weights: Mapping[str, Array], sums: Array) -> Array
     by, dtype = chain.conv[0].requantize, chain.output_dtype(0)
     if by is None:
         return sums.astype(dtype)
-    multiplier = np.asarray(weights.get("multiplier1", by.multiplier), np.float64)
-    scale = np.ldexp(multiplier, np.asarray(weights.get("shift1", by.shift)) - FRACTION_BITS).astype(np.float32)
-    product = sums.astype(np.float32) * scale
-    codes = np.rint(product).astype(np.float64) + by.zero_point
+    multiplier, shift = (np.asarray(weights.get(f"{name}1", getattr(by, name))) for name in ("multiplier", "shift"))
+    codes = scaled_in_float32(sums, multiplier, shift) + by.zero_point
     clipped = np.clip(codes, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
     return looked_up(clipped, weights["table1"]) if chain.conv[0].activation == TABLE else clipped

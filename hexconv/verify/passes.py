@@ -20,6 +20,7 @@ from hexconv.spec import Target
 from hexconv.verify.difference import Difference
 from hexconv.verify.job import JOB
 from hexconv.verify.members import Member
+from hexconv.verify.moved import Moved
 from hexconv.verify.parts import Whole
 from hexconv.verify.runtime import Array, Session, Values
 from hexconv.verify.taps import Tapped
@@ -165,7 +166,9 @@ def nhwc(tensor: Array) -> Array:
 
 
 def _conv(answer: dict[str, Any]) -> ConvVerdict:
-    return ConvVerdict(answer["node"], answer["dtype"], Difference(**answer["against_runtime"]), answer["not_float32"])
+    found = Moved(**answer["moved"]) if answer["moved"] else None
+    apart = Difference(**answer["against_runtime"])
+    return ConvVerdict(answer["node"], answer["dtype"], apart, answer["not_float32"], found)
 
 
 def _reason(ending: Ending) -> str:

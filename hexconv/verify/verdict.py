@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hexconv.verify.difference import MOST, Difference, together
+from hexconv.verify.moved import Moved
 
 
 @dataclass(frozen=True)
@@ -14,12 +15,14 @@ class ConvVerdict:
         dtype: the dtype of its activations.
         against_runtime: how far numpy's answer is from ONNX Runtime's.
         not_float32: how many of ONNX Runtime's values are not its sums scaled and rounded in float32.
+        moved: the sums that float32 moves to another result, in the channels where values differ; None without any.
     """
 
     node: str
     dtype: str
     against_runtime: Difference
     not_float32: int
+    moved: Moved | None = None
 
     @property
     def holds(self) -> bool:
