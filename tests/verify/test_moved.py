@@ -31,12 +31,15 @@ def scales(draw: st.DrawFn) -> Requantize:
 
 def results(sums: np.ndarray, by: Requantize, multiplier: int) -> np.ndarray:
     """Half to even of the exact products: below 2**53, so that a double holds them."""
+    assert isinstance(by.shift, int)
     return np.clip(np.rint(sums * (multiplier * 2.0 ** (by.shift - 31))) + by.zero_point, *by.codes(0, 255))
 
 
 @given(scales())
 def test_it_counts_what_the_definition_says(by: Requantize) -> None:
-    scale, (low, high) = by.multiplier * 2.0 ** (by.shift - 31), by.codes(0, 255)
+    assert isinstance(by.multiplier, int)
+    assert isinstance(by.shift, int)
+    multiplier, scale, (low, high) = by.multiplier, by.multiplier * 2.0 ** (by.shift - 31), by.codes(0, 255)
     reach = int(300 / scale)
     sums = np.arange(-reach, reach + 1)
     codes = sums * scale + by.zero_point
@@ -47,12 +50,14 @@ def test_it_counts_what_the_definition_says(by: Requantize) -> None:
         return int(np.count_nonzero(results(sums, by, multiplier) != theirs))
 
     found = moved(by, "uint8", {}, FIRST)
-    assert (found.sums, found.apart) == (len(sums), apart(by.multiplier))
-    assert found.least == min(apart(by.multiplier + step) for step in range(-64, 65) if same_float32(by, step))
+    assert (found.sums, found.apart) == (len(sums), apart(multiplier))
+    assert found.least == min(
+        apart(near) for near in range(multiplier - 64, multiplier + 65) if same_float32(near, multiplier)
+    )
 
 
-def same_float32(by: Requantize, step: int) -> bool:
-    return np.float32(by.multiplier + step) == np.float32(by.multiplier)
+def same_float32(one: int, other: int) -> bool:
+    return np.float32(one) == np.float32(other)
 
 
 def test_no_multiplier_that_is_the_same_float32_saves_more_than_one_of_the_sums_next_to_halves() -> None:
