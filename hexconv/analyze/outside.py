@@ -35,7 +35,7 @@ from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.names import INPUT_CACHE, filter_cache, numbered, source_cache, target_cache
+from hexconv.spec.names import INPUT_CACHE, filter_cache, kept_cache, numbered, source_cache, target_cache
 
 WORD_BYTES = 4
 
@@ -50,6 +50,9 @@ def rows_touched(planned: PlannedRows) -> Bytes:
         for each, count in zip(touched.parts, times, strict=True):
             total.update({name: size * count for name, size in each.items()})
         total[target_cache(tensor, convs)] += planned.filled_bytes(tensor, stored)
+        if kept := planned.kept_bytes(tensor, stored):  # saved once, and restored once
+            total[target_cache(tensor, convs)] += 2 * kept
+            total[kept_cache(tensor)] += 2 * kept
     return total
 
 

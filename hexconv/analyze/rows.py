@@ -62,12 +62,20 @@ class PlannedRows(RowTiles):
 
     def filled_bytes(self, tensor: int, rows: Any) -> Any:
         """Return the bytes outside of the image that are filled in so many rows of an intermediate, in all strips."""
-        if not self.strips or self.strips.is_inside(tensor):
+        if not self.strips or not self.strips.fills(tensor):
             return 0 * rows
-        layout, columns = self.forms.activations[tensor], self.strips.tensors[tensor].columns
+        layout, columns = self.forms.activations[tensor], self.strips.tensors[tensor].made
         valid = (self.strips.valid_columns(tensor, number) for number in range(self.strips.count))
         filled = sum(first + columns - end for first, end in valid)
         return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
+
+    def kept_bytes(self, tensor: int, rows: Any) -> Any:
+        """Return the bytes that are kept of so many rows of an intermediate: each strip but the last keeps its own."""
+        if not self.strips or not self.strips.keeps:
+            return 0 * rows
+        layout, kept = self.forms.activations[tensor], self.strips.tensors[tensor].kept
+        of_row = kept * layout.stored_extent("C") * self.source_bytes
+        return rows // self.strips.count * (self.strips.count - 1) * of_row
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads.

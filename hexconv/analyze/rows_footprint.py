@@ -18,6 +18,7 @@ from hexconv.spec.names import (
     copied_caches,
     filter_cache,
     intermediate,
+    kept_cache,
     numbered,
     words_cache,
 )
@@ -64,9 +65,20 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
             dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
             shape = (1, rows[number], *layout.physical_shape[2:])
             yield PredictedCache(intermediate(number), "intermediate", number, dtype, shape)
+            yield from _kept(planned, number, dtype)
     shape = _output_cache(planned)
     dtype = chain.output_dtype(len(chain.conv) - 1)
     yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", len(chain.conv), dtype, shape))
+
+
+def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCache]:
+    """Yield the cache of the columns that strips keep of an intermediate: all of its rows."""
+    strips = planned.strips
+    if strips and (kept := strips.tensors[tensor].kept):
+        extents, unit = planned.extents[tensor], planned.forms.channel_units[tensor]
+        halves = (planned.source_bytes,) if planned.source_bytes > 1 else ()
+        shape = (1, extents.rows, ceil(extents.channels / unit), *halves, kept, unit)
+        yield PredictedCache(kept_cache(tensor), "kept", tensor, dtype, shape)
 
 
 def _output_cache(planned: PlannedRows) -> tuple[int, ...]:

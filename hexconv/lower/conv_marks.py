@@ -11,12 +11,13 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import Call
+from tvm.ir import Call, TensorLoad
 
 from hexconv.lower.sblock import with_body
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 MARK = "hexconv_at"
+KEPT = "hexconv_kept"
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,19 @@ def mark(module: tvm.IRModule, results: Mapping[str, Result]) -> tvm.IRModule:
 
     main = module["main"]
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlock, marked)))})
+
+
+def touch_kept(element: TensorLoad) -> tirx.Stmt:
+    """Say that a step touches an element of the columns that it keeps for the next strip."""
+    return tirx.Evaluate(tirx.call_extern("int32", KEPT, element))
+
+
+def touched_kept(statement: tirx.Stmt) -> TensorLoad | None:
+    """Return the element that such a statement names; None for any other statement."""
+    if not isinstance(statement, tirx.Evaluate) or not is_call(statement.value, KEPT):
+        return None
+    call: Any = statement.value
+    return call.args[1]
 
 
 def is_call(value: Any, name: str) -> bool:

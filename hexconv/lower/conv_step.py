@@ -23,6 +23,19 @@ class Rows:
     ring: int
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Where the columns begin that a step keeps for the next strip.
+
+    Attributes:
+        buffer: the cache, flat.
+        origin: the element at which row 0 of the tensor begins, at the step's first channel.
+    """
+
+    buffer: tirx.Var
+    origin: tirx.Expr
+
+
 def in_ring(rows: Rows, index: tirx.Expr) -> tirx.Expr:
     """Return the row of the cache that holds a row of a step."""
     return tirx.floormod(index, tirx.const(rows.ring, "int32")) if rows.ring else index
@@ -45,6 +58,7 @@ class ConvStep:
         target: the rows that it makes.
         band: the rows of the whole stored result that its thread makes: the first, one past the last; None where it
             makes all.
+        kept: where it keeps columns for the next strip; None where it keeps none.
     """
 
     number: int
@@ -58,6 +72,7 @@ class ConvStep:
     operands: "StepOperands | None"
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
+    kept: Kept | None = None
 
     def rows(self, unit: int) -> tuple[tirx.Expr, tirx.Expr]:
         """Return the rows that it makes in its band, counted from `row`: the first, and one past the last.

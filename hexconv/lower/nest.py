@@ -23,6 +23,7 @@ from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import vector
+from hexconv.lower.kept import KeptColumns, keep_columns, kept_columns_of, with_kept
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
@@ -54,12 +55,13 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
         return in_bands(func, numbers, layouts, bool(shared))
 
-    compacted = passes.compact(mark(sch.mod, _results(case)))
+    kept = kept_columns_of(strips, forms_of(case.chain, case.settled), case.settled) if strips else []
+    compacted = passes.compact(with_kept(mark(sch.mod, _results(case)), kept))
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
     words = _words(case)
-    filled = _filled(_outside(flat, shared, words), case, strips)
+    filled = _filled(_outside(flat, shared, words), case, strips, kept)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled, bands.count))
@@ -148,7 +150,9 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
     return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES, **more)
 
 
-def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRModule:
+def _filled(
+    module: tvm.IRModule, case: Case, strips: Strips | None, kept: Sequence[KeptColumns]
+) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}
@@ -158,8 +162,8 @@ def _filled(module: tvm.IRModule, case: Case, strips: Strips | None) -> tvm.IRMo
 
     def emitted(step: ConvStep) -> tirx.Stmt:
         there, edge = step if step.number in made else step.of_padding, edges[step.number - 1]
-        kernel = convs[step.number - 1].emit(there)
-        return tirx.SeqStmt([kernel, fill_edges(edge, step)]) if edge else kernel
+        parts = [convs[step.number - 1].emit(there), *([fill_edges(edge, step)] if edge else [])]
+        return as_one([*parts, *(keep_columns(each, step) for each in kept if each.tensor == step.number)])
 
     filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]

@@ -22,13 +22,15 @@ from tvm.sym import Analyzer
 from hexconv.lower.sblock import with_allocated
 from hexconv.schedule.roll import RINGS
 
+KEPT = "hexconv.kept"
+"""Attribute of a scheduled function: the names of the caches that keep columns for later strips."""
 FIRST_SLABS = "hexconv.first_slabs"
 """Attribute of a compacted function: by the name of a ring, the slab of its tensor that its first one is."""
 
 
 def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Allocate rings at the root block, whatever block inside needs them."""
-    rings = _rings(func)
+    """Allocate rings, and columns that strips keep, at the root block, whatever block inside needs them."""
+    rings = {*_rings(func), *map(str, (func.attrs or {}).get(KEPT, ()))}
     inner: list[tirx.Var] = []
     if not rings:
         return func

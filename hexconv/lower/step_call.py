@@ -1,8 +1,8 @@
 """Write one step of a conv as a call, and read it back: between both, TVM's passes keep its arguments right.
 
-    hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, target, source, filter[..])
+    hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept, target, source, filter[..])
 
-A band is two arguments or none. Targets and sources are three each: a load of the element where they begin, the first
+A band is two arguments or none, and so is what is kept, one. Targets and sources are three each: a load of the element where they begin, the first
 row, and the rows of a ring.
 """
 
@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.lower.conv_marks import is_call
-from hexconv.lower.conv_step import ConvStep, Rows, StepOperands
+from hexconv.lower.conv_step import ConvStep, Kept, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, uses
 from hexconv.lower.step_inside import Inside
 
@@ -47,6 +47,7 @@ def step_call(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Rin
     image, row, block = (found.begin(place) for place in (at.image, at.row, at.block))
     arguments = [at.number, image, row, begin, end, block, found.extent("ko_inner"), is_first]
     arguments += [len(band), *band]
+    arguments += _kept_of(found)
     arguments += _rows_of(found, tirx.BufferLoad(found.result.buffer, found.result.indices), rings)
     if operands := found.operands:
         source, filter = operands
@@ -61,7 +62,8 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
         return None
     call: Any = statement.value
     number, image, row, begin, end, block, most, is_first, limits, *rest = call.args[1:]
-    band, places = rest[: int(limits)], rest[int(limits) :]
+    band, (keeps, *places) = rest[: int(limits)], rest[int(limits) :]
+    kept, places = places[: int(keeps)], places[int(keeps) :]
     target, *source = (
         Rows(load.source, load.indices[0], first, int(ring))
         for load, first, ring in (places[at : at + 3] for at in range(0, len(places) - 2, 3))
@@ -69,7 +71,8 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
     filter = places[-1]
     operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
     known = (int(number), image, row, begin, end, block, int(most), is_first, operands, target)
-    return ConvStep(*known, (band[0], band[1]) if band else None)
+    of_strips = Kept(kept[0].source, kept[0].indices[0]) if kept else None
+    return ConvStep(*known, (band[0], band[1]) if band else None, of_strips)
 
 
 def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) -> tirx.Expr:
@@ -85,6 +88,13 @@ def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) 
     begins, first = found.begin(at.row), at.band[0] if at.band else ZERO
     images = [variable == 0 for variable in others if not uses(begins, variable)]
     return tirx.all(*images, begins <= first, first < begins + end * at.rows)
+
+
+def _kept_of(found: Inside) -> list[Any]:
+    """Describe the columns that a step keeps: whether it does, and the element where they begin."""
+    if found.kept is None:
+        return [0]
+    return [1, tirx.BufferLoad(found.kept.source, [found.begin(index) for index in found.kept.indices])]
 
 
 def _rows_of(found: Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:

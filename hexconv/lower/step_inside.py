@@ -7,7 +7,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.lower.buffers import held_by
-from hexconv.lower.conv_marks import Mark
+from hexconv.lower.conv_marks import Mark, touched_kept
 from hexconv.lower.ranges import ZERO, conjuncts, range_of, with_values
 from hexconv.schedule.loops import LOOP_NAME
 
@@ -23,6 +23,7 @@ class Inside:
         at: where in the whole tensor the result is.
         result: the store of the result.
         sums: the store that adds a product; None where no element of the result is logical.
+        kept: the element at which the columns begin that it keeps for the next strip; None where it keeps none.
     """
 
     loops: list[tirx.Var]
@@ -31,6 +32,7 @@ class Inside:
     at: Mark
     result: tirx.BufferStore
     sums: tirx.BufferStore | None
+    kept: TensorLoad | None = None
 
     def begin(self, expression: tirx.Expr) -> tirx.Expr:
         """Return an expression where all loops of the step begin."""
@@ -67,6 +69,7 @@ def inside_of(loop: tirx.For) -> Inside:
     stores: list[tirx.BufferStore] = []
     guards: list[tirx.Expr] = []
     marks: list[Mark] = []
+    kept: list[TensorLoad] = []
 
     def visit(statement: tirx.Stmt, conditions: list[tirx.Expr]) -> None:
         if isinstance(statement, tirx.For):
@@ -84,7 +87,9 @@ def inside_of(loop: tirx.For) -> Inside:
         elif mark := Mark.of(statement):
             marks.append(mark)
             guards.extend(conditions)
+        elif (load := touched_kept(statement)) is not None:
+            kept.append(load)
 
     visit(loop, [])
     products = [store for store in stores if isinstance(store.value, tirx.Add)]
-    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None)
+    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None, kept[0] if kept else None)

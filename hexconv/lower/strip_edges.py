@@ -49,13 +49,13 @@ class Edges:
 
     @property
     def columns(self) -> int:
-        """The stored columns of a strip."""
-        return self.stored.extents.columns
+        """The columns that a strip makes."""
+        return self.strips.tensors[self.tensor].made
 
 
 def edges_of(strips: Strips, chain: Chain, index: int, forms: Forms) -> Edges | None:
     """Describe what conv `index` (from 0) makes outside of the image; None where it makes nothing there."""
-    if strips.is_inside(index + 1):
+    if not strips.fills(index + 1):
         return None
     # In blocks of 4 channels int8 lies as uint8, in a buffer of int8.
     flip = MADE_UNSIGNED if forms.channel_units[index + 1] == WORD_CHANNELS and chain.dtype == "int8" else 0

@@ -4,8 +4,10 @@ before:  output[strip, row, column, channel] = ...                      [N * str
 after:   if columns before the strip <= first + column:
              output[strip // strips, row, first + column, channel] = ...    [N, H, W, K]
 
-The last strip begins early. It leaves the columns alone that the strip before it has written: a copy of them may still
+Without kept columns the last strip begins early. It leaves the columns alone that the strip before it has written: a copy of them may still
 be under way.
+
+Where columns are kept, the first strip may end right of the output: the guard is `first + column < columns`.
 """
 
 import tvm
@@ -33,7 +35,8 @@ def in_images(module: tvm.IRModule, strips: Strips) -> tvm.IRModule:
         written = tirx.BufferStore(new, store.value, list(indices))
         if strips.divide:
             return written
-        return tirx.IfThenElse(strips.first_written(number) <= place, written, None)
+        is_own = place < strips.outputs[2] if strips.keeps else strips.first_written(number) <= place
+        return tirx.IfThenElse(is_own, written, None)
 
     body = tvm_ffi.structural_map(main.body, (tirx.BufferStore, moved))
     params = [new if argument.same_as(old) else argument for argument in main.params]

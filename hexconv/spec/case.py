@@ -157,6 +157,8 @@ def _check_strips(chain: Chain, plan: Plan) -> None:
     """A strip is some blocks of the output's columns, of a chain that can be computed in strips."""
     if plan.w_split and (why_not := why_no_strips(chain, plan.w_split)):
         raise InputError.because(f"plan.w_split: {plan.w_split}, but {why_not}", "leave it out")
+    if plan.w_split and (why_not := why_no_strips(chain, plan.w_split, plan.column_halo)):
+        raise InputError.because(f'plan.column_halo: "{plan.column_halo}", but {why_not}', "leave it out")
 
 
 def _check_steps(chain: Chain, plan: Plan) -> None:

@@ -114,6 +114,11 @@ class Chain:
         return self.output_layout if self.dtype == "float32" else PIXELS
 
     @property
+    def keeps_columns(self) -> bool:
+        """Whether the padding right of intermediates are columns that an earlier image of the batch has left."""
+        return False
+
+    @property
     def longest_sum(self) -> int:
         """The most products that a conv adds up for one output."""
         return max(prod(shape[1:]) for shape in self.filter_shapes)

@@ -121,7 +121,7 @@ def tensor_extents(chain: Chain) -> tuple[Extents, ...]:
     n, h, w, c = chain.shapes[-1]
     return chain.backwards(
         Extents(n, h, w, c, 0, 0, h, w),
-        lambda index, output: _read_by(chain.conv[index], output, chain.shapes[index]),
+        lambda index, output: _read_by(chain.conv[index], output, chain.shapes[index], chain.keeps_columns),
     )
 
 
@@ -137,13 +137,13 @@ def reads_input_rows(chain: Chain) -> bool:
     return source.valid_rows[0] < chain.conv[0].rows_read(output.rows)
 
 
-def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int]) -> Extents:
+def _read_by(conv: Conv2d, output: Extents, shape: tuple[int, int, int, int], keeps_columns: bool) -> Extents:
     """Return the extents that a conv reads of its input (logical `shape`) to fill the stored part of its output."""
     down, across = conv.stride
     rows, top = _with_logical(conv.rows_read(output.rows), conv.padding.top + down * output.top, ROW_BLOCK)
-    columns, left = _with_logical(
-        conv.columns_read(output.columns), conv.padding.left + across * output.left, COLUMN_BLOCK
-    )
+    # Where columns are kept, those right of the logical ones are no output of the conv, so it reads nothing for them.
+    made = output.valid_columns[1] if keeps_columns else output.columns
+    columns, left = _with_logical(conv.columns_read(made), conv.padding.left + across * output.left, COLUMN_BLOCK)
     return Extents(
         batch=shape[0],
         rows=rows,

@@ -17,6 +17,7 @@ from hexconv.spec.kernels import KERNELS, MOST_THREADS, Kernel
 
 Order = Literal["k_outer", "h_outer"]
 Halo = Literal["recompute", "roll"]
+ColumnHalo = Literal["recompute", "keep"]
 Filters = Literal["per_tile", "resident"]
 Buffering = Literal["single", "double"]
 Threads = Annotated[int, Field(ge=1, le=MOST_THREADS)]
@@ -59,6 +60,10 @@ KNOBS: Mapping[str, Knob] = {
     "h_split": Knob(turned=(2,), named="hs{}"),
     "rows": Knob(turned=(2,), beside={"kernel": "hvx"}, named="r{}"),
     "w_split": Knob(turned=(2,), beside={"kernel": "hvx"}, named="ws{}"),
+    "column_halo": Knob(
+        turned=("keep",),
+        beside={"kernel": "hvx", "w_split": 2, "order": "h_outer", "halo": "roll"},
+    ),
     "order": Knob(turned=("h_outer",), searched=get_args(Order)),
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
     "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),

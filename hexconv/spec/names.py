@@ -61,6 +61,11 @@ def intermediate(number: int) -> str:
     return f"intermediate{number}"
 
 
+def kept_cache(number: int) -> str:
+    """Return the name of the cache that keeps columns of an intermediate for the next strip."""
+    return f"kept{number}"
+
+
 def accumulator(number: int) -> str:
     """Return the name of the buffer of a conv's sums, before the epilogue."""
     return f"accumulator{number}"

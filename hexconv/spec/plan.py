@@ -16,6 +16,7 @@ from hexconv.spec.knobs import (
     Activations,
     Arch,
     Buffering,
+    ColumnHalo,
     Filters,
     Halo,
     Order,
@@ -43,8 +44,11 @@ class Plan:
             row by row (`Chain.output_layout`). The hvx kernel alone obeys it; rings then hold just the rows that are
             read.
         w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole.
-            Strips follow each other, and the columns that two of them read are recomputed (`hexconv.spec.strips`). The
-            hvx kernel alone obeys it.
+            Strips follow each other (`hexconv.spec.strips`). The hvx kernel alone obeys it.
+        column_halo: what happens to columns of an intermediate that two strips read. `"recompute"`: both strips make
+            them. `"keep"`, where stripes roll: strips go from right to left, and the columns that the next one reads
+            too stay in a cache of their own, over all rows (`hexconv.spec.kept`). Columns of the input that two strips
+            read are read by both.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.
@@ -89,6 +93,7 @@ class Plan:
     h_split: Size = 1
     rows: Size | None = None
     w_split: Size | None = None
+    column_halo: ColumnHalo = "recompute"
     order: Order = "k_outer"
     halo: Halo = "recompute"
     filters: Filters = "per_tile"
@@ -109,11 +114,23 @@ class Plan:
         if self.rows and self.h_split > 1:
             what = f"plan.rows: {self.rows} beside h_split = {self.h_split}; both say how high a stripe is"
             raise InputError.because(what, "leave one of them out")
+        self._check_columns()
         self._check_effects()
         self._check_threads()
         if self.uses_vtcm and self.vtcm_bytes is None and self.arch in WITHOUT_TAG:
             what = f'plan.vtcm_bytes is missing: TVM does not know the VTCM of arch = "{self.arch}"'
             raise InputError.because(what, "give the bytes, such as 8388608")
+
+    def _check_columns(self) -> None:
+        """Refuse to keep columns where there are no strips, or where rows are made again."""
+        if self.column_halo == "recompute":
+            return
+        if self.w_split is None:
+            what = 'plan.column_halo: "keep" without w_split; whole rows share no columns'
+            raise InputError.because(what, "leave it out, or state w_split")
+        if self.halo != "roll":
+            allowed = '"roll": a row that is made again would find that its own strip has replaced what was kept'
+            raise InputError("plan.halo", f'"{self.halo}" with column_halo = "keep"', allowed)
 
     def _check_effects(self) -> None:
         """Refuse knobs that would do nothing on the wished kernel. Without a kernel, plain can always obey."""

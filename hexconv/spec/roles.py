@@ -30,6 +30,7 @@ BUFFER_ROLES = {
     "scale": BufferRole("filters"),
     "intermediate": BufferRole("intermediates", True, "source"),
     "planes": BufferRole("intermediates", True, "source"),
+    "kept": BufferRole("intermediates", True),
     "accumulator": BufferRole("intermediates"),
     "window": BufferRole("intermediates"),
     "output": BufferRole("output", True),

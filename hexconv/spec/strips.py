@@ -1,7 +1,7 @@
 """Stripes of columns: a chain computed in strips of the image, one after the other, as if they were a batch of images.
 
-A strip is `w_split` blocks of 8 columns of the output, over all rows. What it reads is made anew for each strip, so the
-columns that two strips share are recomputed. A conv that makes c columns of its output reads, of its source,
+A strip is `w_split` blocks of 8 columns of the output, over all rows. Where `column_halo = "recompute"`, what it reads
+is made anew for each strip, so the columns that two strips share are recomputed. A conv that makes c columns of its output reads, of its source,
 
     (c - 1) * stride + reach columns        reach = (kernel - 1) * dilation + 1
 
@@ -11,6 +11,9 @@ padding for the conv that reads it (`Strips.valid_columns`).
 Strip s begins at column min(s * width, columns - width): the last one begins early, so that all are equally wide. The
 columns that it shares with the strip before it are made twice, and written once. Strips of one image follow each
 other, so filters that are staged once serve all of them.
+
+Where `column_halo = "keep"`, no column of an intermediate is made twice (`hexconv.spec.kept`): strips go from right to
+left, and the first one may end right of the output.
 """
 
 from collections.abc import Callable
@@ -21,6 +24,8 @@ from typing import Any
 from hexconv.spec.chain import Chain
 from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
+from hexconv.spec.kept import KeptChain, kept_columns, kept_strips
+from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.plan import Plan
 
 
@@ -30,15 +35,24 @@ class StripColumns:
 
     Attributes:
         columns: the columns of a strip.
+        made: of these, the columns from the first one on that the strip makes or reads itself; the others are kept.
         stride: the columns of the tensor from one column of the output to the next.
         left: the column of the first strip at which the image begins.
         image_columns: the columns of the whole tensor.
+        is_padded: whether the conv that reads it pads columns.
     """
 
     columns: int
+    made: int
     stride: int
     left: int
     image_columns: int
+    is_padded: bool
+
+    @property
+    def kept(self) -> int:
+        """The columns that an earlier strip has left."""
+        return self.columns - self.made
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class Strips:
         images: the shape of the whole input, NHWC.
         outputs: the shape of the whole output, NHWC.
         tensors: what a strip has of every tensor, the input first.
+        keeps: whether columns that two strips read are kept.
     """
 
     chain: Chain
@@ -60,6 +75,7 @@ class Strips:
     images: tuple[int, int, int, int]
     outputs: tuple[int, int, int, int]
     tensors: tuple[StripColumns, ...]
+    keeps: bool = False
 
     def image_of(self, number: Any) -> Any:
         """Return the image of strip `number` of the batch, a number or an expression."""
@@ -72,6 +88,8 @@ class Strips:
             number: a number or an expression.
             least: the minimum of two of them.
         """
+        if self.keeps:
+            return self.first_written(number)
         return least(self.first_written(number), self.outputs[2] - self.columns)
 
     @property
@@ -81,6 +99,8 @@ class Strips:
 
     def first_written(self, number: Any) -> Any:
         """Return the first column of the output that strip `number` of the batch writes: no earlier strip makes it."""
+        if self.keeps:
+            return (self.count - 1 - number % self.count) * self.columns
         return number % self.count * self.columns
 
     def first_read(self, number: Any, least: Callable[[Any, Any], Any] = min) -> Any:
@@ -99,6 +119,8 @@ class Strips:
     ) -> tuple[Any, Any]:
         """Return the first and one past the last column of a tensor of strip `number` that lies in the image.
 
+        Of kept columns it knows nothing.
+
         Args:
             tensor: the number of the tensor; 0 is the input.
             number: the number of the strip in the batch, a number or an expression.
@@ -115,7 +137,7 @@ class Strips:
         known = self.tensors[tensor]
         begin = known.left - self.first_made(number, least) * known.stride
         end = begin + known.image_columns
-        return least(most(begin, 0), known.columns), most(least(end, known.columns), 0)
+        return least(most(begin, 0), known.made), most(least(end, known.made), 0)
 
     def reads(self, tensor: int) -> bool:
         """Whether any strip has a column of a tensor that lies in the image; a stride may step over all of them."""
@@ -123,9 +145,13 @@ class Strips:
         return any(first < end for first, end in valid)
 
     def is_inside(self, tensor: int) -> bool:
-        """Whether all columns that strips have of a tensor lie in the image."""
+        """Whether all columns that strips make of a tensor lie in the image."""
         ends = (self.valid_columns(tensor, number) for number in (0, self.count - 1))
-        return all(columns == (0, self.tensors[tensor].columns) for columns in ends)
+        return all(columns == (0, self.tensors[tensor].made) for columns in ends)
+
+    def fills(self, tensor: int) -> bool:
+        """Whether columns of a tensor outside of the image are padding that a conv reads."""
+        return not self.is_inside(tensor) and (self.tensors[tensor].is_padded or not self.keeps)
 
 
 @lru_cache(REMEMBERED)
@@ -144,30 +170,46 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     images, rows, _, channels = chain.input
     columns = chain.shapes[-1][2]
     width = min(plan.w_split * COLUMN_BLOCK, columns)
+    if plan.column_halo == "keep":
+        return _kept(chain, plan.w_split * COLUMN_BLOCK)
     count, tensors = blocks(columns, width), _columns(chain, width)
     whole = tuple(replace(conv, padding=replace(conv.padding, left=0, right=0)) for conv in chain.conv)
     of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=whole)
     return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
 
 
-def _columns(chain: Chain, width: int) -> tuple[StripColumns, ...]:
-    """Return what a strip of `width` columns of the output has of every tensor."""
+def _kept(chain: Chain, width: int) -> Strips:
+    """Return strips of `width` columns of the output that keep what two of them read of an intermediate."""
+    (images, rows, _, channels), count = chain.input, kept_strips(chain, width)
+    tensors = _columns(chain, width, keeps=True)
+    padded = tuple(
+        replace(conv, padding=replace(conv.padding, left=0, right=kept_columns(conv) if index else 0))
+        for index, conv in enumerate(chain.conv)
+    )
+    of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=padded)
+    return Strips(KeptChain.of(of_strips), count, width, chain.input, chain.shapes[-1], tensors, keeps=True)
+
+
+def _columns(chain: Chain, width: int, keeps: bool = False) -> tuple[StripColumns, ...]:
+    """Return what a strip of `width` columns of the output has of every tensor; it keeps none of the input."""
 
     def read(index: int, reader: StripColumns) -> StripColumns:
         conv, stride = chain.conv[index], chain.conv[index].stride[1]
-        left = reader.left * stride + conv.padding.left
-        return StripColumns(conv.columns_read(reader.columns), reader.stride * stride, left, chain.shapes[index][2])
+        columns = conv.columns_read(reader.made)
+        made = columns - kept_columns(conv) if keeps and index else columns
+        left, is_padded = reader.left * stride + conv.padding.left, conv.padding.left + conv.padding.right > 0
+        return StripColumns(columns, made, reader.stride * stride, left, chain.shapes[index][2], is_padded)
 
-    return chain.backwards(StripColumns(width, 1, 0, chain.shapes[-1][2]), read)
+    return chain.backwards(StripColumns(width, width, 1, 0, chain.shapes[-1][2], False), read)
 
 
 def in_strips(chain: Chain, plan: Plan) -> tuple[Chain, Plan]:
     """Return the chain and the plan of the nest: those of a batch of strips where the plan makes strips."""
     strips = strips_of(chain, plan)
-    return (strips.chain, replace(plan, w_split=None)) if strips else (chain, plan)
+    return (strips.chain, replace(plan, w_split=None, column_halo="recompute")) if strips else (chain, plan)
 
 
-def why_no_strips(chain: Chain, w_split: int) -> str:
+def why_no_strips(chain: Chain, w_split: int, column_halo: ColumnHalo = "recompute") -> str:
     """Say why a chain can't be computed in strips of so many blocks of columns; empty if it can.
 
     >>> from hexconv.spec import Conv2d
@@ -180,8 +222,13 @@ def why_no_strips(chain: Chain, w_split: int) -> str:
         return f"the output has {blocks(columns, COLUMN_BLOCK)} blocks of {COLUMN_BLOCK} columns"
     if chain.output_layout == IN_BLOCKS and columns % COLUMN_BLOCK:
         return f"the last of the output's blocks of {COLUMN_BLOCK} columns has {columns % COLUMN_BLOCK}, and is whole"
-    strips = strips_of(chain, Plan(kernel="hvx", w_split=w_split))
+    plan = Plan(kernel="hvx", w_split=w_split)
+    if column_halo == "keep":
+        plan = replace(plan, order="h_outer", halo="roll", column_halo=column_halo)
+    strips = strips_of(chain, plan)
     for index in range(len(chain.conv)):
         if strips and not strips.reads(index):
             return f"chain.conv[{index}] would read nothing but padding: no strip has a column of the image"
+    if strips and strips.keeps and not any(tensor.kept for tensor in strips.tensors):
+        return "no column of an intermediate is read by two strips"
     return ""
