@@ -53,6 +53,9 @@ def rows_touched(planned: PlannedRows) -> Bytes:
         if kept := planned.kept_bytes(tensor, stored):  # saved once, and restored once
             total[target_cache(tensor, convs)] += 2 * kept
             total[kept_cache(tensor)] += 2 * kept
+    if kept := planned.kept_bytes(0, planned.first_reads):
+        total[INPUT_CACHE] += kept  # what is restored is written, like a copy
+        total[kept_cache(0)] += 2 * kept
     return total
 
 

@@ -70,12 +70,23 @@ class PlannedRows(RowTiles):
         return rows // self.strips.count * filled * layout.stored_extent("C") * self.source_bytes
 
     def kept_bytes(self, tensor: int, rows: Any) -> Any:
-        """Return the bytes that are kept of so many rows of an intermediate: each strip but the last keeps its own."""
+        """Return the bytes that are kept of so many rows of a tensor: each strip but the last keeps its own."""
         if not self.strips or not self.strips.keeps:
             return 0 * rows
-        layout, kept = self.forms.activations[tensor], self.strips.tensors[tensor].kept
-        of_row = kept * layout.stored_extent("C") * self.source_bytes
-        return rows // self.strips.count * (self.strips.count - 1) * of_row
+        shape, kept = self.forms.activations[tensor].physical_shape, self.strips.tensors[tensor].kept
+        of_column = prod(shape[2:]) // self.source_columns(tensor)
+        of_column *= DTYPE_BYTES[self.chain.dtype] if tensor == 0 else 1  # bytes of an intermediate lie apart
+        return rows // self.strips.count * (self.strips.count - 1) * kept * of_column
+
+    @property
+    def first_reads(self) -> int:
+        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips."""
+        conv, total = self.chain.conv[0], 0
+        for each, batch in self._rows_with_elements[1] if self.makes_any(0) else ():
+            rows = int(each.sum())
+            new = (rows - 1) * conv.stride[0] + conv.reach[0] if conv.reach[0] >= conv.stride[0] else rows * conv.reach[0]
+            total += new * batch if rows else 0
+        return total
 
     def macs_once(self, index: int) -> int:
         """The multiply-accumulates that sum the filter of conv `index` for its source's zero point, in all threads.

@@ -51,6 +51,7 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
     chain, forms, rows = planned.chain, planned.forms, planned.cache_rows
     image = (1, rows[0], *forms.activations[0].physical_shape[2:])
     yield _slots(planned, PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, image))
+    yield from _kept(planned, 0, chain.dtype)
     for index, filter in enumerate(forms.filters):
         number, groups = index + 1, filter.physical_shape[0]
         blocks = planned.extents[index + 1].channel_blocks
@@ -72,12 +73,14 @@ def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
 
 
 def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCache]:
-    """Yield the cache of the columns that strips keep of an intermediate: all of its rows."""
+    """Yield the cache of the columns that strips keep of a tensor: all of its rows, each channel that is stored."""
     strips = planned.strips
     if strips and (kept := strips.tensors[tensor].kept):
-        extents, unit = planned.extents[tensor], planned.forms.channel_units[tensor]
-        halves = (planned.source_bytes,) if planned.source_bytes > 1 else ()
-        shape = (1, extents.rows, ceil(extents.channels / unit), *halves, kept, unit)
+        layout = planned.forms.activations[tensor]
+        _, _, *of_row = layout.physical_shape
+        has_blocks = len(of_row) > len("WC")
+        blocks = of_row[: has_blocks + has_bytes_apart(layout)]
+        shape = (1, planned.extents[tensor].rows, *blocks, kept, of_row[-1])
         yield PredictedCache(kept_cache(tensor), "kept", tensor, dtype, shape)
 
 

@@ -1,25 +1,77 @@
-"""How the columns lie that strips keep of an intermediate: all its rows, each as long runs of bytes as in its cache.
+"""How the columns lie that strips keep of a tensor: all its rows, each in the same runs as in its cache.
 
-    intermediate   NHCW4w32c        kept   NHCW32c      a run of columns for each row and block of channels
-                   NHCBW4w32c              NHCBW32c     and for each byte of an element
-                   NHCW32w4c               NHCW4c
+    cache      NHCW4w32c     kept   [rows, blocks of channels, columns, 32]
+               NHCBW4w32c           [rows, blocks of channels, bytes of an element, columns, 32]
+               NHCW32w4c            [rows, blocks of channels, columns, 4]
+               NHWC                 [rows, columns, channels]
+
+A run has some columns of a row, one after the other, with all channels that lie together.
 """
 
-from hexconv.kernel.forms import Forms, has_bytes_apart
-from hexconv.layout import Layout, packed
-from hexconv.spec import Extents
+from dataclasses import dataclass
+from math import gcd, prod
+
+from hexconv.kernel.forms import Forms
+from hexconv.layout import Layout
+from hexconv.spec import tensor_extents
+from hexconv.spec.strips import Strips
+
+WIDTHS_BYTES = (128, 8, 4, 2, 1)
+"""The bytes that are copied at a time: a whole vector, or what one scalar register holds."""
 
 
-def kept_layout(forms: Forms, tensor: int, extents: Extents, columns: int) -> Layout:
-    """Return how so many columns of an intermediate lie while they are kept.
+@dataclass(frozen=True)
+class KeptRuns:
+    """The runs of the columns that strips keep of one tensor.
 
-    Args:
-        forms: the layouts of the nest.
-        tensor: the number of the tensor.
-        extents: its stored extents.
+    Attributes:
+        tensor: the number of the tensor; 0 is the input.
+        made: the columns of a strip that come before those that an earlier strip has left.
         columns: the columns that are kept.
+        rows: the rows of the tensor.
+        outer: the sizes between rows and columns: blocks of channels, bytes of an element.
+        row_elements: the elements of a run of all columns in the cache.
+        column_elements: the elements of a column of a run.
     """
-    shape, unit = (1, extents.rows, columns, extents.channels), forms.channel_units[tensor]
-    if has_bytes_apart(forms.activations[tensor]):
-        return packed(f"NHCBW{unit}c", (*shape, 2), logical="NHWCB")
-    return packed(f"NHCW{unit}c", shape, logical="NHWC")
+
+    tensor: int
+    made: int
+    columns: int
+    rows: int
+    outer: tuple[int, ...]
+    row_elements: int
+    column_elements: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of all that is kept."""
+        return (1, self.rows, *self.outer, self.columns, self.column_elements)
+
+    @property
+    def run_elements(self) -> int:
+        """The elements of a run that is kept."""
+        return self.columns * self.column_elements
+
+    def lanes(self, element_bytes: int) -> int:
+        """Return how many elements can be copied at a time, so that every copy is aligned."""
+        elements = gcd(self.run_elements, self.made * self.column_elements, self.row_elements)
+        aligned = elements * element_bytes
+        return next(width for width in WIDTHS_BYTES if aligned % width == 0) // element_bytes
+
+
+def kept_runs(strips: Strips, forms: Forms) -> list[KeptRuns]:
+    """Return the runs of every tensor of which strips keep columns."""
+    known = zip(strips.tensors, tensor_extents(strips.chain), forms.activations, strict=True)
+    return [
+        KeptRuns(tensor, columns.made, columns.kept, extents.rows, *_run(layout))
+        for tensor, (columns, extents, layout) in enumerate(known)
+        if columns.kept
+    ]
+
+
+def _run(layout: Layout) -> tuple[tuple[int, ...], int, int]:
+    """Return the sizes between rows and columns, and the elements of a run of all columns and of one column."""
+    shape, names = layout.physical_shape, [output.name for output in layout.outputs]
+    first = names.index("W")
+    elements = prod(shape[first:])
+    return shape[2:first], elements, elements // layout.stored_extent("W")

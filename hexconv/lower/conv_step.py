@@ -25,13 +25,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where the columns begin that a step keeps for the next strip.
+    """Where the columns of a tensor begin that a step keeps for the next strip.
 
     Attributes:
+        tensor: the number of the tensor; 0 is the input.
         buffer: the cache, flat.
         origin: the element at which row 0 of the tensor begins, at the step's first channel.
     """
 
+    tensor: int
     buffer: tirx.Var
     origin: tirx.Expr
 
@@ -58,7 +60,7 @@ class ConvStep:
         target: the rows that it makes.
         band: the rows of the whole stored result that its thread makes: the first, one past the last; None where it
             makes all.
-        kept: where it keeps columns for the next strip; None where it keeps none.
+        kept: where it keeps columns for the next strip, for each tensor of which it does.
     """
 
     number: int
@@ -72,7 +74,7 @@ class ConvStep:
     operands: "StepOperands | None"
     target: Rows
     band: tuple[tirx.Expr, tirx.Expr] | None = None
-    kept: Kept | None = None
+    kept: tuple[Kept, ...] = ()
 
     def rows(self, unit: int) -> tuple[tirx.Expr, tirx.Expr]:
         """Return the rows that it makes in its band, counted from `row`: the first, and one past the last.

@@ -11,9 +11,10 @@ from tvm.ir import Range
 from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
-from hexconv.kernel import forms_of, input_layout, output_layout
+from hexconv.kernel import Forms, forms_of, input_layout, output_layout
 from hexconv.kernel.bands import row_bands
 from hexconv.kernel.depthwise import goes_down, is_depthwise
+from hexconv.kernel.kept import KeptRuns, kept_runs
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
@@ -23,10 +24,12 @@ from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import vector
-from hexconv.lower.kept import KeptColumns, keep_columns, kept_columns_of, with_kept
+from hexconv.lower.kept import with_kept
+from hexconv.lower.kept_copies import KeptCopies
 from hexconv.lower.kernels import IN_ROWS
 from hexconv.lower.lowered import Allocation, Cache, Lowered, caches_of
 from hexconv.lower.names import drop_annotations, rename_loops
+from hexconv.lower.step_rows import Made
 from hexconv.lower.strip_edges import edges_of, fill_edges
 from hexconv.lower.strips import in_images
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
@@ -55,13 +58,16 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
         return in_bands(func, numbers, layouts, bool(shared))
 
-    kept = kept_columns_of(strips, forms_of(case.chain, case.settled), case.settled) if strips else []
-    compacted = passes.compact(with_kept(mark(sch.mod, _results(case)), kept))
+    forms = forms_of(case.chain, case.settled)
+    kept = kept_runs(strips, forms) if strips else []
+    marked = with_kept(mark(sch.mod, _results(case)), case.chain, case.settled, forms, kept)
+    compacted = passes.compact(marked)
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
     words = _words(case)
-    filled = _filled(_outside(flat, shared, words), case, strips, kept)
+    copies = _kept_copies(case, forms, strips, kept) if strips and kept else None
+    filled = _filled(_outside(flat, shared, words), case, strips, copies)
     labelled = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
     module = drop_annotations(labelled)
     allocations = tuple(_allocations(labelled, bands.count))
@@ -151,7 +157,7 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
 
 
 def _filled(
-    module: tvm.IRModule, case: Case, strips: Strips | None, kept: Sequence[KeptColumns]
+    module: tvm.IRModule, case: Case, strips: Strips | None, copies: KeptCopies | None
 ) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
@@ -163,12 +169,19 @@ def _filled(
     def emitted(step: ConvStep) -> tirx.Stmt:
         there, edge = step if step.number in made else step.of_padding, edges[step.number - 1]
         parts = [convs[step.number - 1].emit(there), *([fill_edges(edge, step)] if edge else [])]
-        return as_one([*parts, *(keep_columns(each, step) for each in kept if each.tensor == step.number)])
+        return as_one([*copies.before(there), *parts, *copies.behind(step)] if copies else parts)
 
     filled = fill(module, emitted)
     main, memory = filled["main"], [buffer for conv in convs for buffer in conv.memory]
     func = tirx.PrimFunc(_parameters(main, convs), with_memory(main.body, memory), attrs=main.attrs)
     return tvm.IRModule({"main": func.with_attr(LONG_LOOPS, True) if _has_long_loops(case) else func})
+
+
+def _kept_copies(case: Case, forms: Forms, strips: Strips, kept: Sequence[KeptRuns]) -> KeptCopies:
+    """Collect what steps keep for the next strip."""
+    chain, runs = case.chain, {each.tensor: each for each in kept}
+    target, made_as = tensor_extents(chain)[1], Made.of(forms, 1)
+    return KeptCopies(strips, runs, forms.channel_units, chain.conv[0], target, made_as)
 
 
 def _has_long_loops(case: Case) -> bool:

@@ -2,7 +2,7 @@
 
     hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept, target, source, filter[..])
 
-A band is two arguments or none, and so is what is kept, one. Targets and sources are three each: a load of the element where they begin, the first
+A band is two arguments or none; what is kept, one for each tensor. Targets and sources are three each: a load of the element where they begin, the first
 row, and the rows of a ring.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import TensorLoad
 
+from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_marks import is_call
 from hexconv.lower.conv_step import ConvStep, Kept, Rows, StepOperands
 from hexconv.lower.ranges import ZERO, uses
@@ -71,7 +72,7 @@ def read_step(statement: tirx.Stmt) -> ConvStep | None:
     filter = places[-1]
     operands = StepOperands(source[0], filter.source, filter.indices[0]) if source else None
     known = (int(number), image, row, begin, end, block, int(most), is_first, operands, target)
-    of_strips = Kept(kept[0].source, kept[0].indices[0]) if kept else None
+    of_strips = tuple(Kept(held_by(load.source).number, load.source, load.indices[0]) for load in kept)
     return ConvStep(*known, (band[0], band[1]) if band else None, of_strips)
 
 
@@ -91,10 +92,9 @@ def _is_first(found: Inside, around: Sequence[tirx.For], end: tirx.Expr | None) 
 
 
 def _kept_of(found: Inside) -> list[Any]:
-    """Describe the columns that a step keeps: whether it does, and the element where they begin."""
-    if found.kept is None:
-        return [0]
-    return [1, tirx.BufferLoad(found.kept.source, [found.begin(index) for index in found.kept.indices])]
+    """Describe the columns that a step keeps: of how many tensors, and the elements where they begin."""
+    loads = [tirx.BufferLoad(load.source, [found.begin(index) for index in load.indices]) for load in found.kept]
+    return [len(loads), *loads]
 
 
 def _rows_of(found: Inside, load: TensorLoad, rings: Mapping[str, Ring]) -> list[Any]:

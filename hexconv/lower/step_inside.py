@@ -23,7 +23,7 @@ class Inside:
         at: where in the whole tensor the result is.
         result: the store of the result.
         sums: the store that adds a product; None where no element of the result is logical.
-        kept: the element at which the columns begin that it keeps for the next strip; None where it keeps none.
+        kept: the elements at which the columns begin that it keeps for the next strip, for each tensor.
     """
 
     loops: list[tirx.Var]
@@ -32,7 +32,7 @@ class Inside:
     at: Mark
     result: tirx.BufferStore
     sums: tirx.BufferStore | None
-    kept: TensorLoad | None = None
+    kept: list[TensorLoad]
 
     def begin(self, expression: tirx.Expr) -> tirx.Expr:
         """Return an expression where all loops of the step begin."""
@@ -92,4 +92,4 @@ def inside_of(loop: tirx.For) -> Inside:
 
     visit(loop, [])
     products = [store for store in stores if isinstance(store.value, tirx.Add)]
-    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None, kept[0] if kept else None)
+    return Inside(loops, named, guards, marks[0], stores[-1], products[0] if products else None, kept)

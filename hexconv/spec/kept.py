@@ -55,7 +55,7 @@ def kept_strips(chain: Chain, width: int) -> int:
     >>> [kept_strips(Chain(input=(1, 8, 20, 4), conv=(conv,) * convs), 8) for convs in (1, 2, 4)]
     [3, 3, 3]
     """
-    convs = range(1, len(chain.conv))
+    convs = range(len(chain.conv))
     return 1 + max([0, blocks(chain.shapes[-1][2] - width, width), *(_more(chain, width, index) for index in convs)])
 
 

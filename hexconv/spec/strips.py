@@ -179,24 +179,24 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
 
 
 def _kept(chain: Chain, width: int) -> Strips:
-    """Return strips of `width` columns of the output that keep what two of them read of an intermediate."""
+    """Return strips of `width` columns of the output that keep what two of them read."""
     (images, rows, _, channels), count = chain.input, kept_strips(chain, width)
     tensors = _columns(chain, width, keeps=True)
     padded = tuple(
-        replace(conv, padding=replace(conv.padding, left=0, right=kept_columns(conv) if index else 0))
-        for index, conv in enumerate(chain.conv)
+        replace(conv, padding=replace(conv.padding, left=0, right=kept_columns(conv)))
+        for conv in chain.conv
     )
-    of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=padded)
+    of_strips = replace(chain, input=(images * count, rows, tensors[0].made, channels), conv=padded)
     return Strips(KeptChain.of(of_strips), count, width, chain.input, chain.shapes[-1], tensors, keeps=True)
 
 
 def _columns(chain: Chain, width: int, keeps: bool = False) -> tuple[StripColumns, ...]:
-    """Return what a strip of `width` columns of the output has of every tensor; it keeps none of the input."""
+    """Return what a strip of `width` columns of the output has of every tensor."""
 
     def read(index: int, reader: StripColumns) -> StripColumns:
         conv, stride = chain.conv[index], chain.conv[index].stride[1]
         columns = conv.columns_read(reader.made)
-        made = columns - kept_columns(conv) if keeps and index else columns
+        made = columns - kept_columns(conv) if keeps else columns
         left, is_padded = reader.left * stride + conv.padding.left, conv.padding.left + conv.padding.right > 0
         return StripColumns(columns, made, reader.stride * stride, left, chain.shapes[index][2], is_padded)
 
@@ -230,5 +230,5 @@ def why_no_strips(chain: Chain, w_split: int, column_halo: ColumnHalo = "recompu
         if strips and not strips.reads(index):
             return f"chain.conv[{index}] would read nothing but padding: no strip has a column of the image"
     if strips and strips.keeps and not any(tensor.kept for tensor in strips.tensors):
-        return "no column of an intermediate is read by two strips"
+        return "no column is read by two strips"
     return ""
