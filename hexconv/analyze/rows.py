@@ -83,9 +83,9 @@ class PlannedRows(RowTiles):
         """How many rows of the input steps of the first conv are the first to read in their strip, in all strips."""
         conv, total = self.chain.conv[0], 0
         for each, batch in self._rows_with_elements[1] if self.makes_any(0) else ():
-            rows = int(each.sum())
-            new = (rows - 1) * conv.stride[0] + conv.reach[0] if conv.reach[0] >= conv.stride[0] else rows * conv.reach[0]
-            total += new * batch if rows else 0
+            if rows := int(each.sum()):
+                apart, shared = min(conv.stride[0], conv.reach[0]), max(conv.reach[0] - conv.stride[0], 0)
+                total += (rows * apart + shared) * batch
         return total
 
     def macs_once(self, index: int) -> int:

@@ -8,7 +8,7 @@ from tvm import te, tirx
 
 from hexconv.compute.conv2d import Filter, Image, Source, conv2d, pack_input, write_output
 from hexconv.compute.epilogue import Beside, Vectors, epilogue, needs_epilogue
-from hexconv.compute.stored import Stored
+from hexconv.compute.stored import Index, Stored
 from hexconv.kernel import Forms, documented_forms, input_layout
 from hexconv.kernel.grouped import diagonal_of, without_groups
 from hexconv.kernel.table import lookup_place
@@ -63,9 +63,20 @@ def _all_stored(chain: Chain, forms: Forms, strips: Strips | None) -> list[Store
     stored = [Stored(*each) for each in zip(tensor_extents(chain), forms.activations, strict=True)]
     for tensor in range(len(stored)):
         if strips and not strips.is_inside(tensor):
-            valid = partial(strips.valid_columns, tensor, least=tirx.min, most=tirx.max)
+            valid = partial(_kept_valid if strips.keeps else _valid, strips, tensor)
             stored[tensor] = replace(stored[tensor], columns=valid)
     return stored
+
+
+def _valid(strips: Strips, tensor: int, number: Index) -> tuple[Index, Index]:
+    """The columns of strip `number` that lie in the image."""
+    return strips.valid_columns(tensor, number, tirx.min, tirx.max)
+
+
+def _kept_valid(strips: Strips, tensor: int, number: Index) -> tuple[Index, Index]:
+    """The same of those that it makes. They may begin left of it: TVM can take two bounds apart, not three."""
+    begin, end = strips.image_columns(tensor, number, tirx.min)
+    return begin, tirx.min(end, strips.tensors[tensor].made)
 
 
 def output_name(chain: Chain, index: int, forms: Forms) -> str:

@@ -156,9 +156,7 @@ def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> ti
     return tirx.decl_buffer(shape, old.dtype, name, scope=old.scope(), data_alignment=vector.BYTES, **more)
 
 
-def _filled(
-    module: tvm.IRModule, case: Case, strips: Strips | None, copies: KeptCopies | None
-) -> tvm.IRModule:
+def _filled(module: tvm.IRModule, case: Case, strips: Strips | None, copies: KeptCopies | None) -> tvm.IRModule:
     """Replace the step of every conv by what its kernel emits."""
     chain, plan, forms = case.chain, case.settled, forms_of(case.chain, case.settled)
     arguments = {argument.name: argument for argument in module["main"].params}

@@ -1,9 +1,10 @@
 """Write one step of a conv as a call, and read it back: between both, TVM's passes keep its arguments right.
 
-    hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept, target, source, filter[..])
+    hexconv_step(conv, image, row, begin, end, block, most blocks, is first, limits, band, keeps, kept,
+                 target, source, filter[..])
 
-A band is two arguments or none; what is kept, one for each tensor. Targets and sources are three each: a load of the element where they begin, the first
-row, and the rows of a ring.
+A band is two arguments or none; what is kept, a load of the element where it begins for each tensor. Targets and
+sources are three each: a load of the element where they begin, the first row, and the rows of a ring.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,8 @@ before:  output[strip, row, column, channel] = ...                      [N * str
 after:   if columns before the strip <= first + column:
              output[strip // strips, row, first + column, channel] = ...    [N, H, W, K]
 
-Without kept columns the last strip begins early. It leaves the columns alone that the strip before it has written: a copy of them may still
-be under way.
+Without kept columns the last strip begins early. It leaves the columns alone that the strip before it has written: a
+copy of them may still be under way.
 
 Where columns are kept, the first strip may end right of the output: the guard is `first + column < columns`.
 """

@@ -3,7 +3,6 @@
 import time
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
@@ -13,7 +12,7 @@ from hexconv.search.grid import Grid, evaluate, joined
 from hexconv.search.machine import rates
 from hexconv.search.question import Question
 from hexconv.search.space import Space
-from hexconv.search.strips import least_bytes, widths
+from hexconv.search.strips import kinds_of_strips, least_bytes
 from hexconv.spec import Chain
 
 REMEMBERED = 4096
@@ -47,11 +46,11 @@ def best_plan(chain: Chain, question: Question) -> Found:
 def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
     passed_over, bound = 0, lower_bound(chain, question)
-    for w_split in widths(chain, question.plan):
-        if bound is not None and found.best and least_bytes(chain, w_split) >= found.best.traffic_bytes:
-            passed_over += prod(grid.space.shape)
+    for strip in kinds_of_strips(chain, question.plan):
+        space = replace(grid.space, strips=(strip,))
+        if bound is not None and found.best and least_bytes(chain, strip) >= found.best.traffic_bytes:
+            passed_over += space.size
         else:
-            space = replace(grid.space, w_splits=(w_split,))
             grid = joined(grid, evaluate(chain, space, rates(question.plan.arch)))
             found = choose(chain, grid, question, bound)
     return found.beside(passed_over)

@@ -82,8 +82,8 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         rates: the machine's rates, for the latency.
     """
     first, *others = (
-        replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, w_splits=(w_split,)))
-        for number, w_split in enumerate(space.w_splits)
+        replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, strips=(strip,)))
+        for number, strip in enumerate(space.strips)
     )
     for other in others:
         first = joined(first, other)
@@ -91,13 +91,13 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
 
 
 def joined(grid: Grid, other: Grid) -> Grid:
-    """Join the grids of two spaces that differ in their widths of strips alone."""
-    space = replace(grid.space, w_splits=(*grid.space.w_splits, *other.space.w_splits))
+    """Join the grids of two spaces that differ in their strips alone."""
+    space = replace(grid.space, strips=(*grid.space.strips, *other.space.strips))
     return Grid(space, *(np.concatenate([getattr(grid, name), getattr(other, name)]) for name in FIGURES))
 
 
 def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
-    """Compute the figures of plans with strips of one width, or with whole rows."""
+    """Compute the figures of plans with strips of one kind, or with whole rows."""
     return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
 
 

@@ -60,7 +60,8 @@ class NestAxes:
     @cached_property
     def kind(self) -> type:
         """The integer type that holds the figures of the plan that repeats most."""
-        work = rows_work(planned_rows(self.chain, replace(self.space.words[0], order="k_outer", halo="recompute")))
+        most = replace(self.space.words[0], order="k_outer", halo="recompute", column_halo="recompute")
+        work = rows_work(planned_rows(self.chain, most))
         return integer_type(4 * max(sum(work.traffic_bytes.values()), sum(work.macs.values())))
 
     def rows(self, of: Callable[[PlannedRows], Any]) -> Integers:

@@ -22,7 +22,7 @@ from hexconv.search.nest_axes import NestAxes
 from hexconv.search.nest_footprint import counts, footprint_bytes
 from hexconv.search.space import Space
 from hexconv.spec import Chain
-from hexconv.spec.names import filter_name, target_cache
+from hexconv.spec.names import INPUT_CACHE, filter_name, kept_cache, target_cache
 from hexconv.spec.places import MIXED
 
 
@@ -58,6 +58,12 @@ def _outside_bytes(axes: NestAxes) -> Integers:
                 total = total + times * (1 - counts(axes, caches[name])) * of_tiles
         target, rows = caches[target_cache(index + 1, len(axes.chain.conv))], sum(axes.made(index + 1)[:2])
         total = total + (1 - counts(axes, target)) * axes.one[0].filled_bytes(index + 1, rows)
+        if kept := caches.get(kept_cache(index + 1)):  # saved once, and restored once
+            both = 2 - counts(axes, target) - counts(axes, kept)
+            total = total + 2 * both * axes.one[0].kept_bytes(index + 1, rows)
+    if kept := caches.get(kept_cache(0)):
+        often = 3 - counts(axes, caches[INPUT_CACHE]) - 2 * counts(axes, kept)
+        total = total + often * axes.rows(lambda planned: planned.kept_bytes(0, planned.first_reads))
     return total
 
 

@@ -3,8 +3,8 @@
 Some knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
 is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
 that the plan with fewer departures from the documented schedule stands before one with more. Stripes are `h_split`
-blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block. Each width of strips of columns has
-such a grid of its own.
+blocks of rows, then, where the kernel obeys `rows`, some of the rows of a block. Each kind of strips of columns has
+such a grid of its own, of the words that go with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.documented import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
 from hexconv.spec.kernels import KERNELS
-from hexconv.spec.knobs import KNOBS, SPLITS, acts
+from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
 from hexconv.spec.places import Storage
 
 WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
@@ -30,7 +30,7 @@ WORDS = {name: knob.searched for name, knob in KNOBS.items() if knob.searched}
 Where caches lie is one more such knob; the search is given its values.
 """
 
-FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows", "w_split"))
+FIXED = tuple(knob for knob in KNOBS if knob not in (*WORDS, *SPLITS, "rows", "w_split", "column_halo"))
 """Knobs of a plan that a search leaves as they are."""
 
 ROWS = (1, 2, 4)
@@ -38,6 +38,23 @@ ROWS = (1, 2, 4)
 
 PART = 1 << 18
 """The most plans, and the most steps of their last conv, that are held in memory at a time."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A kind of strips: how wide they are in blocks of 8 columns, and whether shared columns are kept."""
+
+    w_split: int
+    column_halo: ColumnHalo = "recompute"
+
+    def goes_with(self, plan: Plan) -> bool:
+        """Whether a plan may have such strips: columns are kept only where stripes roll."""
+        return self.column_halo == "recompute" or plan.halo == "roll"
+
+    @property
+    def knobs(self) -> dict[str, Any]:
+        """The knobs that state it."""
+        return {"w_split": self.w_split, "column_halo": self.column_halo}
 
 
 @dataclass(frozen=True)
@@ -49,14 +66,14 @@ class Space:
         h_splits: the values of `h_split`, [H], increasing.
         k_splits: the values of `k_split`, [K], increasing.
         rows: the heights in rows of the stripes that follow those of `h_splits`.
-        w_splits: the widths of strips; None stands for whole rows, and for what `words` say.
+        strips: the kinds of strips; None stands for whole rows, and for what `words` say.
     """
 
     words: tuple[Plan, ...]
     h_splits: Integers
     k_splits: Integers
     rows: tuple[int, ...] = ()
-    w_splits: tuple[int | None, ...] = (None,)
+    strips: tuple[Strip | None, ...] = (None,)
 
     @classmethod
     def of(cls, chain: Chain, plan: Plan, storages: Sequence[Storage] = ()) -> "Space":
@@ -112,7 +129,7 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The numbers of combinations of words, of stripes, and of values of k_split, for one width of strips."""
+        """The numbers of combinations of words, of stripes, and of values of k_split, for one kind of strips."""
         return len(self.words), len(self.rows) + len(self.h_splits), len(self.k_splits)
 
     @property
@@ -123,19 +140,28 @@ class Space:
     @property
     def size(self) -> int:
         """How many plans there are."""
-        return prod(self.shape) * len(self.w_splits)
+        return sum(self._sizes)
 
     def plan(self, number: int) -> Plan:
         """Return one plan of the space."""
-        strips, rest = divmod(int(number), prod(self.shape))
-        word, h, k = np.unravel_index(rest, self.shape)
-        return replace(self.in_strips(strips).words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+        ends = np.cumsum(self._sizes)
+        strips = int(np.searchsorted(ends, number, side="right"))
+        space, rest = self.in_strips(strips), int(number) - int(ends[strips]) + self._sizes[strips]
+        word, h, k = np.unravel_index(rest, space.shape)
+        return replace(space.words[word], **self.stripes[h], k_split=int(self.k_splits[k]))
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """How many plans there are with each kind of strips."""
+        return [prod(self.in_strips(number).shape) for number in range(len(self.strips))]
 
     def in_strips(self, number: int) -> "Space":
-        """Return the plans with strips of one of the widths."""
-        w_split = self.w_splits[number]
-        words = tuple(replace(words, w_split=w_split) for words in self.words) if w_split else self.words
-        return replace(self, words=words, w_splits=(None,))
+        """Return the plans with one of the kinds of strips."""
+        strip = self.strips[number]
+        if strip is None:
+            return replace(self, strips=(None,))
+        words = tuple(replace(words, **strip.knobs) for words in self.words if strip.goes_with(words))
+        return replace(self, words=words, strips=(None,))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
         """Return where a knob has a value: [words, 1, 1]."""
@@ -151,7 +177,7 @@ def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ..
     """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
     turned = {knob: words for knob, words in WORDS.items() if acts(knob, plan.kernel or "plain")}
     words = {"storage": storages or (plan.storage,), **turned}
-    first = replace(plan, k_split=1, h_split=1, rows=None, w_split=None)
+    first = replace(plan, k_split=1, h_split=1, rows=None, w_split=None, column_halo="recompute")
     found = []
     for values in product(*words.values()):
         try:
@@ -192,8 +218,10 @@ class Scope:
         fixed |= {"threads": plan.threads} if plan.threads > 1 else {}
         names = [*WORDS, *(["storage"] if len({words.storage for words in space.words}) > 1 else [])]
         turned = {name: tuple(dict.fromkeys(getattr(words, name) for words in space.words)) for name in names}
-        if len(space.w_splits) > 1:
-            turned["w_split"] = tuple("whole rows" if w_split is None else str(w_split) for w_split in space.w_splits)
+        if len(space.strips) > 1:
+            widths = ("whole rows" if strip is None else str(strip.w_split) for strip in space.strips)
+            turned["w_split"] = tuple(dict.fromkeys(widths))
+            turned["column_halo"] = tuple(dict.fromkeys(strip.column_halo for strip in space.strips if strip))
         elif acts("w_split", plan.kernel or "plain"):
             fixed["w_split"] = plan.w_split or "whole rows"
         splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}

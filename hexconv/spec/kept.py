@@ -19,7 +19,6 @@ from dataclasses import fields
 from pydantic.dataclasses import dataclass
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.conv import Conv2d
 from hexconv.spec.extents import blocks
 from hexconv.spec.fields import STRICT
 
@@ -37,15 +36,6 @@ class KeptChain(Chain):
     def keeps_columns(self) -> bool:
         """True."""
         return True
-
-
-def kept_columns(conv: Conv2d) -> int:
-    """Return how many columns of its source two neighbouring strips of a conv both read.
-
-    >>> [kept_columns(Conv2d(out_channels=8, kernel=(3, 3), stride=stride)) for stride in (1, 2, 4)]
-    [2, 1, 0]
-    """
-    return max(conv.reach[1] - conv.stride[1], 0)
 
 
 def kept_strips(chain: Chain, width: int) -> int:

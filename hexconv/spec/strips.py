@@ -1,7 +1,8 @@
 """Stripes of columns: a chain computed in strips of the image, one after the other, as if they were a batch of images.
 
 A strip is `w_split` blocks of 8 columns of the output, over all rows. Where `column_halo = "recompute"`, what it reads
-is made anew for each strip, so the columns that two strips share are recomputed. A conv that makes c columns of its output reads, of its source,
+is made anew for each strip, so the columns that two strips share are recomputed. A conv that makes c columns of its
+output reads, of its source,
 
     (c - 1) * stride + reach columns        reach = (kernel - 1) * dilation + 1
 
@@ -9,8 +10,8 @@ Where convs pad columns, a strip may begin left of the image or end right of it.
 padding for the conv that reads it (`Strips.valid_columns`).
 
 Strip s begins at column min(s * width, columns - width): the last one begins early, so that all are equally wide. The
-columns that it shares with the strip before it are made twice, and written once. Strips of one image follow each
-other, so filters that are staged once serve all of them.
+columns that it shares with the strip before it are made twice, and written once. Strips of one image follow each other,
+so filters that are staged once serve all of them.
 
 Where `column_halo = "keep"`, no column of an intermediate is made twice (`hexconv.spec.kept`): strips go from right to
 left, and the first one may end right of the output.
@@ -24,7 +25,7 @@ from typing import Any
 from hexconv.spec.chain import Chain
 from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
-from hexconv.spec.kept import KeptChain, kept_columns, kept_strips
+from hexconv.spec.kept import KeptChain, kept_strips
 from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.plan import Plan
 
@@ -135,9 +136,17 @@ class Strips:
         [(2, 12), (0, 12), (0, 10)]
         """
         known = self.tensors[tensor]
-        begin = known.left - self.first_made(number, least) * known.stride
-        end = begin + known.image_columns
+        begin, end = self.image_columns(tensor, number, least)
         return least(most(begin, 0), known.made), most(least(end, known.made), 0)
+
+    def image_columns(self, tensor: int, number: Any, least: Callable[[Any, Any], Any] = min) -> tuple[Any, Any]:
+        """Return where in strip `number` the image of a tensor begins and ends, be it outside of the strip.
+
+        The rest is as in `valid_columns`.
+        """
+        known = self.tensors[tensor]
+        begin = known.left - self.first_made(number, least) * known.stride
+        return begin, begin + known.image_columns
 
     def reads(self, tensor: int) -> bool:
         """Whether any strip has a column of a tensor that lies in the image; a stride may step over all of them."""
@@ -183,8 +192,8 @@ def _kept(chain: Chain, width: int) -> Strips:
     (images, rows, _, channels), count = chain.input, kept_strips(chain, width)
     tensors = _columns(chain, width, keeps=True)
     padded = tuple(
-        replace(conv, padding=replace(conv.padding, left=0, right=kept_columns(conv)))
-        for conv in chain.conv
+        replace(conv, padding=replace(conv.padding, left=0, right=source.kept))
+        for conv, source in zip(chain.conv, tensors[:-1], strict=True)
     )
     of_strips = replace(chain, input=(images * count, rows, tensors[0].made, channels), conv=padded)
     return Strips(KeptChain.of(of_strips), count, width, chain.input, chain.shapes[-1], tensors, keeps=True)
@@ -194,11 +203,11 @@ def _columns(chain: Chain, width: int, keeps: bool = False) -> tuple[StripColumn
     """Return what a strip of `width` columns of the output has of every tensor."""
 
     def read(index: int, reader: StripColumns) -> StripColumns:
-        conv, stride = chain.conv[index], chain.conv[index].stride[1]
+        conv, stride = chain.conv[index], reader.stride * chain.conv[index].stride[1]
         columns = conv.columns_read(reader.made)
-        made = columns - kept_columns(conv) if keeps else columns
-        left, is_padded = reader.left * stride + conv.padding.left, conv.padding.left + conv.padding.right > 0
-        return StripColumns(columns, made, reader.stride * stride, left, chain.shapes[index][2], is_padded)
+        made = min(columns, width * stride) if keeps else columns
+        left, is_padded = reader.left * conv.stride[1] + conv.padding.left, conv.padding.left + conv.padding.right > 0
+        return StripColumns(columns, made, stride, left, chain.shapes[index][2], is_padded)
 
     return chain.backwards(StripColumns(width, width, 1, 0, chain.shapes[-1][2], False), read)
 

@@ -52,7 +52,7 @@ def drawn_plan(draw: Draw, chain: Chain, kernel: Kernel, scope: Scope) -> Plan:
     if kernel == "hvx":
         knobs["threads"] = min(knobs.get("threads", 1), most_threads(knobs["arch"]))
     if acts("w_split", kernel) and "w_split" in scope.turned and draw.is_one_in(3):
-        knobs["w_split"] = _strip(draw, chain)
+        knobs |= _strip(draw, chain, knobs["halo"])
     return Plan(kernel=kernel, **knobs)
 
 
@@ -65,10 +65,13 @@ def _vtcm(draw: Draw, scope: Scope) -> dict[str, Any]:
     return {"arch": arch, "vtcm_bytes": LEAST_VTCM_BYTES << draw.number(0, DOUBLINGS) if is_stated else None}
 
 
-def _strip(draw: Draw, chain: Chain) -> int | None:
-    """Blocks of columns of a strip: any, where the chain can be computed in strips."""
+def _strip(draw: Draw, chain: Chain, halo: Halo) -> dict[str, Any]:
+    """Blocks of columns of a strip, any where the chain can be computed in strips; and whether shared ones are kept."""
     w_split = draw.size(tensor_extents(chain)[-1].column_blocks)
-    return None if why_no_strips(chain, w_split) else w_split
+    if why_no_strips(chain, w_split):
+        return {}
+    keeps = halo == "roll" and not why_no_strips(chain, w_split, "keep") and draw.is_one_in(2)
+    return {"w_split": w_split, "column_halo": "keep" if keeps else "recompute"}
 
 
 def _rows(draw: Draw, chain: Chain) -> int:

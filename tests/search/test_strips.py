@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,13 +14,17 @@ from hexconv.analyze.fit import vtcm_terms
 from hexconv.search import Question, Space, best_plan, evaluate
 from hexconv.search.grid import Grid
 from hexconv.search.machine import rates
-from hexconv.search.strips import least_bytes, widths
+from hexconv.search.space import Strip
+from hexconv.search.strips import kinds_of_strips, least_bytes
 from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.spec.knobs import ColumnHalo
+from hexconv.spec.strips import why_no_strips
 
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=3)
 VALID = Conv2d(out_channels=8, kernel=(3, 3), requantize=HOW)
 SAME = replace(VALID, padding=Padding(top=1, left=1, bottom=1, right=1))
 HVX = Plan(kernel="hvx", storage="vtcm")
+HALOS: tuple[ColumnHalo, ...] = get_args(ColumnHalo)
 CHAINS = {
     "valid": Chain(input=(1, 40, 70, 8), dtype="uint8", output_layout="NHWC", conv=(VALID, VALID, VALID)),
     "same": Chain(input=(2, 24, 60, 8), dtype="uint8", output_layout="NHWC", conv=(SAME, SAME)),
@@ -30,16 +35,19 @@ CHAINS = {
 
 
 def whole_grid(chain: Chain) -> Grid:
-    """Every plan in whole rows and in strips of every width."""
+    """Every plan in whole rows and in strips of every width and kind."""
     blocks = -(-chain.shapes[-1][2] // 8)
-    return evaluate(chain, replace(Space.of(chain, HVX), w_splits=(None, *range(1, blocks))), rates("v68"))
+    every = [Strip(width, halo) for width in range(1, blocks + 1) for halo in HALOS]
+    strips = tuple(strip for strip in every if not why_no_strips(chain, strip.w_split, strip.column_halo))
+    return evaluate(chain, replace(Space.of(chain, HVX), strips=(None, *strips)), rates("v68"))
 
 
 @pytest.mark.parametrize("storage", ["vtcm", "filters+output"])
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_grid_has_the_figures_of_single_plans(name: str, storage: str) -> None:
     chain = CHAINS[name]
-    space = replace(Space.of(chain, HVX, (storage,)), w_splits=(None, 2, 3))  # pyright: ignore[reportArgumentType]
+    strips = (None, Strip(2), Strip(2, "keep"), Strip(3), Strip(1, "keep"))
+    space = replace(Space.of(chain, HVX, (storage,)), strips=strips)  # pyright: ignore[reportArgumentType]
     grid = evaluate(chain, space, rates("v68"))
     for number in np.random.default_rng(1).integers(space.size, size=12):
         figures = grid.figures(int(number))
@@ -66,9 +74,9 @@ def test_no_plan_of_any_width_moves_less(name: str, log_limit: int, more: int) -
 @pytest.mark.parametrize("name", CHAINS)
 def test_no_plan_in_strips_moves_less_than_their_bound(name: str) -> None:
     chain = CHAINS[name]
-    for w_split in islice(widths(chain, HVX), 6):
-        space = replace(Space.of(chain, HVX), w_splits=(w_split,))
-        assert evaluate(chain, space, rates("v68")).traffic_bytes.min() >= least_bytes(chain, w_split)
+    for strip in islice(kinds_of_strips(chain, HVX), 8):
+        space = replace(Space.of(chain, HVX), strips=(strip,))
+        assert evaluate(chain, space, rates("v68")).traffic_bytes.min() >= least_bytes(chain, strip)
 
 
 def test_strips_fit_where_whole_rows_do_not() -> None:
