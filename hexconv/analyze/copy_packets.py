@@ -2,16 +2,14 @@
 
 from math import ceil, gcd
 
-from hexconv.analyze.packet_parts import Parts, Spent
+from hexconv.analyze.kept_packets import on_kept
+from hexconv.analyze.packet_parts import UNROLLED, Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.hvx.fours import filling_stores
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
-
-UNROLLED = 16
-"""How many copies of a loop LLVM unrolls, so that they need no loop."""
 
 
 def on_input(planned: PlannedRows) -> Spent:
@@ -21,6 +19,7 @@ def on_input(planned: PlannedRows) -> Spent:
     cached = together * element
     blank, row = _filled(tensor.columns * planes * cached), Parts()
     row.add(_filled((tensor.columns - (end - first)) * cached), planes)
+    row.add(on_kept(planned, 0))
     if not is_depthwise(planned.chain, 0):
         row["store"] += (end - first) * filling_stores(channels * element, planes * cached)
     if planned.plan.buffering == "single":

@@ -111,7 +111,7 @@ def _levers(planned: Planned, demand: int, capacity: int) -> Iterator[Lever]:
     neither is enough alone.
     """
     chain, plan = planned.chain, planned.plan
-    words = [("buffering", "single"), ("filters", "per_tile")]
+    words = [("buffering", "single"), ("filters", "per_tile"), ("column_halo", "recompute")]
     for knob, value in words:
         if getattr(plan, knob) != value:
             yield from _first_that_fits(chain, [replace(plan, **{knob: value})], capacity, knob)

@@ -73,6 +73,7 @@ from math import ceil
 
 from hexconv.analyze.copy_packets import on_filter, on_input
 from hexconv.analyze.depthwise_packets import on_depthwise_tiles, on_rows_together
+from hexconv.analyze.kept_packets import on_kept
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
@@ -116,6 +117,14 @@ def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
 
 def on_conv(planned: PlannedRows, index: int) -> Spent:
     """Count the parts that conv `index` takes, for a row, a blank row, a step, and once."""
+    spent = _on_conv(planned, index)
+    for rows in (spent.row, spent.blank_row):
+        rows.add(on_kept(planned, index + 1))
+    return spent
+
+
+def _on_conv(planned: PlannedRows, index: int) -> Spent:
+    """Count the parts of a conv without what it keeps for later strips."""
     if planned.kernels[index] == "plain":
         return _by_scalar_code(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)

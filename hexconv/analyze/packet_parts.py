@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from hexconv.kernel.depthwise import WAYS_TOGETHER
 
+UNROLLED = 16
+"""How many copies of a loop LLVM unrolls, so that they need no loop."""
+
 
 class Parts(defaultdict[str, float]):
     """How often each part occurs."""

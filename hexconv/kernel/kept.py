@@ -48,6 +48,11 @@ class KeptRuns:
         return (1, self.rows, *self.outer, self.columns, self.column_elements)
 
     @property
+    def count(self) -> int:
+        """The runs of a row."""
+        return prod(self.outer)
+
+    @property
     def run_elements(self) -> int:
         """The elements of a run that is kept."""
         return self.columns * self.column_elements

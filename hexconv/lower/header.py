@@ -39,6 +39,9 @@ def header(case: Case, lowered: Lowered, agreement: str) -> Iterator[str]:
 
 def _places(strips: Strips) -> str:
     """Say where the strips of an image begin."""
+    if strips.keeps:
+        first = strips.first_made(0)
+        return f"the first begins at {first}, each other one {strips.columns} left of that before it"
     last = f"the last begins at {strips.first_made(strips.count - 1)}"
     return last if strips.divide else f"{last} and writes from {strips.first_written(strips.count - 1)} on"
 

@@ -119,9 +119,8 @@ class _Rows:
         """Copy the runs of row `y` to the cache from some column on, or from it."""
         runs, lanes = self.runs, self.runs.lanes(tvm.DataType(self.cache.buffer.dtype).itemsize)
         in_cache = block.bind("slot", in_ring(self.cache, self.cache.first + y))
-        sizes = _product(runs.outer)
-        here = self.cache.origin + in_cache * (sizes * runs.row_elements) + column * runs.column_elements
-        there = self.kept.origin + (self.begin + y) * (sizes * runs.run_elements)
+        here = self.cache.origin + in_cache * (runs.count * runs.row_elements) + column * runs.column_elements
+        there = self.kept.origin + (self.begin + y) * (runs.count * runs.run_elements)
         here, there = block.bind("cached", here), block.bind("kept", there)
 
         def run(at: Block, number: tirx.Expr) -> None:
