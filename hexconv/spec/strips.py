@@ -238,6 +238,11 @@ def why_no_strips(chain: Chain, w_split: int, column_halo: ColumnHalo = "recompu
     for index in range(len(chain.conv)):
         if strips and not strips.reads(index):
             return f"chain.conv[{index}] would read nothing but padding: no strip has a column of the image"
-    if strips and strips.keeps and not any(tensor.kept for tensor in strips.tensors):
-        return "no column is read by two strips"
-    return ""
+    return _why_not_kept(strips) if strips and strips.keeps else ""
+
+
+def _why_not_kept(strips: Strips) -> str:
+    """Say why strips have nothing to keep; empty if they have."""
+    if strips.count == 1:
+        return "one strip has all columns"
+    return "" if any(tensor.kept for tensor in strips.tensors) else "no column is read by two strips"

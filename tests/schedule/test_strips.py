@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
-from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, work_usage
+from hexconv.analyze import cache_footprints, cache_usage, needed_work, planned_work, vtcm_fit, work_usage
 from hexconv.errors import InputError
 from hexconv.lower import lower_case
 from hexconv.run.copies import Copies, Moment
@@ -12,10 +14,15 @@ from hexconv.run.count import count
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.spec.strips import strips_of
+from hexconv.spec.dtypes import Dtype
+from hexconv.spec.strips import strips_of, why_no_strips
 from hexconv.sweep.verdict import miscounts, short_copies
-from tests.deep import one_in
+from tests.deep import DEEP, one_in
+from tests.strategies import cases
 
+SIFTED = (HealthCheck.filter_too_much, HealthCheck.too_slow)
+"""Of drawn chains a third can keep columns: the others share none, or have one strip, or blocks that are not whole."""
+DTYPES: tuple[Dtype, ...] = ("uint8", "int8", "int16")
 HOW = Requantize(multiplier=1 << 30, shift=-9, zero_point=120)
 VALID = Conv2d(out_channels=40, kernel=(3, 3), filter_zero_point=128, requantize=HOW)
 """The zero points lie in the middle: results are codes of all sizes, and not all the largest one."""
@@ -52,6 +59,15 @@ PLANS = {
     "intermediates outside of VTCM": replace(ROLLED, rows=1, w_split=1, storage="input+filters+output"),
 }
 
+KEPT = {
+    "kept": replace(PLANS["rows in rings"], column_halo="keep"),
+    "kept, one thing after the other": replace(
+        ROLLED, w_split=1, column_halo="keep", buffering="single", filters="per_tile"
+    ),
+    "kept by threads": replace(ROLLED, rows=1, w_split=2, column_halo="keep", threads=2),
+    "kept outside of VTCM": replace(PLANS["intermediates outside of VTCM"], column_halo="keep"),
+}
+"""Likewise where columns that two strips read are kept."""
 
 EACH = [(name, list(PLANS)[(place + 1) % 4]) for place, name in enumerate(CHAINS)]
 MOMENTS: tuple[Moment, ...] = ("late", "early")
@@ -65,6 +81,80 @@ def test_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: 
     lowered = lower_case(case)
     assert cache_usage(case, lowered).agrees
     assert list(miscounts(work_usage(case, count(lowered)))) == []
+
+
+KEPT_EACH = [(name, plan) for place, name in enumerate(CHAINS) for plan in (list(KEPT)[place % 3], list(KEPT)[3])]
+KEPT_RUN = [(name, list(KEPT)[(place + 1) % 3], MOMENTS[place // 3 % 2]) for place, name in enumerate(CHAINS)]
+
+
+@pytest.mark.parametrize(("name", "plan"), one_in(2, KEPT_EACH))
+def test_sizes_bytes_and_products_are_those_that_are_predicted_where_columns_are_kept(name: str, plan: str) -> None:
+    case = Case(name, CHAINS[name], KEPT[plan])
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(("name", "plan", "copies"), one_in(2, KEPT_RUN))
+def test_strips_that_keep_columns_are_exact(name: str, plan: str, copies: Moment) -> None:
+    case = Case(name, CHAINS[name], KEPT[plan])
+    run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))
+    assert run.check.passed
+    assert list(short_copies(run)) == []
+
+
+@DEEP
+@pytest.mark.simulator
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=SIFTED)
+@given(cases(DTYPES, kernels=("hvx",), channels=40), st.integers(1, 3), st.sampled_from(MOMENTS))
+def test_drawn_strips_that_keep_columns_are_exact(drawn: Case, w_split: int, copies: Moment) -> None:
+    case = keeping(drawn, w_split)
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+    assert run_case(case, lowered, Simulator(copies=Copies(copies), slots=False)).check.passed
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=SIFTED)
+@given(cases(DTYPES, kernels=("hvx",), channels=40), st.integers(1, 3))
+def test_drawn_strips_that_keep_columns_are_as_large_as_predicted(drawn: Case, w_split: int) -> None:
+    case = keeping(drawn, w_split)
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+
+
+def keeping(case: Case, w_split: int) -> Case:
+    """A drawn case in strips that keep columns, where it can have any."""
+    assume(not why_no_strips(case.chain, w_split) and not why_no_strips(case.chain, w_split, "keep"))
+    strips = {"order": "h_outer", "halo": "roll", "w_split": w_split, "column_halo": "keep"}
+    kept = replace(case, plan=replace(case.plan, threads=1, storage="vtcm", arch="v69", **strips))
+    assume(vtcm_fit(kept.chain, kept.settled).fits)
+    return kept
+
+
+def test_where_columns_are_kept_each_one_is_read_once_and_none_is_made_twice() -> None:
+    plain = replace(VALID, out_channels=64, filter_zero_point=0)  # its products are in proportion to columns
+    chain, plan = replace(IMAGE, conv=(plain, plain, plain)), KEPT["kept"]
+    work, needed = planned_work(chain, plan), needed_work(chain).traffic_bytes
+    whole = planned_work(chain, replace(plan, w_split=None, column_halo="recompute"))
+    strips = strips_of(chain, plan)
+    assert strips
+    assert (work.traffic_bytes["input"], work.traffic_bytes["output"]) == (needed["input"], needed["output"])
+    # 47 columns of the input take three strips of 16, and so all tensors have 48.
+    assert (strips.count, [tensor.made for tensor in strips.tensors]) == (3, [16] * 4)
+    for conv, columns in (("conv1", 45), ("conv2", 43), ("conv3", 41)):
+        assert work.macs[conv] * columns == whole.macs[conv] * 48
+
+
+def test_what_is_kept_is_a_cache_of_all_rows() -> None:
+    found = {cache.name: cache for cache in cache_footprints(IMAGE, KEPT["kept"]) if cache.role == "kept"}
+    assert {name: cache.shape for name, cache in found.items()} == {
+        "kept0": (1, 13, 2, 24),
+        "kept1": (1, 11, 2, 2, 32),
+        "kept2": (1, 9, 2, 2, 32),
+    }
 
 
 @pytest.mark.simulator
