@@ -7,7 +7,7 @@ from rich.table import Table
 from hexconv.report.words import plan_name
 from hexconv.search.answer import Answer
 from hexconv.search.cuts import Cuts
-from hexconv.search.found import Found, Proof
+from hexconv.search.found import READ_MORE, Found, Proof
 from hexconv.search.grid import Figures
 from hexconv.search.levers import Shortfall
 from hexconv.search.objective import COSTS, Objective
@@ -78,7 +78,7 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
     proof, objective = found.proof, question.objective
     if found.best is None:
         return
-    if passed_over := proof.plans - proof.evaluated:
+    if passed_over := sum(each.plans for each in proof.excluded if each.bound == READ_MORE):
         yield (
             f"{passed_over} plans in narrower strips were not looked at: they read at least as much as the answer "
             "moves, and may take less memory"

@@ -7,7 +7,7 @@ from functools import lru_cache
 from hexconv.analyze.needed import needed_work
 from hexconv.compute.limits import check_supported
 from hexconv.errors import InputError
-from hexconv.search.found import Found, choose
+from hexconv.search.found import READ_MORE, TOO_LARGE, Found, choose
 from hexconv.search.grid import Grid, evaluate, joined
 from hexconv.search.machine import rates
 from hexconv.search.question import Question
@@ -45,15 +45,34 @@ def best_plan(chain: Chain, question: Question) -> Found:
 
 def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
-    passed_over, bound = 0, lower_bound(chain, question)
+    passed_over, too_large, bound = 0, 0, lower_bound(chain, question)
     for strip in kinds_of_strips(chain, question.plan):
         space = replace(grid.space, strips=(strip,))
         if bound is not None and found.best and least_bytes(chain, strip) >= found.best.traffic_bytes:
             passed_over += space.size
+        elif found.best and least_footprint(chain, space, question) > question.vtcm_bytes:
+            too_large += space.size
         else:
             grid = joined(grid, evaluate(chain, space, rates(question.plan.arch)))
             found = choose(chain, grid, question, bound)
-    return found.beside(passed_over)
+    return found.beside(READ_MORE, passed_over).beside(TOO_LARGE, too_large)
+
+
+def least_footprint(chain: Chain, space: Space, question: Question) -> int:
+    """Return a lower bound of the footprints of plans in one kind of strips, in bytes; 0 where no column is kept.
+
+    Caches grow with the height of a stripe, with second slots and with the share of a filter that is staged at a time.
+    """
+    (strip,) = space.strips
+    if strip is None or strip.column_halo == "recompute":
+        return 0
+    words = tuple(
+        words
+        for words in space.words
+        if strip.goes_with(words) and words.buffering == "single" and words.filters == "per_tile"
+    )
+    lowest = replace(space, words=words, rows=space.rows[:1], h_splits=space.h_splits[:0])
+    return int(evaluate(chain, lowest, rates(question.plan.arch)).footprint_bytes.min())
 
 
 def lower_bound(chain: Chain, question: Question) -> int | None:

@@ -71,6 +71,11 @@ class Proof:
         return round(self.evaluated / max(self.seconds, 1e-9))
 
 
+READ_MORE = "strips that read at least as much as the answer moves"
+TOO_LARGE = "strips that keep more columns than fit"
+"""Bounds that exclude plans whose figures aren't computed."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The result of a search.
@@ -89,11 +94,11 @@ class Found:
     front: tuple[Figures, ...]
     proof: Proof
 
-    def beside(self, plans: int) -> "Found":
+    def beside(self, bound: str, plans: int) -> "Found":
         """Return the same result where a bound excludes so many further plans, whose figures weren't computed."""
         if not plans:
             return self
-        excluded = (*self.proof.excluded, Excluded("strips that read at least as much as the answer moves", plans))
+        excluded = (*self.proof.excluded, Excluded(bound, plans))
         return replace(self, proof=replace(self.proof, plans=self.proof.plans + plans, excluded=excluded))
 
     @property
