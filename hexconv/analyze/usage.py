@@ -22,8 +22,8 @@ class CacheUsage:
 
     Attributes:
         name: the name of the cache.
-        role: `input`, `filter`, `words` (a filter that scalar loads read), `intermediate`, `accumulator` or `output`;
-            or scratch of a kernel: `offset`, `window`, `split`, `scale` or `planes`.
+        role: `input`, `filter`, `words` (a filter that scalar loads read), `intermediate`, `kept` (columns for the next
+            strip), `accumulator` or `output`; or scratch of a kernel: `offset`, `window`, `split`, `scale` or `planes`.
         scope: TVM's storage scope; `global.vtcm` is VTCM.
         dtype: the type of an element.
         shape: the sizes after TVM compacted the cache.

@@ -62,7 +62,7 @@ KNOBS: Mapping[str, Knob] = {
     "w_split": Knob(turned=(2,), beside={"kernel": "hvx"}, named="ws{}"),
     "column_halo": Knob(
         turned=("keep",),
-        beside={"kernel": "hvx", "w_split": 2, "order": "h_outer", "halo": "roll"},
+        beside={"kernel": "hvx", "w_split": 1, "order": "h_outer", "halo": "roll", "filters": "resident"},
     ),
     "order": Knob(turned=("h_outer",), searched=get_args(Order)),
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),

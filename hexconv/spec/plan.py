@@ -45,10 +45,11 @@ class Plan:
             read.
         w_split: block columns (8 columns each) of the output in a strip, over all rows; left out, rows are whole.
             Strips follow each other (`hexconv.spec.strips`). The hvx kernel alone obeys it.
-        column_halo: what happens to columns of an intermediate that two strips read. `"recompute"`: both strips make
-            them. `"keep"`, where stripes roll: strips go from right to left, and the columns that the next one reads
-            too stay in a cache of their own, over all rows (`hexconv.spec.kept`). Columns of the input that two strips
-            read are read by both.
+        column_halo: what happens to columns that two strips read. `"recompute"`: each strip loads and computes its own.
+            `"keep"`, where stripes roll: strips go from right to left, and the columns of the input and of every
+            intermediate that the next strip reads too stay in a cache of their own, over all rows
+            (`hexconv.spec.kept`). No column is loaded or computed twice. All strips are equally wide, and the first one
+            also makes columns right of the image: narrow strips waste the least.
         order: which of a conv's two outer loops stands outside. `"k_outer"`, the channel tiles (the documents' order):
             what a conv reads is made again for each of its channel tiles. `"h_outer"`, the stripes: once per stripe.
             A conv with one row step has one stripe: what it reads is made once in either order.
