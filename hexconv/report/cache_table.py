@@ -14,9 +14,9 @@ COLUMNS = {
     "kind": "`cache` for a buffer as TVM compacted it, `allocation` for memory in which caches take turns",
     "name": "the name of the cache, or of the first cache in an allocation",
     "role": (
-        "what a cache holds: `input`, `filter`, `words` (a filter that scalar loads read), `intermediate`, `kept` (columns "
-        "for the next strip), `accumulator` or `output`, or scratch of a kernel (`offset`, `window`, `split`, `scale`, "
-        "`planes`); empty for an allocation"
+        "what a cache holds: `input`, `filter`, `words` (a filter that scalar loads read), `intermediate`, `kept` "
+        "(columns for the next strip), `accumulator` or `output`, or scratch of a kernel (`offset`, `window`, `split`, "
+        "`scale`, `planes`); empty for an allocation"
     ),
     "scope": "TVM's storage scope of a cache: `global.vtcm` is VTCM, `global` any other memory",
     "dtype": "the type of an element of a cache",
