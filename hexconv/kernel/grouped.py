@@ -218,9 +218,9 @@ def without_groups(chain: Chain) -> Chain:
 
 def computed_filter(chain: Chain, index: int) -> tuple[int, int, int, int]:
     """The shape OIHW of the filter of conv `index` as it is stored: of a diagonal, the channels of its squares."""
-    outputs, inputs, *kernel = without_groups(chain).filter_shapes[index]
+    outputs, inputs, rows, columns = without_groups(chain).filter_shapes[index]
     diagonal = diagonal_of(chain, index)
-    return (outputs, diagonal.channels if diagonal else inputs, *kernel)
+    return outputs, diagonal.channels if diagonal else inputs, rows, columns
 
 
 def blocks_of_tile(chain: Chain, index: int, k_split: int) -> int:

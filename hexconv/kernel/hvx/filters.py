@@ -9,9 +9,9 @@
     pixels              OHI(w)iW1o32o4i: for a row of taps, for   int8, or uint8 where their zero point is 0; in words
                         4 channels: a word of each tap;           that scalar loads read
                         OHR1o32o4r where words go on
-    the same, in        OIHW8i(g)o32o4i: the blocks around its    uint8
+    the same, in        OHIW8i(g)o32o4i: the blocks around its    uint8
     groups              diagonal (`hexconv.kernel.grouped`)
-    the same, in        OIHW1i1o32o4i: for a row of taps, for     int8, or uint8 where their zero point is 0
+    the same, in        OHIW1i1o32o4i: for a row of taps, for     int8, or uint8 where their zero point is 0
     groups of 4 or 8    4 channels of a group: each tap
     channels            OIHW32o4w: words of 4 taps of a row       int8, or uint8 where their zero point is 0
 
@@ -30,7 +30,7 @@ from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, unsigned_zero
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain
 
-DEPTHWISE_TAG, OWN_WORDS_TAG = "OIHW32o4w", "OIHW1i1o32o4i"
+DEPTHWISE_TAG, OWN_WORDS_TAG = "OIHW32o4w", "OHIW1i1o32o4i"
 MADE_UNSIGNED_HALVES = 1 << 15
 
 
