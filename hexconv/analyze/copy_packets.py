@@ -75,7 +75,7 @@ def _row_of_input(planned: PlannedRows, pixels: int) -> Parts:
         return _pixels_moved(size, cached, (size, cached), pixels)
     if cached == block and size % block:
         count, unit = ceil(size / block), gcd(size, block, PAIR_BYTES)
-        return Parts(line=count * pixels, open=count * pixels, rolled=size // unit * pixels)
+        return Parts(cut=count * pixels, cut_unit=size // unit * pixels)
     if cached != block:
         return _pixels_moved(size, min(cached, block), (block, cached), pixels)
     columns = COLUMN_BLOCK if chain.input_layout == IN_BLOCKS else pixels

@@ -3,7 +3,7 @@
 The file of a machine prices each part in packets (`hexconv.search.machine`); the model of latency is the sum of counts
 times prices. These are the parts of a run:
 
-    setup         what a run begins with, once
+    setup, conv   what a run begins with, once, and once for each conv
     multiply1..4  the fewest packets that hold the trips of the inner loop, for tiles of 1 to 4 blocks of channels: a
                   packet has room for two multiplications, for one load of a vector, and for two loads in all
     within        the same, in tiles that sum their windows, too
@@ -11,7 +11,9 @@ times prices. These are the parts of a run:
                   its start and end off
     short         what the packets of such a trip lack to 8, for each time that such a loop is entered: its start and
                   end take some, however short the trip is
-    twice         inner loops of two trips that are entered; those of one trip are no loops
+    twice         inner loops of two trips that are entered
+    twice_short   what the packets of such a trip lack to 8
+    straight_short  what the packets lack to 8 where there is one trip and no loop, each time
     apart1..4     in the same trips, runs of the filter after the first, where its blocks don't lie side by side
     tile, run     tiles that are computed, and inner loops that are entered
     sum           vectors of sums that are started and ended
@@ -40,7 +42,11 @@ times prices. These are the parts of a run:
     of_pixels     where lanes are pixels, half of the vectors of products
     lane_row      where lanes are pixels, rows of outputs
     lane_run      where lanes are pixels, passes of a tile over a row of taps
-    plane         where lanes are pixels, instructions that lay a row of the source out
+    lane_channel  where lanes are pixels, channels of a tile that are scaled, each in a loop of its own
+    lane_scale    where lanes are pixels, instructions that scale vectors of sums and round them
+    spread        where lanes are pixels, values of a channel that are spread over a vector
+    dealt         where lanes are pixels, instructions that deal vectors of a row of the source
+    plane         where lanes are pixels, other instructions that lay a row of the source out
     across        where lanes are pixels, instructions that shuffle and store results
     of_windows    in windows of dense rows, half of the vectors of products
     copied        vectors that are loaded and stored to copy dense rows, and to sum the windows of these copies
@@ -54,10 +60,23 @@ times prices. These are the parts of a run:
     rolled        the same, where they are too many to be unrolled, or an unknown number
     filter        vectors of filters in these runs
     output        vectors of the output in these runs
+    cut           runs of the input of which the kernel finds the length, in planes of 32 channels
+    cut_unit      copies of the bytes of these runs
     word          instructions of scalar code that multiply 8 bytes
     product       products that scalar code computes one by one
-    scalar_run    inner loops of scalar code that are entered
+    scalar_run    inner loops of scalar code over words that are entered
+    tap_run       inner loops of scalar code over products that are entered
+    scalar_row    rows of a tensor that scalar code makes
+    scalar_fill   elements of the fringe that scalar code stores
+    pixel         pixels that scalar code makes
+    lane_group    groups of 8 channels of these pixels
     element       elements that scalar code makes of sums
+    scaled        of these, elements that are scaled
+    scaled_even   elements that are rounded with ties to even
+    held          elements that are held between two codes
+    looked_up     elements that are looked up in a table
+    ragged        elements of convs whose last group has fewer than 8 channels
+    unsure        of these, elements of which a step doesn't know whether its last group is the conv's
     blank         vectors and doublewords of the input's padding that are stored
     store         stores of its bytes, and those that widen pixels of the input to doublewords
     start         copies that the copy engine is asked for
@@ -77,18 +96,14 @@ from hexconv.analyze.kept_packets import on_kept
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
+from hexconv.analyze.scalar_packets import on_scalar
 from hexconv.analyze.tile_packets import on_dense, on_own_words, on_pixels, on_tile
 from hexconv.kernel.grouped import own_words_of
 from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
-from hexconv.kernel.hvx.planes import LANES
+from hexconv.kernel.hvx.planes import LANES, deals
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
-
-SET_UP = Parts(setup=1)
-"""What a run takes once, whatever its chain and its plan are."""
-SCALAR_PARTS = ("word", "scalar_run", "product", "element")
-"""The parts of convs that no HVX kernel serves, so that scalar code computes them."""
 
 
 def nest_parts(planned: PlannedRows) -> Parts:
@@ -101,7 +116,7 @@ def nest_parts(planned: PlannedRows) -> Parts:
 
 def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
     """How often each part occurs in each stage of a run: `read input`, `conv 1`, `read filter1`, `write output`."""
-    stages, convs = defaultdict(Parts, {"set up": SET_UP}), range(len(planned.chain.conv))
+    stages, convs = defaultdict(Parts, {"set up": on_set_up(planned)}), range(len(planned.chain.conv))
     for tensor, spent in enumerate([on_input(planned), *(on_conv(planned, index) for index in convs)]):
         rows, stored = planned.logical_rows(tensor), planned.stored_rows(tensor)
         steps, together = planned.step_count(tensor), planned.rows_together(tensor)
@@ -115,6 +130,11 @@ def parts_of_stages(planned: PlannedRows) -> dict[str, Parts]:
     return stages
 
 
+def on_set_up(planned: PlannedRows) -> Parts:
+    """Count the parts that a run takes once, whatever its plan is."""
+    return Parts(setup=1, conv=len(planned.chain.conv))
+
+
 def on_conv(planned: PlannedRows, index: int) -> Spent:
     """Count the parts that conv `index` takes, for a row, a blank row, a step, and once."""
     spent = _on_conv(planned, index)
@@ -126,7 +146,7 @@ def on_conv(planned: PlannedRows, index: int) -> Spent:
 def _on_conv(planned: PlannedRows, index: int) -> Spent:
     """Count the parts of a conv without what it keeps for later strips."""
     if planned.kernels[index] == "plain":
-        return _by_scalar_code(planned, index)
+        return on_scalar(planned, index)
     row, blank, tiles, lanes = Parts(), Parts(), planned.tiles(index), planned.pixels(index)
     dense = planned.dense(index)
     row.add(_tiles_of_pixels(planned, index, lanes) if lanes else {})
@@ -150,8 +170,7 @@ def _on_conv(planned: PlannedRows, index: int) -> Spent:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.tile_row_bytes(0) / VECTOR_BYTES
     step = Parts(step=planned.channel_tiles(index))
     if lanes:
-        old = lanes.planes.rows - lanes.planes.new_rows
-        step["plane"] = tiles.total() * old * lanes.planes.laid
+        step.add(_laid(lanes), tiles.total() * (lanes.planes.rows - lanes.planes.new_rows))
     if dense:
         step["copied"] = tiles.total() * (dense.rows - dense.new_rows) * dense.laid
     return Spent(row, blank, step, together=on_rows_together(planned, index))
@@ -168,10 +187,20 @@ def _tiles(planned: PlannedRows, index: int, blocks: int, columns: int) -> Parts
 
 def _tiles_of_pixels(planned: PlannedRows, index: int, lanes: PixelLanes) -> Parts:
     """Count the parts of the tiles of a row where lanes are pixels, all channels, and of the planes that they read."""
-    parts = Parts(lane_row=1, plane=planned.tiles(index).total() * lanes.planes.new_rows * lanes.planes.laid)
+    parts = Parts(lane_row=1)
+    parts.add(_laid(lanes), planned.tiles(index).total() * lanes.planes.new_rows)
     for tile, times in lanes.tiles:
         parts.add(on_pixels(planned, index, lanes, tile), times)
     return parts
+
+
+def _laid(lanes: PixelLanes) -> Parts:
+    """Count the instructions that lay out a row of the source: those that deal vectors, and all others."""
+    planes = lanes.planes
+    if planes.is_direct:
+        return Parts()
+    dealt = planes.chunks * planes.stride * planes.source.count * deals(planes.source.words, planes.words)
+    return Parts(dealt=dealt, plane=planes.laid - dealt)
 
 
 def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> Parts:
@@ -183,22 +212,6 @@ def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> 
         for pixels, count in dense.tiles(blocks):
             parts.add(on_dense(planned, index, blocks, pixels), times * count)
     return parts
-
-
-def _by_scalar_code(planned: PlannedRows, index: int) -> Spent:
-    """Count the parts of a conv that scalar code computes."""
-    (first, end), work = planned.extents[index + 1].valid_columns, planned.scalar(index)
-    row, once = Parts(row=1), Parts(word=work.filter_words)
-    row.add(
-        {
-            "word": work.words + work.window_words,
-            "scalar_run": work.runs,
-            "product": work.products,
-            "element": work.lanes,
-        },
-        end - first,
-    )
-    return Spent(row, Parts(blank_row=1), Parts(step=planned.channel_tiles(index)), once)
 
 
 def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:

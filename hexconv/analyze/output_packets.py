@@ -9,7 +9,7 @@ from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.spec.edges import IN_BLOCKS, PIXELS
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 
 WORD_BYTES = 4
 
@@ -27,9 +27,13 @@ def on_output(planned: PlannedRows) -> Spent:
     if in_rows:
         once.add(_row_written(planned), rows)
         return Spent(step=step, once=once)
-    lines = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
+    if planned.plan.stripe_rows < ROW_BLOCK:
+        step["line"] = tensor.column_blocks * tensor.channel_blocks
+    else:
+        once["line"] = tensor.batch * tensor.row_blocks * tiles * (tensor.column_blocks if tiles > 1 else 1)
     vectors = prod(tensor.packed_shape) * _result_bytes(planned) // VECTOR_BYTES
-    return Spent(step=step, once=Parts(line=lines, output=vectors))
+    once["output"] = vectors
+    return Spent(step=step, once=once)
 
 
 def _result_bytes(planned: PlannedRows) -> int:

@@ -12,6 +12,8 @@ from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
 LONG_TRIP = 8
 """The packets of an inner loop's trip from which on its start and its end hide behind the loop's own work."""
+IN_LANES = {"scale": 3, "away": 1, "even": 3}
+"""Instructions for a vector of sums in what `_ending` counts, but for those that narrow it."""
 FILTER_BLOCKS = -3
 """The axis of a filter whose size is how many blocks of output channels lie side by side."""
 
@@ -29,10 +31,13 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
     trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
     parts = Parts(tile=1, run=runs, sum=sums, inside=sums * in_tile)
     parts["within" if in_tile else f"multiply{blocks}"] = trips * trip
-    if trips == 2 * runs:
-        parts["twice"] = runs
-    elif trips > runs:
-        parts.add({f"turn{blocks}": runs * trip, "short": runs * max(0, LONG_TRIP - trip)})
+    lacking = runs * max(0, LONG_TRIP - trip)
+    if trips == runs:
+        parts["straight_short"] = lacking
+    elif trips == 2 * runs:
+        parts.add({"twice": runs, "twice_short": lacking})
+    else:
+        parts.add({f"turn{blocks}": runs * trip, "short": lacking})
     side_by_side = planned.forms.filters[index].physical_shape[FILTER_BLOCKS]
     parts[f"apart{blocks}"] = trips * (ceil(blocks / side_by_side) - 1)
     parts["initial"] = blocks * planned.has_offsets(index)
@@ -71,8 +76,10 @@ def on_pixels(planned: PlannedRows, index: int, lanes: PixelLanes, tile: PixelTi
     parts = Parts(tile=1, lane_run=lanes.runs(tile) * conv.kernel[0], sum=sums)
     parts.add({"of_pixels": sums * lanes.planes.steps / 2, "across": tile.vectors * lanes.shuffled})
     ended = _ending(planned, index, sums, tile.vectors * lanes.results, conv.out_channels)
-    parts.add(ended)
-    parts["initial"] += conv.out_channels * planned.has_offsets(index)
+    parts.add({name: ended[name] for name in ("narrow", "table")})
+    scaled = sum(ended[name] * each for name, each in IN_LANES.items())
+    parts.add({"lane_scale": scaled, "lane_channel": conv.out_channels} if scaled else {})
+    parts["spread"] = ended["initial"] + conv.out_channels * planned.has_offsets(index)
     return parts
 
 

@@ -3,10 +3,10 @@
     python -m hexconv.bench.rates [plain] [nest] [scalar]       writes hexconv/search/machines/v67.toml
 
 Plain kernels have two rates for each dtype, those that fit the packets of 20 cases best (least squares of relative
-errors), and an error: how far nine of ten of these cases are off. HVX kernels have a price for each part; the prices
-fit drawn cases best, and none is below 0. `hexconv.bench.model` finds their error on other chains and writes it into
-the file. Scalar code beside HVX kernels has prices of its own parts, found in the same way, and an error on other
-chains.
+errors), and an error: how far nine of ten of these cases are off. HVX kernels have a price for each part. The prices
+fit the stages of drawn cases best, none is below 0, and all are scaled so that nine of ten of these cases are as near
+as can be. `hexconv.bench.model` finds their error on other chains and writes it into the file. Scalar code beside HVX
+kernels has prices of its own parts, found in the same way, and an error on other chains.
 
 Every run is kept in `build/rates.journal`: a command that was interrupted goes on from there.
 """
@@ -15,33 +15,38 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from math import ceil
+from math import ceil, sqrt
 from pathlib import Path
 
 import numpy as np
 
 from hexconv.analyze import Planned
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.nest_packets import SCALAR_PARTS, nest_parts, parts_of_stages
+from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
+from hexconv.analyze.scalar_packets import SCALAR_PARTS
+from hexconv.bench.fitting import NINE_OF_TEN, Stage, fitted, robust, scaled
 from hexconv.bench.journaled import Runs
 from hexconv.bench.rate_cases import mixed_cases, nest_cases, plain_cases, sweep_cases
+from hexconv.bench.rate_kinds import depthwise_cases, few_channel_cases, scalar_cases
 from hexconv.run.simulator.qemu import find_qemu
 from hexconv.search.machine import PlainRates, Prices, machine_file, rates
 from hexconv.spec import Case
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.kernels import Kernel
 
 DTYPES: tuple[Dtype, ...] = ("float32", "float16", "int8", "uint8", "int16")
 KERNELS = ("plain", "nest", "scalar")
 ARCH = "v67"
 """The newest instruction set that the simulator runs."""
-OF_NETWORKS, OF_SWEEP, OF_SCALAR_CODE = 80, 140, 30
-"""How many drawn cases prices are fitted to; scalar code is compared with as many others."""
-ROUNDS, NEAR = 30, 0.03
+OF_NETWORKS, OF_SWEEP, OF_DEPTHWISE, OF_FEW_CHANNELS, OF_SCALAR_CONVS = 80, 140, 36, 36, 36
+"""How many drawn cases of each kind prices are fitted to."""
+OF_SCALAR_CODE = 30
+"""How many more cases the prices of scalar code are fitted to; they are compared with as many others."""
+LEAST_PACKETS = 100
+"""Stages of fewer packets say little of what scalar code takes."""
 JOURNAL = Path("build/rates.journal")
-
-NINE_OF_TEN = 0.9
 
 
 def packets(case: Case, runs: Runs) -> int:
@@ -51,85 +56,49 @@ def packets(case: Case, runs: Runs) -> int:
     return counted.packets
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What a run, or a stage of it, is made of, and the packets that it took.
-
-    Attributes:
-        occurs: how often each part occurs.
-        packets: the packets that it took.
-        of: the packets of the whole run.
-    """
-
-    occurs: Mapping[str, float]
-    packets: float
-    of: float
-
-    @classmethod
-    def whole(cls, occurs: Mapping[str, float], packets: float) -> "Stage":
-        """A whole run."""
-        return cls(occurs, packets, packets)
-
-
-def fitted(stages: Sequence[Stage], weights: Sequence[float] = ()) -> dict[str, float]:
-    """The prices of parts, none below 0, that predict packets best: least squares of errors relative to the run.
-
-    Args:
-        stages: the stages of all runs.
-        weights: the weight of each stage; all are alike if none are given.
-
-    >>> runs = [({"a": 1, "b": 2}, 8), ({"a": 2, "b": 1}, 7), ({"a": 1, "c": 1}, 6)]
-    >>> fitted([Stage.whole(*run) for run in runs])
-    {'a': 2.0, 'b': 3.0, 'c': 4.0}
-    >>> fitted([Stage.whole({"a": 1, "b": 1}, 10), Stage.whole({"a": 1, "b": 2}, 9)])
-    {'a': 9.45}
-    """
-    names = sorted({name for stage in stages for name in stage.occurs})
-    roots = np.sqrt(weights if len(weights) else np.ones(len(stages)))
-    target = roots * [stage.packets / stage.of for stage in stages]
-    while True:
-        shares = np.array([[stage.occurs.get(name, 0) / stage.of for name in names] for stage in stages])
-        prices = np.linalg.lstsq(shares * roots[:, None], target, rcond=None)[0]
-        if not len(prices) or prices.min() > 0:
-            return {name: float(f"{price:.3g}") for name, price in zip(names, prices, strict=True)}
-        names.pop(int(prices.argmin()))
-
-
-def robust(stages: Sequence[Stage]) -> dict[str, float]:
-    """The prices with the least sum of errors, so that the few loops in which LLVM spills count little.
-
-    It repeats least squares and weights each stage by one over its error of the time before, relative to the run;
-    errors below `NEAR` count as `NEAR`.
-
-    >>> robust([Stage.whole({"a": times}, packets) for times, packets in enumerate([2, 4, 6, 8, 30, 12], 1)])
-    {'a': 2.0}
-    """
-    weights = np.ones(len(stages))
-    for _ in range(ROUNDS):
-        prices = Prices(0.0, 0.0, fitted(stages, weights.tolist()))
-        errors = [(prices.packets(stage.occurs) - stage.packets) / stage.of for stage in stages]
-        weights = 1 / np.maximum(np.abs(errors), NEAR)
-    return fitted(stages, weights.tolist())
-
-
-def stages_and_whole(case: Case, runs: Runs) -> Iterator[Stage]:
-    """Yield the stages of a case, and its whole run.
+def stages_of(case: Case, runs: Runs) -> dict[str, Stage]:
+    """The stages of a case by name, none if they weren't told; an error is a share of the mean of stage and run.
 
     A run with marks tells which shares of the packets the stages take; a run without marks tells how many there are.
     """
     counted = runs.by_stages(case)
     assert counted.passed, case.to_toml()
-    planned = Planned.of(case).rows
-    stages, parts = counted.stages or {}, parts_of_stages(planned)
-    marked = sum(stages.values())
+    stages, parts = counted.stages or {}, parts_of_stages(Planned.of(case).rows)
+    marked, found = sum(stages.values()), {}
     for name in sorted(parts.keys() | stages.keys()) if stages else ():
-        yield Stage(parts.get(name, {}), stages.get(name, 0) * counted.packets / marked, counted.packets)
-    yield Stage.whole(nest_parts(planned), counted.packets)
+        took = stages.get(name, 0) * counted.packets / marked
+        found[name] = Stage(parts.get(name, {}), took, sqrt(took * counted.packets) if took else counted.packets)
+    return found
 
 
-def nest_and_sweep() -> list[Case]:
+def stages_and_whole(case: Case, runs: Runs) -> Iterator[Stage]:
+    """Yield the stages of a case, and its whole run."""
+    yield from stages_of(case, runs).values()
+    yield Stage.whole(nest_parts(Planned.of(case).rows), runs.by_stages(case).packets)
+
+
+def by_kernel(case: Case, runs: Runs, kernel: Kernel) -> Iterator[Stage]:
+    """Yield the stages of a case in which the scalar code of a conv runs (`plain`), or all others (`hvx`)."""
+    by_scalar_code = {f"conv {index}" for index, used in enumerate(case.kernels, 1) if used.used == "plain"}
+    for name, stage in stages_of(case, runs).items():
+        if (name in by_scalar_code) == (kernel == "plain"):
+            yield stage
+
+
+def cases_of_hvx() -> list[Case]:
     """The cases that the prices of HVX kernels are fitted to."""
-    return [*islice(nest_cases(0), OF_NETWORKS), *islice(sweep_cases(0), OF_SWEEP)]
+    drawn = (
+        (nest_cases, OF_NETWORKS),
+        (sweep_cases, OF_SWEEP),
+        (depthwise_cases, OF_DEPTHWISE),
+        (few_channel_cases, OF_FEW_CHANNELS),
+    )
+    return [case for cases, count in drawn for case in islice(cases(0), count)]
+
+
+def cases_of_scalar_code() -> tuple[list[Case], list[Case]]:
+    """Cases of which scalar code serves a conv: those that stages are told of, and those that are fitted as wholes."""
+    return [*islice(scalar_cases(0), OF_SCALAR_CONVS)], [*islice(mixed_cases(0), 2 * OF_SCALAR_CODE)]
 
 
 def error(modelled: Integers, counted: Sequence[int]) -> float:
@@ -150,23 +119,37 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
     return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in named.items())]
 
 
-def priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The prices of HVX kernels, fitted to cases; the known error stays until `hexconv.bench.model` finds another."""
+def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
+    """The prices of HVX kernels, fitted to cases, and to what scalar code leaves of mixed ones.
+
+    The known error stays until `hexconv.bench.model` finds another.
+    """
     stages = [stage for case in cases for stage in stages_and_whole(case, runs)]
+    beside = [stage for case in mixed for stage in by_kernel(case, runs, "hvx")]
+    wholes = [Stage.whole(nest_parts(Planned.of(case).rows), runs.by_stages(case).packets) for case in cases]
     scalar = {name: price for name, price in known.parts.items() if name in SCALAR_PARTS}
-    return replace(known, parts=robust(stages) | scalar)
+    return replace(known, parts=scaled(robust([*stages, *beside]), wholes) | scalar)
 
 
-def scalar_priced(cases: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The known prices, with new ones for scalar code: fitted to half of the cases, their error that of the others."""
-    half = len(cases) // 2
-    occurs, counted = [nest_parts(Planned.of(case).rows) for case in cases], [packets(case, runs) for case in cases]
-    scalar = [{name: parts[name] for name in SCALAR_PARTS} for parts in occurs]
+def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
+    """The known prices, with new ones for scalar code, and their error on half of the mixed cases.
+
+    The prices are fitted to the convs of scalar code in the staged cases, and to the other half of the mixed ones.
+    """
+    half = len(mixed) // 2
+    occurs, counted = [nest_parts(Planned.of(case).rows) for case in mixed], [packets(case, runs) for case in mixed]
     others = replace(known, parts={name: each for name, each in known.parts.items() if name not in SCALAR_PARTS})
-    rest = [count - others.packets(parts) for parts, count in zip(occurs, counted, strict=True)]
-    prices = replace(known, parts=others.parts | robust([*map(Stage, scalar[:half], rest, counted)]))
+    stages = [Stage.whole(each.occurs, each.packets) for case in staged for each in by_kernel(case, runs, "plain")]
+    for parts, count in zip(occurs[:half], counted[:half], strict=True):
+        stages.append(Stage(_of_scalar_code(parts), count - others.packets(parts), count))
+    stages = [replace(stage, occurs=_of_scalar_code(stage.occurs)) for stage in stages if stage.packets > LEAST_PACKETS]
+    prices = replace(known, parts=others.parts | robust(stages))
     modelled = np.array([prices.packets(parts) for parts in occurs[half:]])
     return replace(prices, scalar_error=error(modelled, counted[half:]))
+
+
+def _of_scalar_code(occurs: Mapping[str, float]) -> dict[str, float]:
+    return {name: occurs[name] for name in SCALAR_PARTS if name in occurs}
 
 
 def lines_of(name: str, prices: Prices) -> list[str]:
@@ -188,10 +171,9 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments).kernels
     known, isa = rates(ARCH), find_qemu().isa
     with Runs.opened(JOURNAL) as runs:
-        cases = nest_and_sweep() if "nest" in asked else []
-        nest = priced(cases, runs, known.nest) if cases else known.nest
-        mixed = [*islice(mixed_cases(0), 2 * OF_SCALAR_CODE)] if "scalar" in asked else []
-        nest = scalar_priced(mixed, runs, nest) if mixed else nest
+        staged, mixed = cases_of_scalar_code() if {"nest", "scalar"} & {*asked} else ([], [])
+        nest = priced(cases_of_hvx(), staged, runs, known.nest) if "nest" in asked else known.nest
+        nest = scalar_priced(staged, mixed, runs, nest) if "scalar" in asked else nest
         plain = {
             dtype: plain_lines(dtype, runs) if "plain" in asked else kept_lines(known.plain(dtype), dtype)
             for dtype in DTYPES
@@ -209,8 +191,8 @@ def write_error(share: float) -> None:
 
 def write(isa: str, nest: Prices, plain: Sequence[str]) -> None:
     """Write the file of the machine."""
-    drawn = OF_NETWORKS + OF_SWEEP
-    how = f"plain kernels fitted to 20 cases a dtype, HVX to {drawn} drawn cases, scalar code to {OF_SCALAR_CODE}"
+    drawn, scalar = OF_NETWORKS + OF_SWEEP + OF_DEPTHWISE + OF_FEW_CHANNELS, OF_SCALAR_CONVS + OF_SCALAR_CODE
+    how = f"plain kernels fitted to 20 cases a dtype, HVX to {drawn} drawn cases, scalar code to {scalar}"
     lines = [
         "# Packets of the simulator: what a thread issues, no cycles. Written by `hexconv.bench.rates`, but for the",
         "# error of the nest, which is that of reports/model.csv: `hexconv.bench.model` writes it.",

@@ -12,7 +12,7 @@ import numpy as np
 
 from hexconv.analyze.copy_packets import on_filter, on_input
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.nest_packets import SET_UP, on_conv
+from hexconv.analyze.nest_packets import on_conv, on_set_up
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.outside import touched_by
 from hexconv.analyze.packet_parts import Parts, Spent
@@ -82,7 +82,7 @@ def _packets(axes: NestAxes, priced: Callable[[Parts], float]) -> Integers:
     """Return the packets that the model gives: the counts of parts, times their prices."""
     steps = axes.made(len(axes.chain.conv))[2]
     output = [axes.copies(lambda planned, of=of: priced(of(on_output(planned)))) for of in (_step, _once)]
-    total = steps * output[0] + output[1] + priced(SET_UP)
+    total = steps * output[0] + output[1] + priced(on_set_up(axes.one[0]))
     prices = [axes.rows(lambda planned: _prices(on_input(planned), priced))]
     for index in range(len(axes.chain.conv)):
         prices.append(axes.tiles(lambda planned, index=index: _prices(on_conv(planned, index), priced)))

@@ -4,10 +4,10 @@ from dataclasses import replace
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hexconv.analyze.nest_packets import nest_parts
+from hexconv.analyze.nest_packets import nest_parts, parts_of_stages
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import planned_rows
 from hexconv.kernel.depthwise_words import variants
@@ -138,3 +138,47 @@ def test_pixels_of_a_depthwise_input_lie_in_planes_of_32_channels() -> None:
     filters_and_outputs = 2 * 3
     assert (parts["line"], parts["store"]) == (64 * 3 + filters_and_outputs, 0)
     assert parts["unit"] == 64 * (16 + 16 + 3), "halfwords: pixels are 70 bytes apart"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from((1, 2, 4)), st.integers(1, 3), st.integers(20, 120), st.integers(1, 60))
+def test_rows_of_blocks_are_written_in_runs_of_a_block(rows: int, k_split: int, channels: int, width: int) -> None:
+    """Runs of rows x 8 columns x 32 channels make up the output, whole blocks of it."""
+    conv = Conv2d(out_channels=channels, requantize=HOW)
+    chain = Chain(input=(1, 16, width, 32), dtype="uint8", conv=(conv,))
+    planned = planned_rows(chain, Plan(kernel="hvx", order="h_outer", rows=rows, k_split=k_split))
+    written = parts_of_stages(planned)["write output"]
+    assert written["line"] * rows * 8 * 32 == written["output"] * 128
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 2), st.integers(1, 40))
+def test_lanes_of_pixels_lay_out_and_scale_all_that_they_have(
+    inputs: int, taps: int, stride: int, channels: int
+) -> None:
+    """Dealt vectors and others are what a row of planes takes; scaling a sum takes 3 instructions."""
+    conv = Conv2d(out_channels=channels, kernel=(1, taps), stride=(1, stride), requantize=replace(HOW, rounding="up"))
+    planned = planned_rows(Chain(input=(1, 8, 140, inputs), dtype="uint8", conv=(conv,)), Plan(kernel="hvx"))
+    lanes = planned.pixels(0)
+    assume(lanes)
+    assert lanes
+    parts = nest_parts(planned)
+    assert parts["dealt"] + parts["plane"] == 8 * planned.tiles(0).total() * lanes.planes.laid
+    assert parts["lane_scale"] == 3 * parts["sum"]
+    assert parts["lane_channel"] == parts["tile"] * channels
+    assert not parts["scale"]
+    assert not parts["initial"]
+
+
+@pytest.mark.parametrize(
+    ("channels", "taps", "part", "lacking"),
+    [(4, 3, "straight_short", 0), (16, 3, "twice_short", 0), (64, 3, "short", 0), (16, 1, "twice_short", 6)],
+)
+def test_short_trips_tell_what_they_lack(channels: int, taps: int, part: str, lacking: int) -> None:
+    """A trip of 8 pixels and a block of channels has 8 packets; where a tile has 2 pixels, it lacks 6."""
+    conv = Conv2d(out_channels=32, kernel=(taps, taps), dilation=(1, 2), requantize=HOW)
+    width = 8 if lacking == 0 else 2
+    size = (1, 8 + taps, width + 2 * (taps - 1), channels)
+    parts = nest_parts(planned_rows(Chain(input=size, dtype="uint8", conv=(conv,)), Plan(kernel="hvx")))
+    assert parts[part] == lacking * parts["run"]
+    assert parts["twice"] == parts["run"] * (part == "twice_short")

@@ -7,7 +7,7 @@ import pytest
 
 from hexconv.bench.model import PLANS, RIGHTLY, Agreement, Pair, breakdown, plans_of
 from hexconv.bench.networks import NETWORKS, chains_of, small
-from hexconv.bench.rates import nest_and_sweep
+from hexconv.bench.rates import cases_of_hvx, cases_of_scalar_code
 from hexconv.search.machine import rates
 from hexconv.spec import Chain, Conv2d, Requantize
 
@@ -61,7 +61,8 @@ def test_the_table_holds_what_the_machines_file_states() -> None:
 def test_prices_are_fitted_to_no_pair_of_the_table() -> None:
     """Nor to any chain of it, whatever its plan."""
     held = set(pd.read_csv(TABLE)["shape"])
-    assert not held & {case.chain.slug for case in nest_and_sweep()}
+    staged, mixed = cases_of_scalar_code()
+    assert not held & {case.chain.slug for case in (*cases_of_hvx(), *staged, *mixed)}
 
 
 def test_each_kind_of_chain_tells_how_far_it_is_off() -> None:
