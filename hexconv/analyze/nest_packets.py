@@ -28,6 +28,7 @@ times prices. These are the parts of a run:
     table         of these, vectors that are looked up in a table
     row           rows of tiles
     lane          products of two vectors, in depthwise convs, whose lanes are channels
+    own_word      products of two vectors, in convs of small groups; loads and spreading go beside them
     quad          in depthwise convs, vectors of 4 pixels that are loaded and shuffled
     half          in depthwise convs, words that are put together from two
     tap           in depthwise convs, vectors of taps, in all variants, that registers get from the filter

@@ -62,8 +62,7 @@ def on_depthwise_tile(planned: PlannedRows, index: int, pixels: int) -> Parts:
 def on_own_words(planned: PlannedRows, index: int, pixels: int) -> Parts:
     """Count the parts of a tile of one block of channels whose lanes have words of their own groups."""
     vectors = planned.filter_vectors(index) // planned.extents[index + 1].channel_blocks
-    quads = planned.own_quads(index, pixels)
-    parts = Parts(tile=1, sum=pixels, lane=pixels * vectors, quad=quads, tap=vectors)
+    parts = Parts(tile=1, sum=pixels, own_word=pixels * vectors)
     parts["initial"] = 1 if planned.has_offsets(index) else 0
     parts.add(_leaving(planned, index, 1, pixels))
     return parts

@@ -25,7 +25,8 @@ def conv(channels: int, side: int = 3, **how: object) -> Conv2d:
 def test_each_kind_of_conv_has_its_form() -> None:
     assert forms(64, conv(64), conv(64, groups=64), conv(64, 1)) == ["output channels", "depthwise", "output channels"]
     assert forms(4, conv(4)) == ["pixels"]
-    assert forms(64, conv(64, groups=4)) == ["channels of groups"]
+    assert forms(64, conv(64, groups=4), conv(64, groups=8)) == ["channels of groups", "words of groups"]
+    assert forms(128, conv(128, groups=8)) == ["channels of groups"]
     assert forms(64, conv(64), kernel="plain") == ["scalar"]
 
 
@@ -41,7 +42,7 @@ def test_no_measured_run_has_more_macs_in_a_packet_than_its_forms_allow(name: st
     """Products of all convs take at least the packets that their forms say; the bench counted all packets."""
     case = Case.load(ROOT / "schedules" / "hvx" / f"{name}.toml")
     found = conv_forms(case)
-    rates = {"output channels": 2, "channels of groups": 2, "pixels": 2, "depthwise": 1}
+    rates = {"output channels": 2, "channels of groups": 2, "words of groups": 1, "pixels": 2, "depthwise": 1}
     least = sum(form.products / rates[form.form] for form in found if form.products)
     packets = float(HVX.loc[name, "packets"])  # pyright: ignore[reportArgumentType]
     threads = case.settled.threads or 1
