@@ -1,4 +1,4 @@
-"""Convs in groups by HVX: depthwise ones with channels as lanes, others dense by zeros; exact, and as planned."""
+"""Depthwise convs by HVX, with channels as lanes, and convs in few small groups; exact, and as planned."""
 
 from dataclasses import replace
 
@@ -141,11 +141,13 @@ def test_words_of_pixels_by_words_of_taps_are_the_conv(
             assert total == int(pixels[at : at + conv.reach[1] : dilation] @ weights)
 
 
-def test_only_groups_that_are_no_channels_become_dense() -> None:
-    chain = without_groups(of(depthwise(40), Conv2d(out_channels=80, groups=40, requantize=UP)))
+def test_only_groups_that_meet_all_blocks_become_dense() -> None:
+    chain = without_groups(of(depthwise(40), Conv2d(out_channels=80, groups=2, requantize=UP)))
     assert [conv.groups for conv in chain.conv] == [40, 1]
     wide = of(depthwise(40, how=None, filter_l1=100), dtype="int16", zero_point=0)
-    assert without_groups(wide).conv[0].groups == 1
+    assert without_groups(wide).conv[0].groups == 40
+    narrow = of(depthwise(24, how=None, filter_l1=100), dtype="int16", zero_point=0, channels=24)
+    assert without_groups(narrow).conv[0].groups == 1
 
 
 def test_a_depthwise_row_takes_a_product_for_each_row_of_taps_and_output() -> None:
