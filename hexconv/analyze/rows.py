@@ -80,12 +80,15 @@ class PlannedRows(RowTiles):
 
     @property
     def first_reads(self) -> int:
-        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips."""
+        """How many rows of the input steps of the first conv are the first to read in their strip, in all strips.
+
+        Rows that a stride steps over count inside of a step, and not between two.
+        """
         conv, total = self.chain.conv[0], 0
+        more = conv.reach[0] - conv.stride[0]
         for each, batch in self._rows_with_elements[1] if self.makes_any(0) else ():
-            if rows := int(each.sum()):
-                apart, shared = min(conv.stride[0], conv.reach[0]), max(conv.reach[0] - conv.stride[0], 0)
-                total += (rows * apart + shared) * batch
+            steps = int((each > 0).sum())
+            total += (int(each.sum()) * conv.stride[0] + more * (min(steps, 1) if more > 0 else steps)) * batch
         return total
 
     def macs_once(self, index: int) -> int:

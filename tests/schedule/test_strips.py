@@ -15,6 +15,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
+from hexconv.spec.places import Storage
 from hexconv.spec.strips import strips_of, why_no_strips
 from hexconv.sweep.verdict import miscounts, short_copies
 from tests.deep import DEEP, one_in
@@ -102,6 +103,17 @@ def test_strips_that_keep_columns_are_exact(name: str, plan: str, copies: Moment
     run = run_case(case, lower_case(case), Simulator(copies=Copies(copies), slots=False))
     assert run.check.passed
     assert list(short_copies(run)) == []
+
+
+@pytest.mark.parametrize(("kernel", "stride", "rows"), one_in(3, [(1, 2, 2), (2, 3, 3), (3, 2, 2), (3, 1, 3)]))
+@pytest.mark.parametrize("storage", ["input+filters+output", "intermediates+filters+output"])
+def test_rows_of_the_input_are_kept_once_whatever_a_step_reads_again(
+    kernel: int, stride: int, rows: int, storage: Storage
+) -> None:
+    first = replace(VALID, kernel=(kernel, 3), stride=(stride, 1))
+    chain = replace(IMAGE, input=(1, 23, 47, 24), conv=(first, VALID))
+    case = Case("kept", chain, replace(ROLLED, rows=rows, w_split=2, column_halo="keep", storage=storage))
+    assert list(miscounts(work_usage(case, count(lower_case(case))))) == []
 
 
 @DEEP
