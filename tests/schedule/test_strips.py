@@ -51,6 +51,7 @@ CHAINS = {
         zero_point=0,
         conv=(replace(SIGNED, filter_l1=30000, requantize=replace(HOW, zero_point=0)),) * 2,
     ),
+    "an image that ends where strips do": replace(IMAGE, conv=(SAME,)),
 }
 ROLLED = Plan(kernel="hvx", order="h_outer", halo="roll", filters="resident", buffering="double", storage="vtcm")
 PLANS = {
