@@ -11,9 +11,9 @@ verify-networks: .venv/installed ## five networks at full size, per tensor and p
 	$(BIN)/python -m hexconv.bench.verified $(FULL)/resnet18-tensor.onnx --target hexagon --workers $(WORKERS)
 	$(BIN)/python -m hexconv.bench.verified $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
-build-networks: .venv/installed ## the same networks, one scale a tensor, as libraries in C, run from C: reports/built_networks.csv (takes hours)
-	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor
-	$(BIN)/python -m hexconv.bench.built $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx)
+build-networks: .venv/installed ## the same networks as libraries in C, run from C: reports/built_networks.csv (takes hours; goes on where it was)
+	$(BIN)/python -m tests.verify.full_size $(FULL) --forms tensor channel
+	$(BIN)/python -m hexconv.bench.built $(foreach name,$(VERIFIED),$(FULL)/$(name)-tensor.onnx $(FULL)/$(name)-channel.onnx)
 
 call-libraries: .venv/installed ## packets of a call through C beside those of hexconv run: reports/called.csv (takes minutes)
 	$(BIN)/python -m hexconv.bench.called $(HVX_CASES)

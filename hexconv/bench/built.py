@@ -2,11 +2,13 @@
 
 A network is built for this machine, and for Hexagon on one thread and on several. The folder is compiled by `zig cc` as
 its README says, and its example compares every element with numpy, as `run` and `verify` do. If the installed simulator
-runs the instruction set, the library runs there with `make run`, and on the adversarial platform once for each seed:
-copies at random moments, threads in a random order. If not, the library is only compiled and linked, and the row says
-so.
+runs the instruction set, the library runs there with `make run`, and on the adversarial platform, where each seed
+performs copies at other moments and takes threads in another order: each chain alone, called by its own C functions on
+what the network has before it, and, for fewer seeds, the whole network. Operators between chains start no copy. If the
+simulator doesn't run it, the library is only compiled and linked, and the row says so.
 
-Each row is written as soon as it is measured.
+Each row is written as soon as it is measured, and each call is kept in a journal, so that an interrupted table goes on
+where it was.
 """
 
 import argparse
@@ -19,27 +21,31 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
+from hexconv.apart import Limits
+from hexconv.bench.adversarial import SECONDS, Called, Calls, Chain, Whole
 from hexconv.bench.kept import keep, named
+from hexconv.build.library import ARCHIVE
+from hexconv.build.simulated import chain_object
 from hexconv.errors import HexconvError, RunFailed
 from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted
-from hexconv.network.library import read_network, tensors_of, write_network
-from hexconv.network.simulated import network_object, simulated_network
+from hexconv.network.answer import seen_by, stored_by
+from hexconv.network.compiled import Compiled
+from hexconv.network.library import compiled_network, read_network, tensors_of, write_compiled
+from hexconv.network.simulated import network_object
 from hexconv.network.step import Program
-from hexconv.run.copies import Copies
 from hexconv.run.simulator.qemu import find_qemu
-from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Array
 from hexconv.spec import Plan, Target
+from hexconv.sweep.journal import Journal
 
 HOST = "host"
 ISAS = ("v66", "v67", "v68", "v73", "v75", "v79")
 SEEDS = 100
+NETWORK_SEEDS = 5
 THREADS = 4
-SECONDS = 3600.0
+JOURNAL = Path("build/built.journal")
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,10 @@ class Row:
         vtcm_bytes: the most bytes of VTCM that a chain takes.
         scratch_bytes: the bytes of the tensors between steps, and of the other memory that chains take besides VTCM.
         elements: how many elements the outputs have; 0 if the library was linked and not run.
-        differing: how many elements differ from numpy's, in the example and in all seeds together.
-        seeds: how many calls were made on the adversarial platform, each with a seed of its own.
-        packets: the packets of a call on that platform, operators between chains included.
+        differing: how many elements differ from numpy's, in the example and in all calls of chains and of the network.
+        chain_seeds: how many calls of each chain were made on the adversarial platform, each with a seed of its own.
+        network_seeds: how many calls of the whole network were made there.
+        packets: the packets of a call of the network on that platform, operators between chains included.
     """
 
     network: str
@@ -75,13 +82,22 @@ class Row:
     scratch_bytes: int
     elements: int
     differing: int
-    seeds: int
+    chain_seeds: int
+    network_seeds: int
     packets: int | None
 
     @property
     def holds(self) -> bool:
         """Whether no element differs."""
         return self.differing == 0
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """How many seeds the adversarial platform gets, for each chain and for the whole network."""
+
+    chains: int
+    network: int
 
 
 @dataclass(frozen=True)
@@ -102,31 +118,52 @@ class Network:
         """The tensors of the network's example."""
         return tensors_of(self.path, self.program, self._wanted())
 
-    def row(self, isa: str, seeds: int) -> Row:
+    def row(self, isa: str, seeds: Seeds, calls: Calls) -> Row:
         """Build the network in a clean folder, compile it there, and run it if the simulator can.
 
         Raises:
             RunFailed: it doesn't compile or link, or a run gives no answer.
         """
+        compiled = compiled_network(self.path, self.program, self._wanted(isa))
         with TemporaryDirectory(prefix="hexconv-") as place:
             folder = Path(place)
-            built = write_network(self.path, self.program, self.tensors, folder, self._wanted(isa))
+            built = write_compiled(self.path, compiled, self.tensors, folder, self._wanted(isa))
             runs = self.target == "llvm" or _is_run(isa)
             differing, elements = _made(folder, built, runs)
-            packets: int | None = None
-            if runs and self.target == "hexagon":
-                found = list(_on_simulator(folder, built, self.tensors, seeds))
-                differing += sum(wrong for wrong, _ in found)
-                packets = found[0][1] if found else None
-            else:
-                seeds = 0
+            if not (runs and self.target == "hexagon"):
+                seeds = Seeds(0, 0)
+            found = list(self._called(compiled, folder, seeds.chains, calls))
+            whole = list(_called_whole(Whole(folder, built, *self._ports(built)), seeds.network, calls))
         between = len(built.steps) - len(built.chains)
         sizes = (built.library_bytes, built.vtcm_bytes, built.scratch_bytes)
         known = (*named(self.path), self.target, isa if self.target == "hexagon" else HOST, built.threads)
-        return Row(*known, len(built.chains), between, *sizes, elements, differing, seeds, packets)
+        differing += sum(call.differing for call in (*found, *whole))
+        ran = (seeds.chains, seeds.network, whole[0].packets if whole else None)
+        return Row(*known, len(built.chains), between, *sizes, elements, differing, *ran)
+
+    def _called(self, compiled: Compiled, folder: Path, seeds: int, calls: Calls) -> Iterator[Called]:
+        """Call every chain alone, once for each seed."""
+        inputs = {port.name: self.tensors[port.name] for port in self.program.inputs}
+        stored = stored_by(self.program, inputs) if seeds else {}
+        for call, parts in zip(self.program.calls, compiled.chains, strict=True) if seeds else ():
+            [image] = seen_by(call, stored)
+            wanted = parts.built.output.layout_for(parts.built.shape).pack(stored[call.result.buffer], fill=0)
+            kernel, chain = chain_object(folder, parts.built, folder / ARCHIVE), Chain(parts, image, (wanted,))
+            yield from (calls.of(kernel, chain, seed) for seed in range(seeds))
+
+    def _ports(self, built: BuiltNetwork) -> tuple[Array, tuple[Array, ...]]:
+        """The input of the example, and its outputs."""
+        [image] = [self.tensors[port.tensor] for port in built.ports if port.way == "input"]
+        return image, tuple(self.tensors[port.tensor] for port in built.ports if port.way == "output")
 
     def _wanted(self, isa: str = ISAS[0]) -> Wanted:
         return Wanted(capacity_of(Plan()), self.target, isa, threads=self.threads)
+
+
+def _called_whole(whole: Whole, seeds: int, calls: Calls) -> Iterator[Called]:
+    """Call the whole network, once for each seed."""
+    kernel = network_object(whole.folder, whole.built) if seeds else None
+    return (calls.of(kernel, whole, seed) for seed in range(seeds)) if kernel else iter(())
 
 
 def _is_run(isa: str) -> bool:
@@ -150,28 +187,13 @@ def _made(folder: Path, built: BuiltNetwork, runs: bool) -> tuple[int, int]:
     return sum(int(words[1]) for words in said), sum(int(words[3]) for words in said)
 
 
-def _on_simulator(
-    folder: Path, built: BuiltNetwork, tensors: dict[str, Array], seeds: int
-) -> Iterator[tuple[int, int]]:
-    """For each seed, how many elements of the outputs differ, and how many packets the call takes."""
-    kernel = network_object(folder, built)
-    [image] = [tensors[port.tensor] for port in built.ports if port.way == "input"]
-    wanted = [tensors[port.tensor] for port in built.ports if port.way == "output"]
-    for seed in range(seeds):
-        simulator = Simulator(seconds=SECONDS, copies=Copies("random", seed), slots=False, isa=built.isa)
-        run = simulated_network(folder, built, kernel, image, simulator)
-        assert run.counts
-        pairs = zip(run.outputs, wanted, strict=True)
-        yield sum(int(np.count_nonzero(one != other)) for one, other in pairs), run.counts.packets
-
-
-def _rows(path: Path, isas: Sequence[str], threads: Sequence[int], seeds: int) -> Iterator[Row]:
+def _rows(path: Path, isas: Sequence[str], threads: Sequence[int], seeds: Seeds, calls: Calls) -> Iterator[Row]:
     """The rows of all libraries of a model: for this machine, and for each instruction set and number of threads."""
-    yield Network(path, "llvm", os.cpu_count() or 1).row(HOST, 0)
+    yield Network(path, "llvm", os.cpu_count() or 1).row(HOST, seeds, calls)
     for count in threads:
         network = Network(path, "hexagon", count)
         for isa in isas:
-            yield network.row(isa, seeds)
+            yield network.row(isa, seeds, calls)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -180,19 +202,26 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("models", nargs="+", type=Path, help="NAME-FORM.onnx files")
     parser.add_argument("--isas", nargs="+", default=ISAS, help="instruction sets")
     parser.add_argument("--threads", nargs="+", type=int, default=(1, THREADS), help="threads of Hexagon")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="calls on the adversarial platform")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="calls of each chain on the adversarial platform")
+    parser.add_argument("--network-seeds", type=int, default=NETWORK_SEEDS, help="calls of the whole network there")
     parser.add_argument("--csv", type=Path, default=Path("reports/built_networks.csv"), help="the table")
+    parser.add_argument("--journal", type=Path, default=JOURNAL, help="the calls that were made")
     options = parser.parse_args(arguments)
+    with Journal.opened(options.journal, Limits(SECONDS, sys.maxsize)) as journal:
+        return max(_of_model(path, options, Calls(journal)) for path in options.models)
+
+
+def _of_model(path: Path, options: argparse.Namespace, calls: Calls) -> int:
+    """Write the rows of a model; return 1 if an element differs, or a library could not be made."""
     all_hold = True
-    for path in options.models:
-        try:
-            for row in _rows(path, options.isas, options.threads, options.seeds):
-                print(row, flush=True)
-                keep(options.csv, [row], ("network", "form", "target", "isa", "threads"))
-                all_hold &= row.holds
-        except HexconvError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            all_hold = False
+    try:
+        for row in _rows(path, options.isas, options.threads, Seeds(options.seeds, options.network_seeds), calls):
+            print(row, flush=True)
+            keep(options.csv, [row], ("network", "form", "target", "isa", "threads"))
+            all_hold &= row.holds
+    except HexconvError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        all_hold = False
     return 0 if all_hold else 1
 
 

@@ -18,6 +18,7 @@ FLAGS = (
     "-fno-sanitize=all",
     "-ffreestanding",
     "-fPIC",
+    "-g0",  # zig's own default would put the paths of the folder that is compiled in into the object
 )
 PLATFORM_HEADER = "hexconv_platform.h"
 

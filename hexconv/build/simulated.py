@@ -33,10 +33,36 @@ def simulated_chain(folder: Path, chain: Built, image: Array, simulator: Simulat
         RunFailed: the library doesn't link, returned an error, or broke a guard.
         ToolMissing: zig isn't installed, or no simulator for this instruction set is.
     """
-    flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
-    elf = joined(folder, folder / f"{chain.name}.o", "chain_entry.c", chain.isa, *flags)
-    kernel = called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
+    kernel = chain_object(folder, chain, folder / f"{chain.name}.o")
     weights = np.fromfile(folder / f"{chain.name}.weights.bin", np.uint8)
+    return called_chain(kernel, chain, image, weights, simulator)
+
+
+def chain_object(folder: Path, chain: Built, library: Path) -> HexagonObject:
+    """Link one chain of an object or archive behind the entry that the simulator calls; errors are as above.
+
+    Args:
+        folder: the folder with the chain's header.
+        chain: the built chain.
+        library: the object or archive that has it.
+    """
+    flags = (f"-DCHAIN={chain.name}", f'-DHEADER="{folder / chain.name}.h"')
+    elf = joined(folder, library, "chain_entry.c", chain.isa, *flags)
+    return called(elf, chain.isa, chain.scratch_bytes, chain.vtcm_bytes, chain.threads)
+
+
+def called_chain(
+    kernel: HexagonObject, chain: Built, image: Array, weights: Array, simulator: Simulator
+) -> Measurement:
+    """Call a chain that is linked once, as `simulated_chain` does.
+
+    Args:
+        kernel: the object that `chain_object` made of it.
+        chain: the built chain.
+        image: the input of the chain, logical NHWC.
+        weights: the bytes of its weights.
+        simulator: a simulator whose instruction set is the chain's.
+    """
     given = chain.input.layout_for(chain.image_shape).pack(image)
     return simulator.run_object(kernel, [given, weights], [(chain.output.shape, chain.output.dtype)])
 

@@ -26,10 +26,16 @@ def answer(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
         program: the steps of the network.
         inputs: the inputs in the model's shapes, by name.
     """
+    stored = stored_by(program, inputs)
+    return {port.name: _as_model(stored[port.operand.buffer], port.shape) for port in program.outputs}
+
+
+def stored_by(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Compute what every buffer of a network holds, logical NHWC, by its name; arguments are those of `answer`."""
     stored = {port.operand.buffer: _nhwc(inputs[port.name], port.operand) for port in program.inputs}
     for step in program.steps:
         stored[step.result.buffer] = result_of(step, stored, program.constants)
-    return {port.name: _as_model(stored[port.operand.buffer], port.shape) for port in program.outputs}
+    return stored
 
 
 def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, Array]) -> Array:
@@ -40,12 +46,17 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
         stored: the tensors that it reads, by buffer.
         constants: the constants that it reads, by name.
     """
-    seen = [_seen({**constants, **stored}[source.buffer], source) for source in step.sources]
+    seen = seen_by(step, {**constants, **stored})
     if isinstance(step, Call):
         tensors = step.weights
         made = reference(step.case.chain, seen[0], tensors.filters, tensors.biases, tensors.vectors)
         return made.astype(step.result.dtype)
     return _stored(OPERATORS[step.operator](step, seen, constants), step.result)
+
+
+def seen_by(step: Step, stored: Stored) -> list[Array]:
+    """What a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
+    return [_seen(stored[source.buffer], source) for source in step.sources]
 
 
 def _seen(values: Array, operand: Operand) -> Array:

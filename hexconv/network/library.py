@@ -121,9 +121,19 @@ def write_network(
         folder: where to write.
         wanted: what to build it for.
     """
-    name = c_name(path.stem[:LONGEST_STEM])
-    compiled = Compiled.of(program, name, wanted.target, wanted.isa)
-    built = _built(name, path.name, wanted, compiled)
+    return write_compiled(path, compiled_network(path, program, wanted), tensors, folder, wanted)
+
+
+def compiled_network(path: Path, program: Program, wanted: Wanted) -> Compiled:
+    """Compile the chains of a model's steps; arguments and errors are those of `write_network`."""
+    return Compiled.of(program, c_name(path.stem[:LONGEST_STEM]), wanted.target, wanted.isa)
+
+
+def write_compiled(
+    path: Path, compiled: Compiled, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
+) -> BuiltNetwork:
+    """Write the folder of a network whose chains are compiled; all else is as in `write_network`."""
+    built = _built(c_name(path.stem[:LONGEST_STEM]), path.name, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
     contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
     contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})

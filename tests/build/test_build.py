@@ -111,6 +111,7 @@ def test_an_object_asks_for_the_c_library_alone(tmp_path: Path, target: str) -> 
     for path in tmp_path.glob("*.o"):
         names = symbols(path)
         assert writable_bytes(path) == 0
+        assert b"hexconv-" not in path.read_bytes(), "the path of the folder that it was compiled in"
         assert not [name for name in names if "tvm" in name.lower()]
         assert {name for name, defined in names.items() if not defined} <= C_LIBRARY | COMPILER_RUNTIME
         assert {f"{path.stem}_init", f"{path.stem}_run"} <= {name for name, defined in names.items() if defined}

@@ -24,7 +24,7 @@ ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs a
 
 _HARNESS_FLAGS = (
     *("-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"),
-    *("-fno-stack-protector", "-fno-sanitize=all"),
+    *("-fno-stack-protector", "-fno-sanitize=all", "-g0"),
 )
 _HOST_FLAGS = ("-shared", "-fPIC", "-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fno-sanitize=all")
 _LIBRARY_FLAGS = ("-O", "ReleaseFast", "-ffunction-sections", "-fstrip", "-lc")
