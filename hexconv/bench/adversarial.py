@@ -1,7 +1,7 @@
 """Calls of chains and networks that are built as C, on the simulator's adversarial platform, kept in a journal.
 
 The platform performs copies at moments that a seed draws, and takes threads in an order that it draws. A call is known
-by the object that is called, all that it reads, and the seed, so that an interrupted bench makes no call again.
+by the object that is called, all that it reads, the simulator and the seed, so that an interrupted bench makes no call again.
 """
 
 from dataclasses import asdict, dataclass
@@ -17,6 +17,7 @@ from hexconv.network.simulated import simulated_network
 from hexconv.run.copies import Copies
 from hexconv.run.runner import Measurement
 from hexconv.run.simulator.cache import content_key
+from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import Array
 from hexconv.sweep.journal import Journal
@@ -82,7 +83,7 @@ class Calls:
 
     def of(self, kernel: HexagonObject, what: Chain | Whole, seed: int) -> Called:
         """Make a call with a seed, or look it up."""
-        key = content_key(kernel.elf, what.content, str(seed), provenance(SIMULATOR))
+        key = content_key(kernel.elf, what.content, str(seed), find_qemu().version, provenance(SIMULATOR))
         if key not in self.journal.rows:
             simulator = Simulator(seconds=SECONDS, copies=Copies("random", seed), slots=False, isa=kernel.isa)
             run = what.run(kernel, simulator)
