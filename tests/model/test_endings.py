@@ -27,8 +27,9 @@ def runs(found: Imported) -> list[tuple[tuple[str, ...], str]]:
     [
         ("MaxPool", {"kernel_shape": [1, 1]}, "pools it"),
         ("AveragePool", {"kernel_shape": [1, 1]}, "pools it"),
-        ("Softplus", {}, "is no conv, and folds into none"),
-        ("Selu", {}, "is no conv, and folds into none"),
+        ("LeakyRelu", {}, "is no conv, and folds into none"),
+        ("Sigmoid", {}, "is no conv, and folds into none"),
+        ("HardSwish", {}, "is no conv, and folds into none"),
         ("LpNormalization", {}, "is no conv, and folds into none"),
     ],
 )
