@@ -12,11 +12,9 @@ class Arguments:
     image: tirx.Buffer
     filters: tuple[tirx.Buffer, ...]
     biases: tuple[tirx.Buffer | None, ...]
-    slopes: tuple[tirx.Buffer | None, ...]
     output: tirx.Buffer
 
     @property
     def all(self) -> list[tirx.Buffer]:
         """All arguments, in the order of the function's signature."""
-        vectors = [vector for vector in (*self.biases, *self.slopes) if vector is not None]
-        return [self.image, *self.filters, *vectors, self.output]
+        return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]
