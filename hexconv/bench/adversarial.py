@@ -1,7 +1,8 @@
 """Calls of chains and networks that are built as C, on the simulator's adversarial platform, kept in a journal.
 
 The platform performs copies at moments that a seed draws, and takes threads in an order that it draws. A call is known
-by the object that is called, all that it reads, the simulator and the seed, so that an interrupted bench makes no call again.
+by the object that is called, all that it reads, the simulator and the seed, so that an interrupted bench makes no call
+again.
 """
 
 from dataclasses import asdict, dataclass
