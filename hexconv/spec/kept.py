@@ -41,6 +41,7 @@ class KeptChain(Chain):
 def kept_strips(chain: Chain, width: int) -> int:
     """Return how many strips of `width` columns of the output make all columns that a chain needs.
 
+    >>> from hexconv.spec.conv import Conv2d
     >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
     >>> [kept_strips(Chain(input=(1, 8, 20, 4), conv=(conv,) * convs), 8) for convs in (1, 2, 4)]
     [3, 3, 3]

@@ -27,11 +27,11 @@ SMALLER = ((1.0, 1.0), (0.3, 1.0), (0.1, 0.3), (0.0, 0.0))
 
 def grouped(draw: Draw, kind: Kind, scope: Scope) -> Iterator[Chain]:
     """Yield chains of one geometry and ever fewer pixels, then the conv in groups alone; none of few channels."""
-    sizes = [size for size in SIZES if size * 2 <= scope.channels]
-    if scope.channels < LEAST_CHANNELS or not sizes:
+    sizes = [size for size in SIZES if max(2, ceil(LEAST_CHANNELS / size)) * size <= scope.channels]
+    if not sizes:
         return
     inputs = draw.one_of(*sizes)
-    groups = draw.number(max(2, ceil(LEAST_CHANNELS / inputs)), max(2, scope.channels // inputs))
+    groups = draw.number(max(2, ceil(LEAST_CHANNELS / inputs)), scope.channels // inputs)
     outputs = draw.one_of(inputs, inputs, inputs, 2 * inputs, draw.number(1, CHANNEL_BLOCK))
     middle = replace(_conv(draw), out_channels=groups * outputs, groups=groups)
     before, behind = draw.is_one_in(2), draw.is_one_in(2)

@@ -186,7 +186,7 @@ def test_a_strip_holds_its_columns_and_those_that_its_neighbours_share() -> None
         for width in (None, 2)
     )
     assert (whole["input_cache"][2], strips["input_cache"][2]) == (47, 16 + 6)
-    assert whole["filter2_cache"] == strips["filter2_cache"]
+    assert whole["filter1_cache"] == strips["filter1_cache"]
 
 
 def test_what_strips_share_is_read_again_and_nothing_is_written_twice() -> None:
