@@ -43,7 +43,7 @@ def kept_strips(chain: Chain, width: int) -> int:
 
     >>> from hexconv.spec.conv import Conv2d
     >>> conv = Conv2d(out_channels=8, kernel=(3, 3))
-    >>> [kept_strips(Chain(input=(1, 8, 20, 4), conv=(conv,) * convs), 8) for convs in (1, 2, 4)]
+    >>> [kept_strips(Chain(input=(1, 12, 20, 4), conv=(conv,) * convs), 8) for convs in (1, 2, 4)]
     [3, 3, 3]
     """
     convs = range(len(chain.conv))
