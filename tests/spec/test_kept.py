@@ -38,6 +38,11 @@ def kept(chain: Chain, w_split: int) -> Strips | None:
     return strips_of(chain, replace(KEEPS, w_split=w_split))
 
 
+def _reads_every_column(conv: Conv2d) -> bool:
+    """Whether windows leave out no column that they span; strips are counted as if none did."""
+    return conv.dilation[1] == 1 and conv.stride[1] <= conv.kernel[1]
+
+
 def known_outputs(chain: Chain, strips: Strips, count: int) -> list[bool]:
     """Which columns of the output are known where the last `count` strips run: all that their windows read is known."""
     stores = [[False] * tensor.kept for tensor in strips.tensors]
@@ -77,7 +82,8 @@ def test_strips_make_every_column_of_the_output_and_no_fewer_would(chain: Chain,
     if strips is None:
         return
     assert all(known_outputs(chain, strips, strips.count))
-    assert not all(known_outputs(chain, strips, strips.count - 1))
+    if all(_reads_every_column(conv) for conv in chain.conv):
+        assert not all(known_outputs(chain, strips, strips.count - 1))
 
 
 @settings(max_examples=200, deadline=None)
