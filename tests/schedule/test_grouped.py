@@ -64,7 +64,8 @@ CHAINS = {
 @pytest.mark.parametrize("name", one_in(3, CHAINS))
 def test_convs_in_groups_are_exact_and_as_planned(name: str) -> None:
     chain = CHAINS[name]
-    assert not any(form.made_dense for form in conv_forms(Case("grouped", chain, ROLLED)))
+    is_dense = any(form.made_dense for form in conv_forms(Case("grouped", chain, ROLLED)))
+    assert is_dense == (name == "groups of 6")  # whose blocks meet so many planes that filling up is estimated faster
     check_on_hvx(Case("grouped", chain, ROLLED, target="hexagon"))
 
 
