@@ -1,4 +1,9 @@
-"""Packets of cases on the simulator, kept in a journal, so that an interrupted bench does not run a case again."""
+"""Packets of cases on the simulator, kept in a journal, so that no bench runs the same code on the same tensors twice.
+
+A run is known by its machine code, the VTCM that it may fill, its tensors, and the source of the harness. So a case
+whose code stays as it was, although kernels of others changed, is compiled and looked up, not run again. Marks of
+stages are in another compilation of the case, so runs with stages are known by the source of the kernels.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +12,7 @@ from pathlib import Path
 
 from hexconv.apart import Limits
 from hexconv.errors import Unsupported
-from hexconv.lower import lower_case
+from hexconv.lower import Lowered, lower_case
 from hexconv.run.given import Given
 from hexconv.run.measure import run_case
 from hexconv.run.profile import packets_of_stages
@@ -19,7 +24,9 @@ from hexconv.sweep.provenance import provenance
 
 LIMITS = Limits(seconds=600, memory_bytes=4 << 30)
 KERNELS = ("spec", "layout", "kernel", "compute", "schedule", "lower", "run")
-"""The parts of the code that packets depend on; if one changes, cases are run again."""
+"""The parts of the code that the packets of stages depend on; if one changes, cases are run again."""
+HARNESS = ("run",)
+"""The parts of the code that drive a run, and draw its tensors."""
 NOTHING = Given()
 
 
@@ -75,10 +82,19 @@ class Runs:
             slots: whether to count issue slots, which takes several times as long.
         """
         told = [word for name, array in sorted((given.weights or {}).items()) for word in (name, array.tobytes())]
-        key = content_key(case.to_toml(), case.settled.slug, provenance(KERNELS), *told, *(["slots"] if slots else []))
+        lowered = lower_case(case)
+        known = (_code(case, lowered), case.to_toml(), provenance(HARNESS))
+        key = content_key(*known, *told, *(["slots"] if slots else []))
         if key not in self.journal.rows:
-            self.journal.add(key, asdict(_run(case, given, slots)))
+            self.journal.add(key, asdict(_run(case, lowered, given, slots)))
         return Counted(**self.journal.rows[key])
+
+
+def _code(case: Case, lowered: Lowered) -> bytes:
+    """The machine code of a case, and what it may take."""
+    kernel = _simulator(case).compiled(lowered.module)
+    may = f"{case.settled.arch} {case.settled.vtcm_bytes} {kernel.heap_bytes} {kernel.vtcm_bytes}"
+    return kernel.elf + may.encode()
 
 
 def _simulator(case: Case, slots: bool = False) -> Simulator:
@@ -93,7 +109,7 @@ def _stages(case: Case) -> dict[str, int] | None:
         return None
 
 
-def _run(case: Case, given: Given, slots: bool) -> Counted:
-    result = run_case(case, lower_case(case), _simulator(case, slots), given=given)
+def _run(case: Case, lowered: Lowered, given: Given, slots: bool) -> Counted:
+    result = run_case(case, lowered, _simulator(case, slots), given=given)
     assert result.counts
     return Counted(result.counts.packets, result.check.passed, result.slots.issue_slots if result.slots else None)

@@ -1,5 +1,6 @@
 """What the prices of the model are fitted to: the stages of a run, each with the parts that it is made of."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,14 @@ def test_stages_are_a_whole_run_in_packets_and_in_parts(tmp_path: Path) -> None:
     assert sum(stage.packets for stage in stages) == pytest.approx(whole.packets)
     parts = nest_parts(Planned.of(case).rows)
     assert {name: sum(stage.occurs.get(name, 0) for stage in stages) for name in parts} == pytest.approx(parts)
+
+
+@pytest.mark.simulator
+def test_a_run_is_known_by_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case.load(CASE)
+    with Runs.opened(tmp_path / "runs.journal") as runs:
+        known = runs.of(case)
+        monkeypatch.setattr("hexconv.bench.journaled.run_case", None)  # a run would fail now
+        assert runs.of(case) == known
+        with pytest.raises(TypeError):
+            runs.of(replace(case, plan=replace(case.plan, buffering="single")))

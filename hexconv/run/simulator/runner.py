@@ -80,7 +80,16 @@ class Simulator:
             ToolMissing: there is no simulator, none that runs this instruction set, or no zig.
             Unsupported: the size of a workspace is unknown, or there are too many arguments.
         """
-        return self.run_object(_compiled(module, find_qemu().isa_for(self.isa)), inputs, outputs)
+        return self.run_object(self.compiled(module), inputs, outputs)
+
+    def compiled(self, module: tvm.IRModule) -> HexagonObject:
+        """Compile a module as `run` does; the last kernel is kept.
+
+        Raises:
+            ToolMissing: there is no simulator, or none that runs this instruction set.
+            Unsupported: the size of a workspace is unknown.
+        """
+        return _compiled(module, find_qemu().isa_for(self.isa))
 
     def run_object(
         self, kernel: HexagonObject, inputs: Sequence[Array], outputs: Sequence[ShapeAndType]
