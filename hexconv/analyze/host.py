@@ -20,6 +20,7 @@ from math import ceil, prod
 from hexconv.analyze.bands import PlannedBands
 from hexconv.analyze.cache import PredictedCache
 from hexconv.spec import Chain
+from hexconv.spec.activations import PRELU
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, intermediate
 
@@ -40,6 +41,8 @@ def host_footprints(planned: PlannedBands) -> tuple[PredictedCache, ...]:
         caches.append(PredictedCache(filter_cache(index + 1), "filter", index + 1, "float32", (elements,)))
         if conv.bias:
             caches.append(PredictedCache(f"bias{index + 1}_cache", "offset", index + 1, "float32", (channels,)))
+        if conv.activation == PRELU:
+            caches.append(PredictedCache(f"slope{index + 1}_cache", "offset", index + 1, "float32", (channels,)))
     rows, seams = planned.held_rows, planned.seam_rows
     bands = planned.edges.bands if seams else 1
     if has_input_cache(chain):

@@ -7,7 +7,7 @@ from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import products_of_tile
 from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
 LONG_TRIP = 8

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from tvm import te, tirx
 
+from hexconv.compute.activations import activation
 from hexconv.compute.stored import Position, Stored
-from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.activations import PRELU, SLOPE, TABLE
+from hexconv.spec.conv import Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 
 Vectors = Mapping[str, te.Tensor]
-"""What a conv has beside its filter and bias: per-channel `multiplier` and `shift`, and `table`."""
+"""What a conv has beside its filter and bias: per-channel `multiplier` and `shift`, `table`, or `slope`."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +70,14 @@ def epilogue(
 def finished(conv: Conv2d, total: tirx.Expr, of_sums: str, beside: Beside, channel: tirx.Expr, dtype: str) -> tirx.Expr:
     """One element of the output, in `dtype`, from its sum, in the dtype `of_sums`."""
     value = total if beside.bias is None else total + beside.bias[channel].astype(of_sums)
-    value = activated(value, conv.activation, of_sums)
+    if conv.activation != TABLE:
+        value = activation(conv, value, beside.vectors[SLOPE][channel] if conv.activation == PRELU else None)
     if conv.requantize:
         by_channel = {what: beside.vectors[what][channel] for what in conv.requantize.vectors}
         value = requantized(value, conv.requantize, by_channel, dtype)
     if conv.activation == TABLE:
         value = beside.vectors[TABLE][beside.place_of_entry(value.astype("int32") - INTEGER_RANGE[dtype][0])]
     return value.astype(dtype)
-
-
-def activated(value: tirx.Expr, activation: str, dtype: str) -> tirx.Expr:
-    """Apply an activation to a float sum or to an unscaled integer sum (numpy's twin is `reference.activated`)."""
-    if activation in ("none", TABLE):
-        return value
-    positive = te.max(value, tirx.const(0, dtype))
-    return te.min(positive, tirx.const(6, dtype)) if activation == "relu6" else positive
 
 
 def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.Expr], dtype: str) -> tirx.Expr:

@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from hexconv.lower import passes
+from hexconv.lower.activations import with_arithmetic
 from hexconv.lower.buffers import cache_name
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
 from hexconv.lower.transfers import start_copies
@@ -97,12 +98,12 @@ def lower(sch: Schedule) -> Lowered:
     unmerged = rename_buffers(flat, targets)
     merged = passes.merge(unmerged)
     named = rename_buffers(merged, targets)
-    labelled = _copied(named)
+    labelled = with_arithmetic(_copied(named))
     return Lowered(
         module=drop_annotations(labelled),
         labelled=labelled,
-        shaped=drop_annotations(shaped),
-        unmerged=drop_annotations(_copied(unmerged)),
+        shaped=drop_annotations(with_arithmetic(shaped)),
+        unmerged=drop_annotations(with_arithmetic(_copied(unmerged))),
         caches=tuple(sorted(caches_of(shaped), key=lambda cache: targets.index(cache.name))),
         allocations=tuple(_allocations(named, targets)),
     )

@@ -19,7 +19,7 @@ from hexconv.lower.header import header
 from hexconv.lower.lowered import Allocation, Lowered
 from hexconv.schedule.loops import LOOP_NAME, NOTE, PART
 from hexconv.spec import Case
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.names import filter_name, numbered
 from hexconv.spec.vectors import OF_CHANNELS, OFFSET, SCALES, vector_names
 

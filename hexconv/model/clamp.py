@@ -5,7 +5,7 @@ from math import inf, isnan
 
 from hexconv.model.graph import Graph, Node
 from hexconv.model.refused import Refused
-from hexconv.spec.conv import Activation
+from hexconv.spec.activations import Activation
 
 
 @dataclass(frozen=True)

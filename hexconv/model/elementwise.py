@@ -19,7 +19,7 @@ from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import IntegerWeights
 from hexconv.model.quantised import quantised
 from hexconv.model.unit import Unit
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import Requantize
 from hexconv.spec.vectors import looked_up

@@ -14,7 +14,7 @@ from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Folded, Unit
 from hexconv.spec import Conv2d, Padding
-from hexconv.spec.conv import Activation
+from hexconv.spec.activations import Activation
 from hexconv.spec.dtypes import Dtype
 
 FLOATS = ("float32", "float16")

@@ -153,7 +153,7 @@ def run_case(
 def _compared(chain: Chain, tensors: Tensors, output: np.ndarray) -> Check:
     """Compare the output of a run with the reference."""
     dtype, expected = chain.output_dtype(len(chain.conv) - 1), reference(chain, *tensors.logical)
-    order = magnitude(chain, tensors.image, tensors.filters, tensors.biases)
+    order = magnitude(chain, *tensors.logical)
     return check(output, output_layout(chain), expected, dtype, order, chain.longest_sum)
 
 

@@ -32,8 +32,6 @@ from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
 from hexconv.spec.weights import check_weights
 
-RELU6_SPREAD = 8.0
-"""How much larger sums are before a relu6: a tenth of them is then above 6."""
 SUM_BYTES = 8
 """Bytes of a sum in the reference, which sums in float64 and int64."""
 
@@ -74,7 +72,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     the dtype; for a bias it is what `bias_limit` says.
 
     Floats. The same, over -1 to 1. Filters are scaled so that every tensor of a chain has values of the order of one,
-    or of the order of six before a relu6, whose limit would else never act. The scale is the square root of their
+    or so much larger before an activation whose limits would else never act: 8 times before a relu6, of which a tenth
+    is then above 6, or 4 times before a sigmoid (`hexconv.spec.activations`). The scale is the square root of their
     fan-in where signs are random, and the fan-in where all signs may agree.
 
     Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it. The vectors of
@@ -198,7 +197,7 @@ def _rest(dtype: str) -> float:
 
 def _spread(conv: Conv2d) -> float:
     """Return the order of magnitude that a conv's sums should have."""
-    return RELU6_SPREAD if conv.activation == "relu6" else 1.0
+    return conv.curve.spread
 
 
 def _image(random: np.random.Generator, chain: Chain, fill: Fill) -> Array:

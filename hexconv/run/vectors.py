@@ -1,4 +1,4 @@
-"""Draw the multipliers and shifts per channel, and the tables: values as networks have them, and the ends of ranges."""
+"""Draw multipliers, shifts and slopes per channel, and tables: values as networks have them, and the ends of ranges."""
 
 from math import log2, prod
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from hexconv.run.runner import Array
 from hexconv.spec import Chain
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import SLOPE, TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 from hexconv.spec.vectors import Vector, odd_parts, vector_names
@@ -15,6 +15,8 @@ MANTISSA_BITS = 24
 """Bits of a float32's significand: a multiplier that holds a float32 ends in zeros."""
 LARGEST_ODD = 2**9
 """Odd parts of a multiplier from which on no 8-bit result lies half way between two codes."""
+LARGEST_SLOPE = 1.5
+"""The largest slope of a prelu that is drawn: some multiply errors."""
 SPREAD = 3
 """How far a drawn shift lies from the one that spreads sums over 8 bits, in powers of two."""
 
@@ -25,6 +27,7 @@ def drawn_vectors(chain: Chain, seed: int) -> dict[str, Array]:
     A third of the multipliers are floats of 24 bits. A third are small odd numbers times powers of two, which bring
     sums half way between two results. A third are any number, the ends of the range included. Most shifts lie near the
     one that spreads the sums of the conv over 8 bits; one in eight is any shift. Tables map any code to any code.
+    Slopes have any sign.
     """
     random = np.random.default_rng([seed, len(chain.conv)])
     return {name: _drawn(random, chain, vector) for name, vector in vector_names(chain).items()}
@@ -33,6 +36,8 @@ def drawn_vectors(chain: Chain, seed: int) -> dict[str, Array]:
 def _drawn(random: np.random.Generator, chain: Chain, vector: Vector) -> Array:
     if vector.what == TABLE:
         return random.integers(*INTEGER_RANGE[vector.dtype], vector.elements, vector.dtype, endpoint=True)
+    if vector.what == SLOPE:
+        return random.uniform(-LARGEST_SLOPE, LARGEST_SLOPE, vector.elements).astype(vector.dtype)
     if vector.what == "shift":
         fan_in = prod(chain.filter_shapes[vector.number - 1][1:])
         return _shifts(random, vector.elements, fan_in).astype(vector.dtype)

@@ -12,9 +12,11 @@ class Arguments:
     image: tirx.Buffer
     filters: tuple[tirx.Buffer, ...]
     biases: tuple[tirx.Buffer | None, ...]
+    slopes: tuple[tirx.Buffer | None, ...]
     output: tirx.Buffer
 
     @property
     def all(self) -> list[tirx.Buffer]:
         """All arguments, in the order of the function's signature."""
-        return [self.image, *self.filters, *(bias for bias in self.biases if bias is not None), self.output]
+        vectors = [vector for vector in (*self.biases, *self.slopes) if vector is not None]
+        return [self.image, *self.filters, *vectors, self.output]

@@ -8,7 +8,8 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.activations import TABLE
+from hexconv.spec.conv import Conv2d
 from hexconv.spec.conv_dtypes import check_dtypes, check_filter_dtype, check_zero_point
 from hexconv.spec.conv_shapes import check_shapes, output_shape
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype

@@ -1,16 +1,18 @@
 """One convolution of a chain, as a user states it: logical, with no layout and no schedule."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
+from hexconv.spec.activations import CURVES, Activation, Curve
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
 from hexconv.spec.requantize import Requantize, ZeroPoint
 from hexconv.spec.wrong import in_one_line
 
-Activation = Literal["none", "relu", "relu6", "table"]
-TABLE: Activation = "table"
+LARGEST_PARAMETER = 65504
+"""The largest float16: a larger parameter of an activation is a slip."""
+Parameter = Annotated[float, Field(ge=-LARGEST_PARAMETER, le=LARGEST_PARAMETER, allow_inf_nan=False)]
 
 
 @in_one_line("chain.conv.padding")
@@ -38,6 +40,10 @@ def _padding(value: object, info: ValidationInfo) -> object:
     raise ValueError("one number, or four: [top, left, bottom, right]")
 
 
+def _parameter(stated: float | None, default: float | None) -> float:
+    return stated if stated is not None else default or 0.0
+
+
 @in_one_line("chain.conv")
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Conv2d:
@@ -52,8 +58,16 @@ class Conv2d:
         groups: parts into which the channels of input and output fall; each output channel sums over those of its part.
             As many groups as input channels are a depthwise conv.
         bias: whether a vector of K values, of the accumulator's dtype, is added.
-        activation: `"relu"` or `"relu6"` (relu, at most 6) after the bias, for float chains; `"table"` for integer
-            chains of 8 bits: each requantised code is looked up among 256 codes, which lie beside the filters.
+        activation: what follows the bias. For float chains, of a sum x:
+            `"relu"`, max(x, 0); `"relu6"`, that and at most 6; `"leaky_relu"`, x, or slope * x below 0; `"prelu"`, the
+            same with a slope for each channel, which lie beside the filters; `"elu"`, x, or slope * (exp(x) - 1) below
+            0; `"sigmoid"`, 1 / (1 + exp(-x)); `"hardsigmoid"`, slope * x + offset, at least 0 and at most 1; `"tanh"`;
+            `"silu"`, x * sigmoid(x); `"hardswish"`, x * hardsigmoid(x); `"gelu"`, x * (1 + erf(x / sqrt(2))) / 2;
+            `"gelu_tanh"`, x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2.
+            For integer chains of 8 bits, `"table"`: each requantised code is looked up among 256 codes, which lie
+            beside the filters.
+        activation_slope: the slope of a leaky_relu (by default 0.01), an elu (1) or a hardsigmoid (1/6).
+        activation_offset: what a hardsigmoid adds (by default 0.5).
         table_zero_point: the zero point of the codes in that table; the zero point in `requantize` belongs to the codes
             that are looked up.
         filter_zero_point: the number that is subtracted from each filter element, for integer chains.
@@ -73,6 +87,8 @@ class Conv2d:
     groups: Size = 1
     bias: bool = False
     activation: Activation = "none"
+    activation_slope: Parameter | None = None
+    activation_offset: Parameter | None = None
     table_zero_point: ZeroPoint = 0
     filter_zero_point: ZeroPoint = 0
     filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
@@ -88,6 +104,25 @@ class Conv2d:
         """
         (kh, kw), (dh, dw) = self.kernel, self.dilation
         return (kh - 1) * dh + 1, (kw - 1) * dw + 1
+
+    @property
+    def curve(self) -> Curve:
+        """What is known of its activation; a table of an integer chain is no curve, and counts as none."""
+        return CURVES.get(self.activation, CURVES["none"])
+
+    @property
+    def slope(self) -> float:
+        """The slope of its activation: the stated one, or that of the activation; 0 where it has none.
+
+        >>> Conv2d(out_channels=1, activation="leaky_relu").slope
+        0.01
+        """
+        return _parameter(self.activation_slope, self.curve.slope)
+
+    @property
+    def offset(self) -> float:
+        """The offset of its activation: the stated one, or that of the activation; 0 where it has none."""
+        return _parameter(self.activation_offset, self.curve.offset)
 
     def rows_read(self, rows: int) -> int:
         """Count the rows of the padded input that neighbouring rows of the output read.

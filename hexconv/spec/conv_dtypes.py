@@ -1,7 +1,8 @@
 """The fields of a conv that go with the dtype of its chain: floats have activations, integers requantise."""
 
 from hexconv.errors import InputError
-from hexconv.spec.conv import TABLE, Conv2d
+from hexconv.spec.activations import CURVES, TABLE, check_parameters
+from hexconv.spec.conv import Conv2d
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
 
 
@@ -51,7 +52,8 @@ def _check_floats(where: str, conv: Conv2d, dtype: str) -> None:
     if conv.requantize or conv.filter_zero_point:
         raise InputError(f"{where}.requantize", f"one in a {dtype} chain", "none; it is for integers")
     if conv.activation == TABLE:
-        raise InputError(f"{where}.activation", f"a table in a {dtype} chain", "none, relu or relu6")
+        raise InputError(f"{where}.activation", f"a table in a {dtype} chain", ", ".join(CURVES))
+    check_parameters(where, conv.activation, conv.activation_slope, conv.activation_offset)
     for limit in ("filter_l1", "bias_limit"):
         if getattr(conv, limit) is not None:
             raise InputError(f"{where}.{limit}", f"one in a {dtype} chain", "none; it is for integers")
@@ -90,6 +92,9 @@ def _check_table(where: str, conv: Conv2d, dtype: str) -> None:
     if conv.activation not in ("none", TABLE):
         allowed = "none or table in an integer chain; say a relu's codes in requantize.clamp"
         raise InputError(f"{where}.activation", conv.activation, allowed)
+    for parameter in ("activation_slope", "activation_offset"):
+        if getattr(conv, parameter) is not None:
+            raise InputError(f"{where}.{parameter}", f"one in a {dtype} chain", "none; it is for floats")
     if conv.activation == TABLE and dtype == "int16":
         raise InputError(f"{where}.activation", "a table in an int16 chain", "none; a table has a code for each of 256")
     if conv.activation == TABLE and conv.requantize is None:

@@ -1,4 +1,4 @@
-"""The vectors of a chain, beside its filters and biases: multipliers and shifts per channel, and tables of codes."""
+"""The vectors of a chain, beside filters and biases: multipliers, shifts and slopes per channel, tables of codes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,18 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.errors import InputError
+from hexconv.spec.activations import PRELU, SLOPE, TABLE
 from hexconv.spec.chain import Chain
-from hexconv.spec.conv import TABLE
+from hexconv.spec.conv import LARGEST_PARAMETER
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, SMALLEST_SHIFT
 
 Array = NDArray[Any]
 Vectors = Mapping[str, Array]
-"""Vectors by name: `multiplier1`, `shift1`, ..., int32, [K]; `table1`, ..., [256], indexed from the least code."""
-DTYPE = "int32"
+"""Vectors by name: `multiplier1`, `shift1`, ..., int32, [K]; `table1`, ..., [256], indexed from the least code;
+`slope1`, ..., float32, [K]."""
+DTYPE, SLOPE_DTYPE = "int32", "float32"
 RANGES = {"multiplier": (1, LARGEST_MULTIPLIER), "shift": (SMALLEST_SHIFT, 0)}
 NAMES = tuple(RANGES)
-OF_CHANNELS = ("bias", *NAMES)
+OF_CHANNELS = ("bias", *NAMES, SLOPE)
 """How the names of arguments with one value per channel begin."""
 OFFSET, SCALES = "offset", "scales"
 LAID_OUT = (OFFSET, SCALES)
@@ -67,6 +69,8 @@ def _vectors(chain: Chain, index: int) -> Iterator[Vector]:
         yield Vector(name, index + 1, conv.out_channels, DTYPE)
     if conv.activation == TABLE:
         yield Vector(TABLE, index + 1, CODES, chain.dtype)
+    if conv.activation == PRELU:
+        yield Vector(SLOPE, index + 1, conv.out_channels, SLOPE_DTYPE)
 
 
 def check_vectors(chain: Chain, vectors: Vectors) -> None:
@@ -80,6 +84,9 @@ def check_vectors(chain: Chain, vectors: Vectors) -> None:
             raise InputError.because(f"{name} is missing", f"its conv wants {vector.elements} values of {vector.dtype}")
         if vector.what == TABLE:
             continue
+        if vector.what == SLOPE:
+            _check_slopes(name, vectors[name])
+            continue
         values, (least, most) = vectors[name], RANGES[vector.what]
         for value in (int(values.min()), int(values.max())):
             if not least <= value <= most:
@@ -89,6 +96,13 @@ def check_vectors(chain: Chain, vectors: Vectors) -> None:
         if stated_odd is not None and (odd := int(odd_parts(values).min())) < stated_odd:
             stated = f"multipliers of an odd part of {stated_odd} or more, the least_odd of its conv"
             raise InputError(name, f"a multiplier with an odd part of {odd}", stated)
+
+
+def _check_slopes(name: str, slopes: Array) -> None:
+    """Refuse slopes that are no numbers, or far too large."""
+    worst = next((value for value in slopes if not abs(value) <= LARGEST_PARAMETER), None)
+    if worst is not None:
+        raise InputError(name, f"{worst:g}", f"{-LARGEST_PARAMETER} to {LARGEST_PARAMETER} in every channel")
 
 
 def odd_parts(multipliers: Array) -> Array:

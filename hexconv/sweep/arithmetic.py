@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import log2, prod, sqrt
 
 from hexconv.spec import Conv2d, Requantize
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import CURVES, TABLE, Activation
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
 from hexconv.sweep.draw import Draw
@@ -18,6 +18,9 @@ LEAST_ODD = 2**9
 SATURATIONS = (2**28, 2**29, 2**30)
 """Where sums of int16 mostly saturate; HVX has room for such limits beside sums of low bytes."""
 INT32 = 2**31
+CLAMPS: tuple[Activation, ...] = ("none", "relu", "relu6")
+MOST_EIGHTHS = 12
+"""The largest slope and offset of an activation that are drawn, in eighths: some multiply errors."""
 MOST_LEFT = 3
 """The largest shift to the left in a chain that hvx doesn't serve whole."""
 ROUNDINGS: tuple[Rounding, ...] = ("up", "away", "even")
@@ -45,9 +48,20 @@ def with_filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
     """
     conv = replace(conv, bias=draw.one_of(False, True))
     if kind.dtype not in INTEGER_RANGE:
-        return replace(conv, activation=draw.one_of("none", "relu", "relu6"))
+        return _with_activation(draw, conv)
     zero_point = drawn_zero_point(draw, kind.filter_dtype or kind.dtype)
     return replace(conv, filter_zero_point=zero_point, filter_l1=_drawn_filter_l1(draw, kind.dtype))
+
+
+def _with_activation(draw: Draw, conv: Conv2d) -> Conv2d:
+    """Draw the activation of floats: as often a clamp as any other; every second slope and offset is stated."""
+    name: Activation = draw.one_of(*(CLAMPS if draw.is_one_in(2) else tuple(CURVES)))
+    curve, slope, offset = CURVES[name], None, None
+    if curve.slope is not None and draw.is_one_in(2):
+        slope = draw.number(1 if curve.is_rising else -MOST_EIGHTHS, MOST_EIGHTHS) / 8
+    if curve.offset is not None and draw.is_one_in(2):
+        offset = draw.number(-MOST_EIGHTHS, MOST_EIGHTHS) / 8
+    return replace(conv, activation=name, activation_slope=slope, activation_offset=offset)
 
 
 def with_requantisations(

@@ -19,7 +19,7 @@ from hexconv.run.runner import Array
 from hexconv.search import Question, plan_all
 from hexconv.search.pieces import piece_of
 from hexconv.spec import Case, Chain
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.kernel import kernel_words
 from hexconv.spec.names import bias_name, filter_name

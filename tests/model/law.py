@@ -15,7 +15,7 @@ from hexconv.compute.reference import of_conv
 from hexconv.model import Imported, import_model, write_network
 from hexconv.model.unit import Unit
 from hexconv.spec import Case, Chain
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.vectors import looked_up
 from hexconv.spec.weights import with_limits
 from tests.model.answers import nhwc

@@ -9,7 +9,7 @@ from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords

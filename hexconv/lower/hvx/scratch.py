@@ -12,7 +12,7 @@ from hexconv.lower.hvx.planes import Planes, planes_of
 from hexconv.lower.hvx.split import split_of
 from hexconv.lower.hvx.windows import Windows, windows_of
 from hexconv.spec import Plan
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.names import numbered
 
 WHOLE = tirx.Ramp(0, 1, vector.WORDS)

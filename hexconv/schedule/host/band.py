@@ -37,6 +37,7 @@ class Kernel:
     output: tirx.Buffer
     filters: tuple[Filter, ...]
     biases: tuple[tirx.Buffer | None, ...]
+    slopes: tuple[tirx.Buffer | None, ...]
     panels: Panels
 
     @property
@@ -206,6 +207,7 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
         filter=filter,
         panel_rows=panel_rows(filter, lines, stripe_rows, kernel.panels),
         bias=kernel.biases[number],
+        slope=kernel.slopes[number],
         target=target.buffer if target else kernel.output,
         address=(
             cache_address(target, rows[number + 1].base)

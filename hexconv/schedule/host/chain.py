@@ -25,8 +25,9 @@ from hexconv.schedule.host.output import zero_fringe
 from hexconv.schedule.host.panels import Panels
 from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.activations import PRELU, SLOPE
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.names import bias_name, filter_cache, filter_name
+from hexconv.spec.names import bias_name, filter_cache, filter_name, numbered
 
 Cut = Callable[[Registers, int, int, int], Tiling]
 """The rule that cuts an output into tiles, from the registers and the output's rows, columns and vectors."""
@@ -69,6 +70,10 @@ def _arguments(chain: Chain, stages: tuple[Stage, ...]) -> Arguments:
             argument(bias_name(number), (stage.out_channels,)) if stage.has_bias else None
             for number, stage in enumerate(stages, 1)
         ),
+        slopes=tuple(
+            argument(numbered(SLOPE, number), (stage.out_channels,)) if stage.conv.activation == PRELU else None
+            for number, stage in enumerate(stages, 1)
+        ),
         output=argument("output", tensor_extents(chain)[-1].packed_shape),
     )
 
@@ -82,18 +87,19 @@ def _prepare(
     cut: Cut,
     panels: Panels,
 ) -> Kernel:
-    """Allocate the buffers that all bands share, and fill the biases."""
-    filters, biases = [], []
+    """Allocate the buffers that all bands share, and fill the biases and slopes."""
+    filters, biases, slopes = [], [], []
     for number, stage in enumerate(stages, 1):
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
         cache = allocate(block, filter_cache(number), cache_elements(stage))
         vectors = math.ceil(stage.out_channels / registers.lanes)
         filters.append(Filter(stage, registers, cut(registers, *stage.out_size, vectors), packed, cache))
-        biases.append(_stage_bias(block, stage, arguments.biases[number - 1], number))
+        biases.append(_stage_vector(block, stage, arguments.biases[number - 1], f"bias{number}_cache"))
+        slopes.append(_stage_vector(block, stage, arguments.slopes[number - 1], f"slope{number}_cache"))
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
-    return Kernel(bands, image, output, tuple(filters), tuple(biases), panels)
+    return Kernel(bands, image, output, tuple(filters), tuple(biases), tuple(slopes), panels)
 
 
 def _fill(block: Block, kernel: Kernel, images: int) -> None:
@@ -113,13 +119,13 @@ def _fill(block: Block, kernel: Kernel, images: int) -> None:
     block.loop("share", shares, share, part="filter cache read, all convs", kind=kind)
 
 
-def _stage_bias(block: Block, stage: Stage, bias: tirx.Buffer | None, number: int) -> tirx.Buffer | None:
-    """Stage the bias, extended to whole blocks of channels."""
-    if bias is None:
+def _stage_vector(block: Block, stage: Stage, given: tirx.Buffer | None, name: str) -> tirx.Buffer | None:
+    """Stage a bias or slopes, extended to whole blocks of channels."""
+    if given is None:
         return None
-    cache = allocate(block, f"bias{number}_cache", stage.out_blocks * CHANNEL_BLOCK)
+    cache = allocate(block, name, stage.out_blocks * CHANNEL_BLOCK)
     rest = stage.out_blocks * CHANNEL_BLOCK - stage.out_channels
-    block.loop("channel", stage.out_channels, lambda at, k: at.store(cache, k, tirx.BufferLoad(bias, [k])))
+    block.loop("channel", stage.out_channels, lambda at, k: at.store(cache, k, tirx.BufferLoad(given, [k])))
     block.loop("channel", rest, lambda at, k: at.store(cache, k + stage.out_channels, tirx.const(0, "float32")))
     return cache
 

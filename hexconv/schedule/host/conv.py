@@ -26,6 +26,7 @@ class Conv:
         filter: the filter and its cache.
         panel_rows: the rows of a panel; None where all rows of a stripe are one panel.
         bias: the bias by output channel, in whole blocks; None where there is none.
+        slope: the slopes of a prelu, as the bias.
         target: the buffer of the results, flat.
         address: where a result lies in the target, by row, column and vector of channels.
         is_output: whether the target is the chain's output, whose lanes without a channel must be zero.
@@ -39,6 +40,7 @@ class Conv:
     filter: Filter
     panel_rows: int | None
     bias: tirx.Buffer | None
+    slope: tirx.Buffer | None
     target: tirx.Buffer
     address: Address
     is_output: bool

@@ -4,10 +4,8 @@ import math
 from dataclasses import dataclass
 
 from hexconv.schedule.rows import reach_of
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK
-
-CLAMPS = {"none": (None, None), "relu": (0.0, None), "relu6": (0.0, 6.0)}
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Stage:
         kernel: (rows, columns), as are stride and dilation.
         padding: rows and columns of zeros around the input: top, left, bottom, right.
         has_bias: whether there is a bias per channel.
-        clamps: the least and the greatest result; None where results aren't clamped on that side.
+        conv: the conv, whose activation follows the sums.
     """
 
     in_channels: int
@@ -34,7 +32,7 @@ class Stage:
     dilation: tuple[int, int]
     padding: tuple[int, int, int, int]
     has_bias: bool
-    clamps: tuple[float | None, float | None]
+    conv: Conv2d
 
     @property
     def taps(self) -> int:
@@ -99,7 +97,7 @@ def stages_of(chain: Chain) -> tuple[Stage, ...]:
             dilation=conv.dilation,
             padding=(conv.padding.top, conv.padding.left, conv.padding.bottom, conv.padding.right),
             has_bias=conv.bias,
-            clamps=CLAMPS[conv.activation],
+            conv=conv,
         )
         for conv, source, target in zip(chain.conv, chain.shapes[:-1], chain.shapes[1:], strict=True)
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.compute.activations import FUNCTIONS, activated, clamped
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.host import vector
 from hexconv.schedule.host.conv import Conv
@@ -51,6 +52,48 @@ def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
         for pixel, (row, column) in enumerate(tile.places):
             element = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
             vector.store(block, conv.target, element, _result(tiles, pixel, part), tile.lanes)
+    if conv.filter.stage.conv.activation in FUNCTIONS:
+        _activate(block, tiles, y, x)
+
+
+def _activate(block: Block, tiles: Tiles, y: tirx.Expr, x: tirx.Expr) -> None:
+    """Replace all sums that a tile has stored by what its activation makes of them, one vector after the other.
+
+    The arithmetic of an activation takes many registers: it would not fit beside the sums of a tile.
+    """
+    tile, conv = tiles.tile, tiles.conv
+
+    def one(at: Block, row: tirx.Expr, column: tirx.Expr, part: Number) -> None:
+        place = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
+        element = at.bind("place", place)
+        made = _activated(at, tiles, vector.load(conv.target, element, tile.lanes), part)
+        is_last = isinstance(part, int) and part == tile.vectors - 1
+        kept = vector.first_lanes(made, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else made
+        vector.store(at, conv.target, element, kept, tile.lanes)
+
+    def pixel(at: Block, row: tirx.Expr, column: tirx.Expr) -> None:
+        at.loop("vector", tile.vectors - 1, lambda inner, part: one(inner, row, column, part))
+        one(at, row, column, tile.vectors - 1)
+
+    def line(at: Block, row: tirx.Expr) -> None:
+        at.loop("column", tile.columns, lambda inner, column: pixel(inner, row, column))
+
+    block.loop("row", tile.pixels // tile.columns, line)
+
+
+def _activated(block: Block, tiles: Tiles, sums: tirx.Expr, part: Number) -> tirx.Expr:
+    """Return what the activation makes of a vector of sums."""
+    conv, lanes = tiles.conv.filter.stage.conv, tiles.tile.lanes
+
+    def bind(name: str, value: tirx.Expr) -> tirx.Expr:
+        register = vector.register(block, name, lanes)
+        vector.store(block, register, 0, value, lanes)
+        return vector.load(register, 0, lanes)
+
+    slope = vector.filled(conv.slope, lanes)
+    if tiles.conv.slope is not None:
+        slope = vector.load(tiles.conv.slope, tiles.group.vector(tiles.number, part) * lanes, lanes)
+    return activated(conv.activation, sums, slope, vector.filled(conv.offset, lanes), bind)
 
 
 def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
@@ -63,10 +106,11 @@ def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
 
 
 def _result(tiles: Tiles, pixel: int, part: int) -> tirx.Expr:
-    """Return the results that are stored for one pixel."""
+    """Return the results that are stored for one pixel, or the sums that become them."""
     tile, conv = tiles.tile, tiles.conv
-    value, (low, high) = tile.value(pixel, part), conv.filter.stage.clamps
-    value = value if low is None else tirx.Max(value, vector.filled(low, tile.lanes))
-    value = value if high is None else tirx.Min(value, vector.filled(high, tile.lanes))
+    value, name = tile.value(pixel, part), conv.filter.stage.conv.activation
+    if name in FUNCTIONS:
+        return value
+    value = clamped(value, name)
     is_last = part == tile.vectors - 1
     return vector.first_lanes(value, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else value
