@@ -81,7 +81,7 @@ def activation(conv: Conv2d, total: tirx.Expr, slope: tirx.Expr | None = None) -
 
 
 def activated(name: str, total: tirx.Expr, slope: tirx.Expr, offset: tirx.Expr, bind: Bind) -> tirx.Expr:
-    """Apply an activation by its arithmetic (numpy's twin is `reference.activated`).
+    """Apply an activation by its arithmetic (numpy's twin is `hexconv.spec.curves.activated`).
 
     Args:
         name: the activation, no clamp.

@@ -60,7 +60,7 @@ def epilogue(
 
     def element(*index: tirx.Var) -> tirx.Expr:
         at = Position.of(output.layout, index)
-        value = finished(conv, sums[index], sums.dtype, beside, at.channel, dtype)
+        value = finished(conv, sums(*index), sums.dtype, beside, at.channel, dtype)
         outside = tirx.const(fringe, dtype)
         return at.where_logical(output, output.as_stored(value, at), output.as_stored(outside, at))
 

@@ -3,8 +3,8 @@
 Floats are summed in float64 and rounded to the chain's dtype wherever a tensor is stored; integers in int64, exactly.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from math import erf, pi, prod, sqrt
+from collections.abc import Mapping, Sequence
+from math import prod
 from string import digits
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hexconv.spec.activations import SLOPE, TABLE
 from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
+from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
 from hexconv.spec.vectors import looked_up
@@ -124,52 +125,6 @@ def _twice_rounded(sums: Array, multiplier: Array, shift: Array, ties_away: bool
     half = (np.int64(1) << bits) >> 1
     nudge = half - ((high < 0) & (bits > 0)) if ties_away else half
     return (high + nudge) >> bits
-
-
-def activated(x: Array, conv: Conv2d, slopes: Array | None = None) -> Array:
-    """Apply the activation of a float conv to its sums, in float64.
-
-    Args:
-        x: the sums, bias included, channels last.
-        conv: the conv.
-        slopes: [K], the slopes of a prelu.
-    """
-    with np.errstate(over="ignore"):  # exp of a large number is infinity, and one over it zero
-        return CURVE_OF[conv.activation](x, conv, slopes)
-
-
-def _line_below_zero(x: Array, slope: Array | float) -> Array:
-    return np.where(x < 0, slope * x, x)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-def _hardsigmoid(x: Array, slope: float, offset: float) -> Array:
-    return np.clip(slope * x + offset, 0, 1)
-
-
-def _erf(x: Array) -> Array:
-    return np.vectorize(erf, otypes=[np.float64])(x)
-
-
-CURVE_OF: Mapping[str, Callable[[Array, Conv2d, Array | None], Array]] = {
-    "none": lambda x, *_: x,
-    "relu": lambda x, *_: np.maximum(x, 0),
-    "relu6": lambda x, *_: np.clip(x, 0, 6),
-    "leaky_relu": lambda x, conv, _: _line_below_zero(x, conv.slope),
-    "prelu": lambda x, _, slopes: _line_below_zero(x, np.asarray(slopes, np.float64)),
-    "elu": lambda x, conv, _: np.where(x < 0, conv.slope * np.expm1(np.minimum(x, 0)), x),
-    "sigmoid": lambda x, *_: _sigmoid(x),
-    "hardsigmoid": lambda x, conv, _: _hardsigmoid(x, conv.slope, conv.offset),
-    "tanh": lambda x, *_: np.tanh(x),
-    "silu": lambda x, *_: x * _sigmoid(x),
-    "hardswish": lambda x, *_: x * _hardsigmoid(x, 1 / 6, 0.5),
-    "gelu": lambda x, *_: x * (1 + _erf(x / sqrt(2))) / 2,
-    "gelu_tanh": lambda x, *_: x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2,
-}
-"""By name, the function from a conv's sums to its results, as the fields of a conv define it."""
 
 
 def _seen_by_tap(conv: Conv2d, padded: Array, rh: int, rw: int, rows: int, columns: int) -> Array:

@@ -7,16 +7,16 @@ Every element of Q depends on one element of T alone. So all nodes between are r
 T: with ONNX's own evaluator, in float32, and with the quantisers inside. For codes of 16 bits only clamps are taken.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from hexconv.model.constants import Array, elements
+from hexconv.model.constants import Array
 from hexconv.model.contributed import DOMAIN
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import IntegerWeights
+from hexconv.model.pointwise import ELEMENTWISE, following, leads_on
 from hexconv.model.quantised import quantised
 from hexconv.model.unit import Unit
 from hexconv.spec.activations import TABLE
@@ -32,17 +32,11 @@ QUANTISERS = {
     f"{DOMAIN}.QLinearAdd": 6,
 }
 """Operators that make a quantised tensor, and the index of the input that is its scale; the zero point comes next."""
-ACTIVATIONS = ("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Relu", "Selu")
-SMOOTH = ("Erf", "Exp", "Log", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu")
-ARITHMETIC = ("Abs", "Add", "Ceil", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Pow", "Round", "Sub", "Sum")
-OTHERS = ("Cast", "DequantizeLinear", "Identity", "Reciprocal")
-ELEMENTWISE = frozenset((*ACTIVATIONS, *SMOOTH, *ARITHMETIC, *OTHERS))
+OPERATORS = ELEMENTWISE | frozenset(QUANTISERS)
 SIDES = {"uint8": 16, "int8": 16, "int16": 256}
 """The side of a square image of all codes of a dtype; constants of one number are broadcast to it."""
 HAS_TABLE = ("uint8", "int8")
 """The dtypes whose convs can look their results up in a table."""
-MOST_NODES = 64
-"""The most nodes between two quantised tensors that are taken for one function."""
 
 
 @dataclass(frozen=True)
@@ -121,35 +115,11 @@ def _function(graph: Graph, tensor: str, dtype: str) -> Function | None:
     Everything that reads the tensor must go into that result, and into nothing else.
     """
     nodes: list[Node] = []
-    for node in _following(graph, tensor):
+    for node in following(graph, tensor, OPERATORS):
         nodes.append(node)
-        if (zero_point := _quantised_zero(graph, node, dtype)) is not None and _leads_on(graph, tensor, nodes):
+        if (zero_point := _quantised_zero(graph, node, dtype)) is not None and leads_on(graph, tensor, nodes):
             return Function(node.outputs[0], tuple(nodes), zero_point)
     return None
-
-
-def _following(graph: Graph, tensor: str) -> Iterator[Node]:
-    """The elementwise nodes whose values depend on a tensor alone, in an order in which they can run."""
-    known, waiting = {tensor}, [tensor]
-    while waiting and len(known) <= MOST_NODES:
-        for node in graph.readers(waiting.pop(0)):
-            if node.outputs[0] not in known and _is_elementwise(graph, node, known):
-                known.add(node.outputs[0])
-                waiting.append(node.outputs[0])
-                yield node
-
-
-def _is_elementwise(graph: Graph, node: Node, known: set[str]) -> bool:
-    """Whether each element of a node's one result depends only on known tensors' same element and on single numbers."""
-    if node.op not in ELEMENTWISE and node.op not in QUANTISERS:
-        return False
-    others = [name for name in node.inputs if name and name not in known]
-    return not any(node.outputs[1:]) and all(graph.is_constant(name) and _is_number(graph, name) for name in others)
-
-
-def _is_number(graph: Graph, constant: str) -> bool:
-    shape = graph.type_of(constant).shape
-    return (elements(shape) if shape is not None else graph.value(constant).size) == 1
 
 
 def _quantised_zero(graph: Graph, node: Node, dtype: str) -> int | None:
@@ -157,13 +127,6 @@ def _quantised_zero(graph: Graph, node: Node, dtype: str) -> int | None:
     if (scale := QUANTISERS.get(node.op)) is None or graph.type_of(node.outputs[0]).dtype != dtype:
         return None
     return quantised(graph, node.outputs[0], node.input(scale), node.input(scale + 1)).zero_point
-
-
-def _leads_on(graph: Graph, tensor: str, nodes: Sequence[Node]) -> bool:
-    """Whether only these nodes read a tensor and their own results; anything may read the result of the last."""
-    inner = [tensor, *(node.outputs[0] for node in nodes[:-1])]
-    readers = {reader for name in inner for reader in graph.readers(name)}
-    return readers <= set(nodes) and not any(name in graph.outputs for name in inner)
 
 
 def _table(graph: Graph, function: Function, tensor: str, codes: Array) -> Array:

@@ -1,12 +1,12 @@
-"""Read a float Conv, with the Pad before it and the BatchNormalization, Add, Mul, Relu or Clip behind it."""
+"""Read a float Conv, with the Pad before it and the BatchNormalization, Add, Mul and activation behind it."""
 
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
+from hexconv.model.activation import Recognised, activation_of
 from hexconv.model.affine import Affine, affine_of
-from hexconv.model.clamp import Clamp, clamp_of
 from hexconv.model.entry import float_entry
 from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
@@ -14,7 +14,7 @@ from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Folded, Unit
 from hexconv.spec import Conv2d, Padding
-from hexconv.spec.activations import Activation
+from hexconv.spec.activations import SLOPE
 from hexconv.spec.dtypes import Dtype
 
 FLOATS = ("float32", "float16")
@@ -22,12 +22,13 @@ FLOATS = ("float32", "float16")
 
 @dataclass(frozen=True)
 class FloatWeights:
-    """The filter and the bias of a float conv, and the nodes that fold into them, in order."""
+    """The filter, the bias and a prelu's slopes of a float conv, and the nodes that fold into them, in order."""
 
     filter: str
     bias: str
     affine: tuple[Affine, ...]
     dtype: Dtype
+    slopes: str = ""
 
     @property
     def has_bias(self) -> bool:
@@ -57,7 +58,8 @@ class FloatWeights:
         for affine in self.affine:
             scale, shift = affine.values(graph, channels)
             filter, bias = filter * scale[:, None, None, None], bias * scale + shift
-        return Folded(filter.astype(self.dtype), bias.astype(np.float32) if self.has_bias else None)
+        slopes = {SLOPE: graph.value(self.slopes).astype(np.float32).reshape(-1)} if self.slopes else {}
+        return Folded(filter.astype(self.dtype), bias.astype(np.float32) if self.has_bias else None, slopes)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class _Tail:
 
     result: str
     affine: tuple[Affine, ...]
-    activation: Activation
+    activation: Recognised | None
 
 
 def float_unit(graph: Graph, node: Node) -> Unit:
@@ -86,7 +88,9 @@ def float_unit(graph: Graph, node: Node) -> Unit:
     fields = geometry(node, image, taps)
     fields["padding"] = _with(fields["padding"], entry.padding)
     tail = _tail(graph, node.outputs[0], taps[0])
-    weights = FloatWeights(filter, bias, tail.affine, cast("Dtype", dtype))
+    found = tail.activation
+    weights = FloatWeights(filter, bias, tail.affine, cast("Dtype", dtype), found.slopes if found else "")
+    conv = Conv2d(**fields, bias=weights.has_bias)
     return Unit(
         node=node,
         entry=entry.nodes,
@@ -96,7 +100,7 @@ def float_unit(graph: Graph, node: Node) -> Unit:
         dtype=weights.dtype,
         filter_dtype=weights.dtype,
         zero_point=0,
-        conv=Conv2d(**fields, bias=weights.has_bias, activation=tail.activation),
+        conv=found.over(conv) if found else conv,
         weights=weights,
     )
 
@@ -114,27 +118,20 @@ def _with(padding: Padding, more: Sides) -> Padding:
 
 
 def _tail(graph: Graph, tensor: str, channels: int) -> _Tail:
-    """Follow a conv's result while one node alone reads it and that node folds into the conv."""
+    """Follow a conv's result: what scales and shifts it folds into the weights, and the first activation ends that.
+
+    Behind it, only nodes follow that change nothing.
+    """
     affine: list[Affine] = []
-    clamp = Clamp()
-    while node := graph.only_reader(tensor):
-        found = affine_of(graph, node, tensor, channels) if clamp == Clamp() else None
-        narrower = _narrower(graph, node, clamp) if node.inputs[0] == tensor else None
-        if found:
+    activation = activation_of(graph, tensor, channels)
+    while activation is None and (node := graph.only_reader(tensor)):
+        if found := affine_of(graph, node, tensor, channels):
             affine.append(found)
-        elif narrower:
-            clamp = narrower
         elif node.inputs[0] != tensor or not passes(graph, node):
             break
         tensor = node.outputs[0]
-    return _Tail(tensor, tuple(affine), clamp.activation or "none")
-
-
-def _narrower(graph: Graph, node: Node, clamp: Clamp) -> Clamp | None:
-    """Join a clamp with that of a node; None if the node is no clamp, or a case has no activation for the two."""
-    own = clamp_of(graph, node)
-    try:
-        both = clamp.then(own) if own else None
-    except Refused:
-        return None
-    return both if both and both.activation else None
+        activation = activation_of(graph, tensor, channels)
+    tensor = activation.result if activation else tensor
+    while (node := graph.only_reader(tensor)) and node.inputs[0] == tensor and passes(graph, node):
+        tensor = node.outputs[0]
+    return _Tail(tensor, tuple(affine), activation)

@@ -1,6 +1,6 @@
 """The activations of float convs: their names and parameters, how much they change an error, and how large results get.
 
-`hexconv.compute.reference` defines what each of them computes, in numpy.
+`hexconv.spec.curves` defines what each of them computes, in numpy.
 """
 
 from collections.abc import Callable

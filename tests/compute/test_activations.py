@@ -6,11 +6,11 @@ import tvm
 from tvm import tirx
 
 from hexconv.compute.activations import CALLED, FUNCTIONS
-from hexconv.compute.reference import activated
 from hexconv.lower.activations import with_arithmetic
 from hexconv.run.host import TARGET
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import CURVES
+from hexconv.spec.curves import activated
 from hexconv.sweep.arithmetic import CLAMPS
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -126,7 +126,7 @@ def _differs_by_table(unit: Unit, alone: Inputs, vectors: Vectors, tensors: Tens
 
 def _differs(drawn: Drawn, unit: Unit, alone: Inputs, vectors: Vectors, tensors: Tensors) -> list[str]:
     """How a conv's answer differs from ONNX's, where it does by more than is documented."""
-    answer, size = reference(*alone, vectors), magnitude(*alone)
+    answer, size = reference(*alone, vectors), magnitude(*alone, vectors)
     expected = tensors[unit.result]
     if expected.ndim != 4 or nhwc(expected).shape != answer.shape:
         return [f"{unit.node.name}: {answer.shape} for an NCHW of {expected.shape}"]

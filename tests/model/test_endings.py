@@ -27,9 +27,8 @@ def runs(found: Imported) -> list[tuple[tuple[str, ...], str]]:
     [
         ("MaxPool", {"kernel_shape": [1, 1]}, "pools it"),
         ("AveragePool", {"kernel_shape": [1, 1]}, "pools it"),
-        ("LeakyRelu", {}, "is no conv, and folds into none"),
-        ("Sigmoid", {}, "is no conv, and folds into none"),
-        ("HardSwish", {}, "is no conv, and folds into none"),
+        ("Softplus", {}, "is no conv, and folds into none"),
+        ("Selu", {}, "is no conv, and folds into none"),
         ("LpNormalization", {}, "is no conv, and folds into none"),
     ],
 )
