@@ -159,3 +159,20 @@ def test_a_folder_is_no_case_file(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_bad_command_line_exits_2_with_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ('activation = "silu"\nactivation_slope = 0.5', "got 0.5; expected none with silu"),
+        ('activation = "elu"\nactivation_slope = -1', "a number above 0"),
+        ('activation = "leaky_relu"\nactivation_slope = nan', "activation_slope"),
+        ('activation = "leaky_relu"\nactivation_slope = 1e9', "activation_slope"),
+        ('activation = "relu"\nactivation_offset = 1.0', "it is for hardsigmoid"),
+        ('activation = "sigmoi"', "sigmoid"),
+    ],
+)
+def test_parameters_of_activations_are_checked(fields: str, words: str) -> None:
+    with pytest.raises(InputError, match="activation") as refused:
+        Case.parse(f"[chain]\ninput = [1, 8, 8, 4]\n[[chain.conv]]\nout_channels = 2\n{fields}\n", "case")
+    assert words in str(refused.value)
