@@ -193,6 +193,6 @@ def _tolerance(case: Case, tensors: Tensors, result: Array) -> _Tolerance:
     """Integers are exact; floats are as near as `hexconv run` wants them."""
     relative, absolute = tolerance_of(str(result.dtype), case.chain.longest_sum)
     largest = float(np.max(np.abs(result.astype(np.float64)), initial=0.0))
-    size = max(largest, magnitude(case.chain, tensors.image, tensors.filters, tensors.biases)) if absolute else 0.0
+    size = max(largest, magnitude(case.chain, *tensors.logical)) if absolute else 0.0
     c_type = {"float32": "float", "float16": "uint16_t"}.get(str(result.dtype), f"{result.dtype}_t")
     return _Tolerance(absolute * size, relative, result.size, c_type)
