@@ -8,7 +8,7 @@ activation if the results are its results; its slope and offset are read from th
 each channel is the one operator that isn't one function of one number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,7 +135,7 @@ def _candidates(made: Array) -> Iterator[Conv2d]:
             continue
 
 
-def _parameters(name: Activation, made: Array) -> Sequence[float | None]:
+def _parameters(name: Activation, made: Array) -> tuple[float | None, float | None]:
     """The slope and the offset of an activation with these results, as float32 has them; None where it has none."""
     if name == "leaky_relu":
         return _short(-made[_place(-1)]), None
@@ -145,8 +145,8 @@ def _parameters(name: Activation, made: Array) -> Sequence[float | None]:
     if name != "hardsigmoid" or len(inside) < 2:
         return None, None
     first, last = inside[0], inside[-1]
-    slope = (made[last] - made[first]) / (PLACES[last] - PLACES[first]) if last > first else 0.0
-    return _short(slope), _short(made[first] - slope * PLACES[first])
+    slope = float(made[last] - made[first]) / float(PLACES[last] - PLACES[first])
+    return _short(slope), _short(float(made[first] - slope * PLACES[first]))
 
 
 def _place(x: float) -> int:
