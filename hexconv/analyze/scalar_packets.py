@@ -9,7 +9,7 @@ from math import ceil
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.scalar import SCALAR_LANES, WORD_LANES, sums_words
-from hexconv.spec.conv import TABLE
+from hexconv.spec.activations import TABLE
 from hexconv.spec.vectors import whole_channels
 
 SCALAR_PARTS = (

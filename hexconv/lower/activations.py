@@ -31,7 +31,7 @@ def _written_out(store: tirx.BufferStore) -> tirx.Stmt:
     statements: list[tirx.Stmt] = []
 
     def bind(name: str, value: tirx.Expr) -> tirx.Expr:
-        register = tirx.decl_buffer((1,), "float32", f"{REGISTER}{name}")
+        register = tirx.decl_buffer((1,), "float32", f"{REGISTER}{name}", scope="local")
         statements.extend([tirx.AllocBuffer(register), tirx.BufferStore(register, value, [int32(0)])])
         return tirx.BufferLoad(register, [int32(0)])
 
