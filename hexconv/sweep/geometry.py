@@ -20,7 +20,7 @@ DEEPEST_PADDING = 9
 
 def geometries(draw: Draw, convs: int) -> list[Conv2d]:
     """Draw the convs of a chain, each with one output channel so far."""
-    if draw.is_one_in(5):
+    if draw.is_one_in(4):
         return [_padded(draw, is_first=index == 0) for index in range(convs)]
     strider = draw.number(0, convs - 1) if draw.is_one_in(4) else None
     return [_geometry(draw, LONGEST_STRIDE if index == strider else LARGEST_STRIDE) for index in range(convs)]
@@ -50,10 +50,10 @@ def _padded(draw: Draw, is_first: bool) -> Conv2d:
     stride = draw.one_of(1, 2, 2) if is_first else draw.one_of(1, 1, 1, 1, 2)
     top, bottom = draw.number(0, DEEPEST_PADDING), draw.number(0, DEEPEST_PADDING)
     if is_first and not draw.is_one_in(4):
-        made = ROW_BLOCK // draw.one_of(1, 2, 4)
+        made = ROW_BLOCK // draw.one_of(1, 2, 4, stride, stride, stride)
         bottom = max(0, (made - 1) * stride + kernel[0] - 1 - top)
     if not is_first:
-        top = draw.one_of(0, ROW_BLOCK, ROW_BLOCK, top)
+        top = draw.one_of(0, 0, ROW_BLOCK, ROW_BLOCK, top)
     padding = Padding(top=top, left=draw.number(0, 1), bottom=bottom, right=draw.number(0, 1))
     return Conv2d(out_channels=1, kernel=kernel, stride=(stride, 1), padding=padding)
 

@@ -138,7 +138,8 @@ def test_needed_traffic_is_what_the_result_depends_on(chain: Chain) -> None:
     rows, columns = chain.input[1:3]
     assume(rows * columns <= MOST_PIXELS)
     pixels = np.eye(rows * columns).reshape(rows * columns, rows, columns, 1)
-    thin = tuple(replace(conv, out_channels=1, groups=1, activation="none", bias=False) for conv in chain.conv)
+    plain = {"activation": "none", "activation_slope": None, "activation_offset": None, "bias": False}
+    thin = tuple(replace(conv, out_channels=1, groups=1, **plain) for conv in chain.conv)
     filters = [np.ones((1, 1, *conv.kernel)) for conv in thin]
     shown = reference(replace(chain, input=pixels.shape, conv=thin), pixels, filters, [None] * len(thin))
     reached = int(shown.any(axis=(1, 2, 3)).sum())

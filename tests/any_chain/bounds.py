@@ -11,6 +11,7 @@ from tvm import tirx
 
 from hexconv.compute import chain_module
 from hexconv.lower import passes
+from hexconv.lower.activations import with_arithmetic
 from hexconv.schedule import stripe
 from hexconv.spec import Case
 
@@ -23,7 +24,8 @@ def checked_module(case: Case) -> tvm.IRModule:
     scheduled = stripe(chain_module(case.chain), case.chain, case.plan)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "keep_inside", lambda func, _ranges: func)
-        return with_checks(without_queues(passes.unblock(passes.compact(scheduled.mod))))
+        unblocked = passes.unblock(passes.compact(scheduled.mod))
+    return with_checks(with_arithmetic(without_queues(unblocked)))
 
 
 def without_queues(module: tvm.IRModule) -> tvm.IRModule:

@@ -48,40 +48,52 @@ def _tile(block: Block, tiles: Tiles, y: tirx.Expr, place: tirx.Expr) -> None:
     origin = block.bind("origin", conv.origin(y, x))
     first_filter = conv.filter.first_element(tiles.group, tiles.number)
     reduce(block, tile, Operands(conv.source, conv.lines, origin, conv.filter, first_filter))
+    finish = _store_activated if conv.filter.stage.conv.activation in FUNCTIONS else _store
     for part in range(tile.vectors):
-        for pixel, (row, column) in enumerate(tile.places):
-            element = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
-            vector.store(block, conv.target, element, _result(tiles, pixel, part), tile.lanes)
-    if conv.filter.stage.conv.activation in FUNCTIONS:
-        _activate(block, tiles, y, x)
+        finish(block, tiles, part, y, x)
 
 
-def _activate(block: Block, tiles: Tiles, y: tirx.Expr, x: tirx.Expr) -> None:
-    """Replace all sums that a tile has stored by what its activation makes of them, one vector after the other.
+def _store(block: Block, tiles: Tiles, part: int, y: tirx.Expr, x: tirx.Expr) -> None:
+    """Store one vector of every pixel of a tile, clamped."""
+    tile, name = tiles.tile, tiles.conv.filter.stage.conv.activation
+    for pixel, (row, column) in enumerate(tile.places):
+        _put(block, tiles, part, y + row, x + column, clamped(tile.value(pixel, part), name))
 
-    The arithmetic of an activation takes many registers: it would not fit beside the sums of a tile.
+
+def _store_activated(block: Block, tiles: Tiles, part: int, y: tirx.Expr, x: tirx.Expr) -> None:
+    """Store what the activation makes of one vector of every pixel of a tile.
+
+        for pixel: kept[pixel] = sums[pixel, part]
+        for row: for column: target[..] = activation(kept[row * columns + column])
+
+    The arithmetic of an activation takes many registers, which it would not find beside the sums of a tile. So these
+    are kept in memory of less than 1 KiB, which lies on the stack; the target is written once, and never read.
     """
-    tile, conv = tiles.tile, tiles.conv
+    tile = tiles.tile
+    kept = vector.register(block, f"kept_{part}", tile.pixels * tile.lanes)
+    for pixel in range(tile.pixels):
+        vector.store(block, kept, pixel * tile.lanes, tile.value(pixel, part), tile.lanes)
 
-    def one(at: Block, row: tirx.Expr, column: tirx.Expr, part: Number) -> None:
-        place = conv.address(y + row, x + column, tiles.group.vector(tiles.number, part))
-        element = at.bind("place", place)
-        made = _activated(at, tiles, vector.load(conv.target, element, tile.lanes), part)
-        is_last = isinstance(part, int) and part == tile.vectors - 1
-        kept = vector.first_lanes(made, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else made
-        vector.store(at, conv.target, element, kept, tile.lanes)
+    def one(at: Block, row: Number, column: Number) -> None:
+        sums = vector.load(kept, (row * tile.columns + column) * tile.lanes, tile.lanes)
+        _put(at, tiles, part, y + row, x + column, _activated(at, tiles, sums, part))
 
-    def pixel(at: Block, row: tirx.Expr, column: tirx.Expr) -> None:
-        at.loop("vector", tile.vectors - 1, lambda inner, part: one(inner, row, column, part))
-        one(at, row, column, tile.vectors - 1)
-
-    def line(at: Block, row: tirx.Expr) -> None:
-        at.loop("column", tile.columns, lambda inner, column: pixel(inner, row, column))
+    def line(at: Block, row: Number) -> None:
+        at.loop("column", tile.columns, lambda inner, column: one(inner, row, column))
 
     block.loop("row", tile.pixels // tile.columns, line)
 
 
-def _activated(block: Block, tiles: Tiles, sums: tirx.Expr, part: Number) -> tirx.Expr:
+def _put(block: Block, tiles: Tiles, part: int, row: Number, column: Number, value: tirx.Expr) -> None:
+    """Write the results of one pixel and one vector of channels; zero in lanes of the output that have no channel."""
+    conv, tile = tiles.conv, tiles.tile
+    element = conv.address(row, column, tiles.group.vector(tiles.number, part))
+    is_last = part == tile.vectors - 1
+    value = vector.first_lanes(value, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else value
+    vector.store(block, conv.target, element, value, tile.lanes)
+
+
+def _activated(block: Block, tiles: Tiles, sums: tirx.Expr, part: int) -> tirx.Expr:
     """Return what the activation makes of a vector of sums."""
     conv, lanes = tiles.conv.filter.stage.conv, tiles.tile.lanes
 
@@ -103,14 +115,3 @@ def _initial(block: Block, tiles: Tiles, part: int) -> tirx.Expr:
         return vector.filled(0, lanes)
     loaded = vector.load(tiles.conv.bias, tiles.group.vector(tiles.number, part) * lanes, lanes)
     return block.bind("bias", loaded, f"float32x{lanes}")
-
-
-def _result(tiles: Tiles, pixel: int, part: int) -> tirx.Expr:
-    """Return the results that are stored for one pixel, or the sums that become them."""
-    tile, conv = tiles.tile, tiles.conv
-    value, name = tile.value(pixel, part), conv.filter.stage.conv.activation
-    if name in FUNCTIONS:
-        return value
-    value = clamped(value, name)
-    is_last = part == tile.vectors - 1
-    return vector.first_lanes(value, tiles.last_lanes, tile.lanes) if conv.is_output and is_last else value
