@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.compute.activations import CALLED, FUNCTIONS, activated
-from hexconv.schedule.block import REGISTER, int32
+from hexconv.schedule.block import int32, scalar_register
 
 NAMES = {f"{CALLED}{name}": name for name in FUNCTIONS}
 
@@ -31,7 +31,7 @@ def _written_out(store: tirx.BufferStore) -> tirx.Stmt:
     statements: list[tirx.Stmt] = []
 
     def bind(name: str, value: tirx.Expr) -> tirx.Expr:
-        register = tirx.decl_buffer((1,), "float32", f"{REGISTER}{name}", scope="local")
+        register = scalar_register(name, "float32")
         statements.extend([tirx.AllocBuffer(register), tirx.BufferStore(register, value, [int32(0)])])
         return tirx.BufferLoad(register, [int32(0)])
 

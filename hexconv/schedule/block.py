@@ -28,6 +28,15 @@ def vector_register(block: "Block", name: str) -> tirx.Buffer:
     return block.allocate(tirx.decl_buffer((32,), "int32", REGISTER + name, data_alignment=128))
 
 
+def scalar_register(name: str, dtype: str) -> tirx.Buffer:
+    """Declare a buffer of one number, which LLVM keeps in a register.
+
+    TVM's script writes a buffer of one element as a scalar, which its parser reads as a buffer of another scope, and
+    TVM's lowering takes that off the stack. With an alignment of its own and no layout it stays what it is.
+    """
+    return tirx.decl_buffer((1,), dtype, REGISTER + name, data_alignment=8, layout=None)
+
+
 class Block:
     """Statements of one loop body, appended in program order."""
 

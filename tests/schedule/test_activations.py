@@ -5,15 +5,22 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import tvm
 
+from hexconv.analyze import cache_usage, work_usage
 from hexconv.compute.activations import FUNCTIONS
-from hexconv.lower import lower_case
+from hexconv.lower import annotated_tir, lower_case
 from hexconv.lower.hexagon import compile_for_hexagon
+from hexconv.run.count import count
 from hexconv.run.host import Host
 from hexconv.run.measure import run_case, runner_of
+from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.spec.dtypes import Dtype
 from hexconv.spec.kernels import Kernel
+from hexconv.sweep.verdict import miscounts
+from tests.any_chain.bounds import checked_module
+from tests.deep import one_in
 
 AROUND = Padding(top=1, left=1, bottom=1, right=1)
 OF_LIBM = re.compile(r"\b(exp|tanh|erf|pow|log)f?\b|div[sd]f3|floorf?\b")
@@ -25,14 +32,44 @@ def case_of(name: str, kernel: Kernel = "plain", dtype: Dtype = "float32") -> Ca
     return Case(name, Chain(input=(1, 9, 7, 5), dtype=dtype, conv=(conv, conv)), Plan(kernel=kernel))
 
 
+@pytest.fixture(params=[("plain", "float32"), ("plain", "float16"), ("host", "float32")], ids=" ".join)
+def of_kernel(request: pytest.FixtureRequest) -> tuple[Kernel, Dtype]:
+    return request.param
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize(("kernel", "dtype"), [("plain", "float32"), ("plain", "float16"), ("host", "float32")])
-def test_a_padded_chain_is_numpys_and_its_fringe_zero(name: str, kernel: Kernel, dtype: Dtype) -> None:
-    case = case_of(name, kernel, dtype)
-    assert case.kernels[0].used == kernel
+def test_a_padded_chain_is_numpys_and_its_fringe_zero(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
+    case = case_of(name, *of_kernel)
+    assert case.kernels[0].used == of_kernel[0]
     check = run_case(case, lower_case(case), Host()).check
     assert check.passed, check
     assert check.fringe_is_zero
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_its_caches_and_bytes_are_predicted(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
+    """No result is read again to be replaced, and registers are no caches."""
+    case = case_of(name, *of_kernel)
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_printed_parses_back(name: str, of_kernel: tuple[Kernel, Dtype]) -> None:
+    case = case_of(name, *of_kernel)
+    lowered = lower_case(case)
+    tvm.ir.assert_structural_equal(tvm.script.from_source(annotated_tir(case, lowered, "")), lowered.module)
+
+
+@pytest.mark.parametrize("name", one_in(4, FUNCTIONS))
+def test_no_index_leaves_its_axis(name: str) -> None:
+    """The bias and the slopes have no element for a channel of the fringe."""
+    case = case_of(name)
+    kernel = tvm.compile(checked_module(case), target="llvm")
+    arguments = packed_arguments(case.chain, random_tensors(case.chain))
+    output = tvm.runtime.empty(output_shape(case.chain), "float32")
+    kernel["main"](*map(tvm.runtime.tensor, arguments), output)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "gelu", "prelu"])

@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tvm
 
 from hexconv.analyze import cache_usage, needed_macs, work_usage
-from hexconv.lower import lower_case
+from hexconv.lower import annotated_tir, lower_case
 from hexconv.run.count import count
 from hexconv.run.fills import fills_of_run
 from hexconv.run.measure import run_case
@@ -67,6 +68,16 @@ def test_a_mixed_chain_has_the_sizes_bytes_and_products_that_are_predicted(name:
     usage = cache_usage(case, lowered := lower_case(case))
     assert usage.agrees
     assert list(miscounts(work_usage(case, count(lowered)))) == []
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_what_is_printed_of_scalar_code_parses_back(name: str) -> None:
+    """Its sums are buffers of one number."""
+    case = Case(name, CHAINS[name], SPLIT)
+    lowered = lower_case(case)
+    text = annotated_tir(case, lowered, "")
+    assert "register_sum0" in text
+    tvm.ir.assert_structural_equal(tvm.script.from_source(text), lowered.module)
 
 
 @pytest.mark.simulator

@@ -12,7 +12,7 @@ from hexconv.kernel.scalar import SCALAR_LANES, WORD_CHANNELS, WORD_LANES
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.plain.cache import FlatCache
 from hexconv.lower.plain.inner import ScalarInner
-from hexconv.schedule.block import REGISTER, Block, int32
+from hexconv.schedule.block import Block, int32, scalar_register
 
 Sums = Sequence[tirx.Buffer]
 Total = Callable[[int], tirx.Expr]
@@ -57,7 +57,7 @@ class Pixel:
 def registers(block: Block, inner: ScalarInner) -> Sums:
     """Allocate the sums of some channels apart from each other: LLVM would make a vector of sums side by side."""
     count, dtype = (PAIRS, "int64") if inner.sums_words else (SCALAR_LANES, inner.sum_dtype)
-    return [block.allocate(tirx.decl_buffer((1,), dtype, f"{REGISTER}sum{number}")) for number in range(count)]
+    return [block.allocate(scalar_register(f"sum{number}", dtype)) for number in range(count)]
 
 
 def sum_products(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr) -> Total:
@@ -127,7 +127,7 @@ def sum_words(block: Block, pixel: Pixel, sums: Sums, channel: tirx.Expr, offset
 def window_sum(block: Block, pixel: Pixel) -> tirx.Expr:
     """Sum all source elements under a pixel's window, as int64."""
     inner = pixel.inner
-    window = block.allocate(tirx.decl_buffer((1,), "int64", f"{REGISTER}window"))
+    window = block.allocate(scalar_register("window", "int64"))
     _put(block, window, tirx.const(0, "int64"))
 
     def tap(at: Block, row: tirx.Expr, _rh: tirx.Expr, rw: tirx.Expr) -> None:
