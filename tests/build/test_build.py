@@ -31,6 +31,7 @@ from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.kernels import Kernel
 from tests.strategies import cases
 
 ISA = "v67"
@@ -93,6 +94,17 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
     else:
         largest = np.max(np.abs(expected), initial=1.0)
         np.testing.assert_allclose(given_, expected, rtol=1e-2, atol=1e-2 * largest)
+
+
+@pytest.mark.parametrize("kernel", ["plain", "host"])
+def test_a_library_has_the_activations_of_floats_and_their_slopes(tmp_path: Path, kernel: Kernel) -> None:
+    convs = tuple(replace(conv, bias=True, activation=name) for conv, name in zip(FLOATS.conv, ("gelu", "prelu"), strict=True))
+    case = Case("curves", replace(FLOATS, conv=convs), Plan(kernel=kernel))
+    built(tmp_path, case)
+    tensors = random_tensors(case.chain, 5)
+    [chain] = hexconv.load(tmp_path).values()
+    expected = reference(case.chain, *tensors.logical)
+    np.testing.assert_allclose(chain(tensors.image), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("layout", EDGE_LAYOUTS)
