@@ -18,14 +18,12 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.spec.activations import PRELU
+from hexconv.spec.activations import CLAMPS, PRELU
 from hexconv.spec.conv import Conv2d
 
 Bind = Callable[[str, tirx.Expr], tirx.Expr]
 """Computes a value once: from a name and the value to the variable that holds it."""
 
-CLAMPS = ("none", "relu", "relu6")
-"""Activations of one or two instructions."""
 CALLED = "hexconv_"
 """How the name of a call begins that stands for the arithmetic of an activation."""
 

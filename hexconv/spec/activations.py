@@ -28,6 +28,8 @@ Activation = Literal[
 ]
 TABLE: Activation = "table"
 PRELU: Activation = "prelu"
+CLAMPS: tuple[Activation, ...] = ("none", "relu", "relu6")
+"""Activations of floats that take two instructions at most."""
 SLOPE = "slope"
 """How the name of the argument begins that has a slope for each channel."""
 

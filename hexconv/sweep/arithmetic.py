@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import log2, prod, sqrt
 
 from hexconv.spec import Conv2d, Requantize
-from hexconv.spec.activations import CURVES, TABLE, Activation
+from hexconv.spec.activations import CLAMPS, CURVES, TABLE, Activation
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS, Dtype
 from hexconv.spec.requantize import LARGEST_MULTIPLIER, PER_CHANNEL, Rounding
 from hexconv.sweep.draw import Draw
@@ -18,7 +18,6 @@ LEAST_ODD = 2**9
 SATURATIONS = (2**28, 2**29, 2**30)
 """Where sums of int16 mostly saturate; HVX has room for such limits beside sums of low bytes."""
 INT32 = 2**31
-CLAMPS: tuple[Activation, ...] = ("none", "relu", "relu6")
 MOST_EIGHTHS = 12
 """The largest slope and offset of an activation that are drawn, in eighths: some multiply errors."""
 MOST_LEFT = 3

@@ -98,7 +98,9 @@ def test_a_library_computes_what_numpy_does(tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("kernel", ["plain", "host"])
 def test_a_library_has_the_activations_of_floats_and_their_slopes(tmp_path: Path, kernel: Kernel) -> None:
-    convs = tuple(replace(conv, bias=True, activation=name) for conv, name in zip(FLOATS.conv, ("gelu", "prelu"), strict=True))
+    convs = tuple(
+        replace(conv, bias=True, activation=name) for conv, name in zip(FLOATS.conv, ("gelu", "prelu"), strict=True)
+    )
     case = Case("curves", replace(FLOATS, conv=convs), Plan(kernel=kernel))
     built(tmp_path, case)
     tensors = random_tensors(case.chain, 5)

@@ -9,9 +9,8 @@ from hexconv.compute.activations import CALLED, FUNCTIONS
 from hexconv.lower.activations import with_arithmetic
 from hexconv.run.host import TARGET
 from hexconv.spec import Conv2d
-from hexconv.spec.activations import CURVES
+from hexconv.spec.activations import CLAMPS, CURVES
 from hexconv.spec.curves import activated
-from hexconv.sweep.arithmetic import CLAMPS
 
 LARGEST = float(np.finfo(np.float32).max)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
