@@ -13,6 +13,7 @@ from hexconv.analyze.needed import Work
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
 from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.analyze.rows_turns import rows_allocations
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_touched, plain_work
 from hexconv.spec import Case, Chain, Plan, nest_of
@@ -66,9 +67,11 @@ class Planned:
 
     @cached_property
     def allocations(self) -> tuple[PredictedAllocation, ...]:
-        """Every physical allocation of that kernel, in order; only the plain kernel's caches share any."""
+        """Every physical allocation of that kernel, in order; those of the host's kernel share none."""
         if self.nest == "blocks":
             return plain_allocations(self.blocks)
+        if self.nest == "rows":
+            return tuple(rows_allocations(self.rows, self.plan))
         return tuple(
             PredictedAllocation((c.name,), c.dtype, c.bytes, c.is_in_vtcm(self.plan), c.copies) for c in self.caches
         )
@@ -103,7 +106,7 @@ def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:
 
 
 def shared_allocations(chain: Chain, plan: Plan) -> tuple[PredictedAllocation, ...]:
-    """Every physical allocation of the kernel that a chain gets, in order; only the plain kernel's caches share any."""
+    """Every physical allocation of the kernel that a chain gets, in order."""
     return Planned(chain, plan).allocations
 
 

@@ -29,6 +29,7 @@ from hexconv.lower import queues
 from hexconv.lower.buffers import is_register
 from hexconv.lower.engine import FUNCTIONS, ROWS, call_engine
 from hexconv.lower.hexagon_target import with_long_loops
+from hexconv.lower.in_turns import without_views
 from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
 
@@ -86,7 +87,7 @@ def callable_module(module: tvm.IRModule, name: str) -> Callable:
     Raises:
         Unsupported: a parallel loop uses a number that is computed before it, or copies take too many queues.
     """
-    main = call_engine(module)["main"]
+    main = call_engine(without_views(module))["main"]
     arguments = [tirx.Var(buffer.name, buffer.data.ty) for buffer in main.params]
     caches = _Caches()
     most = _queues(main.body, name)

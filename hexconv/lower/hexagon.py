@@ -10,6 +10,7 @@ from hexconv.lower import vtcm
 from hexconv.lower.aligned import align_workspaces
 from hexconv.lower.engine import call_engine
 from hexconv.lower.hexagon_target import hexagon_target
+from hexconv.lower.in_turns import without_views
 from hexconv.lower.object_file import has_vectors, object_file, possible
 from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
@@ -108,7 +109,7 @@ def _flattened(module: tvm.IRModule) -> tvm.IRModule:
 def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Run all of TVM's passes, and return what its code generator will see."""
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
-    placed = vtcm.place_in_vtcm(_flattened(call_engine(module)))
+    placed = vtcm.place_in_vtcm(_flattened(call_engine(without_views(module))))
     bound = tirx.transform.BindTarget(target.with_host(target))(placed)
     with without_compaction(shares_memory=not has_unread_caches(module)):
         return align_workspaces(finish_host()(pipeline(bound)))

@@ -15,6 +15,7 @@ from hexconv.kernel import Forms, forms_of, input_layout, output_layout
 from hexconv.kernel.bands import row_bands
 from hexconv.kernel.depthwise import goes_down, is_depthwise
 from hexconv.kernel.kept import KeptRuns, kept_runs
+from hexconv.kernel.turns import makes_anew, turns
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
 from hexconv.lower.buffers import cache_name, is_register
@@ -24,6 +25,7 @@ from hexconv.lower.conv_steps import fill
 from hexconv.lower.copies import is_over_bands
 from hexconv.lower.hexagon_target import LONG_LOOPS
 from hexconv.lower.hvx import vector
+from hexconv.lower.in_turns import caches_in_turns, in_turns
 from hexconv.lower.kept import with_kept
 from hexconv.lower.kept_copies import KeptCopies
 from hexconv.lower.kernels import IN_ROWS
@@ -43,7 +45,7 @@ from hexconv.spec.vectors import OF_CHANNELS
 
 
 def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lowered:
-    """Lower a scheduled chain whose convs are computed by HVX kernels; every cache has memory of its own.
+    """Lower a scheduled chain whose convs are computed by kernels of rows.
 
     Args:
         sch: the schedule.
@@ -68,20 +70,27 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     words = _words(case)
     copies = _kept_copies(case, forms, strips, kept) if strips and kept else None
     filled = _filled(_outside(flat, shared, words), case, strips, copies)
-    labelled = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
-    module = drop_annotations(labelled)
-    allocations = tuple(_allocations(labelled, bands.count))
+    unmerged = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
+    labelled = in_turns(unmerged, _turns(case, strips))
     caches = (_of_bands(cache, bands.count, shared) for cache in caches_of(shaped))
     known = [replace(cache, name=words.get(cache.name, cache.name)) for cache in caches]
-    scratch = [memory for memory in allocations if memory.name not in {cache.name for cache in known}]
+    every = _allocations(unmerged, bands.count)
+    scratch = [memory for memory in every if memory.name not in {cache.name for cache in known}]
     return Lowered(
-        module=module,
+        module=drop_annotations(labelled),
         labelled=labelled,
         shaped=drop_annotations(with_numbers(shaped, numbers)),
-        unmerged=module,
+        unmerged=drop_annotations(unmerged),
         caches=(*known, *(_scratch(memory, bands.count) for memory in scratch)),
-        allocations=allocations,
+        allocations=tuple(_allocations(labelled, bands.count)),
     )
+
+
+def _turns(case: Case, strips: Strips | None) -> tuple[tuple[str, ...], ...]:
+    """Name the caches that may take turns in each memory."""
+    chain, plan = case.chain, case.settled
+    is_anew = makes_anew(chain, plan, keeps_columns=strips is not None and strips.keeps)
+    return turns(len(chain.conv), plan) if is_anew else ()
 
 
 def _results(case: Case) -> dict[str, Result]:
@@ -216,7 +225,8 @@ def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) 
 
 
 def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
-    """Yield every cache and every kernel's scratch, each alone in its memory; an allocation has all bands' copies."""
+    """Yield every memory of caches, and every kernel's scratch; an allocation has all bands' copies."""
+    held = caches_in_turns(module)
     for statement in module["main"].body.seq:
         buffers: list[tirx.Var] = []
         copies = bands if is_over_bands(statement) else 1
@@ -224,5 +234,6 @@ def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
         for buffer in buffers:
             if not is_register(buffer):
                 elements = copies * prod(int(size) for size in buffer.shape)
-                known = (buffer.name, (buffer.name,), buffer.scope(), str(buffer.dtype), elements)
+                holds = (buffer.name, *held.get(buffer, ()))
+                known = (buffer.name, holds, buffer.scope(), str(buffer.dtype), elements)
                 yield Allocation(*known, copies)

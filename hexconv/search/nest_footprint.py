@@ -11,6 +11,7 @@ from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.analyze.rows_turns import in_turns
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
 from hexconv.spec.extents import REMEMBERED
@@ -18,13 +19,15 @@ from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, words_ca
 
 OF_ROWS = ("input", "intermediate", "output")
 """The roles of caches that hold rows of a tensor."""
+ALONE = -1
 
 
 def footprint_bytes(axes: NestAxes) -> Integers:
-    """Compute the bytes of all caches, each cache rounded up to whole granules."""
+    """Compute the bytes of all memories; what one holds is rounded up to whole granules."""
     caches = {words: [_caches(planned) for planned in row] for words, row in axes.by_tiles.items()}
     known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
     slots, total = _slots(axes), np.zeros(1, axes.kind)
+    turns: dict[tuple[int, str], Integers] = {}
     for name, cache in known.items():
         of_words = {words: [_bytes_of(each, name) for each in row] for words, row in caches.items()}
         sizes = axes.of_words(of_words).astype(axes.kind)[:, None]
@@ -32,8 +35,17 @@ def footprint_bytes(axes: NestAxes) -> Integers:
         bytes = sizes // rows_of_one * rows * slots.get(name, 1) * counts(axes, cache)
         of_threads = {words: _copies_of(row[0], name) for words, row in caches.items()}
         copies = axes.of_words(of_threads)[:, None, None]
-        total = total + copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
-    return total
+        held = copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
+        total = total + np.where((turn := _turn(axes, name)) == ALONE, held, 0)
+        for memory in set(turn.ravel()) - {ALONE}:
+            most = turns.get((memory, cache.dtype), total * 0)
+            turns[memory, cache.dtype] = np.maximum(most, np.where(turn == memory, held, 0))
+    return sum(turns.values(), total)
+
+
+def _turn(axes: NestAxes, name: str) -> Integers:
+    """Return [words, H, 1]: the number of the memory in which a cache takes turns with others, or ALONE."""
+    return axes.rows(lambda planned: next((at for at, names in enumerate(in_turns(planned)) if name in names), ALONE))
 
 
 def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
