@@ -8,6 +8,7 @@ from hexconv.errors import Overran, RunFailed, ToolMissing, Unsupported
 from hexconv.lower import Lowered, lower_case
 from hexconv.lower.vtcm import SCOPE, granules_bytes
 from hexconv.run.count import count
+from hexconv.run.fills import Fills
 from hexconv.run.measure import run_case, runner_of
 from hexconv.run.runner import Runner
 from hexconv.search.answer import Winner
@@ -73,12 +74,13 @@ class Verified:
         return figures and all(run.passed is not False for run in self.runs)
 
 
-def verify(winner: Winner, seconds: float) -> Verified:
+def verify(winner: Winner, seconds: float, fills: Fills | None = None) -> Verified:
     """Lower a case, compare all figures, and run it on the host and on the simulator, wherever its kernel runs.
 
     Args:
         winner: the case, and the figures of the search.
         seconds: the time limit of the run on the simulator.
+        fills: what its tensors are filled with; random values where this is left out.
     """
     case, figures = winner.case, winner.figures
     lowered = lower_case(case)
@@ -95,7 +97,7 @@ def verify(winner: Winner, seconds: float) -> Verified:
         traffic_agrees=traffic == figures.traffic_bytes,
         macs=macs,
         macs_agree=macs == figures.macs,
-        runs=tuple(_run(case, lowered, runner_of(case, target, seconds)) for target in _targets(case)),
+        runs=tuple(_run(case, lowered, runner_of(case, target, seconds), fills) for target in _targets(case)),
     )
 
 
@@ -105,10 +107,10 @@ def _targets(case: Case) -> tuple[Target, ...]:
     return (home,) if home else get_args(Target)
 
 
-def _run(case: Case, lowered: Lowered, runner: Runner) -> Run:
+def _run(case: Case, lowered: Lowered, runner: Runner, fills: Fills | None) -> Run:
     """Run a case once; where a tool is missing or the time is too short, keep the reason instead."""
     try:
-        run = run_case(case, lowered, runner)
+        run = run_case(case, lowered, runner, fills=fills)
     except (ToolMissing, Overran, Unsupported) as reason:
         return Run(runner.target, None, f"not run: {reason}")
     except RunFailed as failure:
