@@ -14,6 +14,7 @@ from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.rows_turns import in_turns
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
+from hexconv.spec import Plan
 from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, words_cache
 
@@ -27,20 +28,35 @@ def footprint_bytes(axes: NestAxes) -> Integers:
     caches = {words: [_caches(planned) for planned in row] for words, row in axes.by_tiles.items()}
     known = {name: cache for row in caches.values() for each in row for name, cache in each.items()}
     slots, total = _slots(axes), np.zeros(1, axes.kind)
-    turns: dict[tuple[int, str], Integers] = {}
+    largest: dict[tuple[int, str], Integers] = {}
     for name, cache in known.items():
-        of_words = {words: [_bytes_of(each, name) for each in row] for words, row in caches.items()}
-        sizes = axes.of_words(of_words).astype(axes.kind)[:, None]
-        rows, rows_of_one = _cache_rows(axes, cache.number) if cache.role in OF_ROWS else (1, 1)
-        bytes = sizes // rows_of_one * rows * slots.get(name, 1) * counts(axes, cache)
-        of_threads = {words: _copies_of(row[0], name) for words, row in caches.items()}
-        copies = axes.of_words(of_threads)[:, None, None]
-        held = copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
-        total = total + np.where((turn := _turn(axes, name)) == ALONE, held, 0)
+        of_words = {words: [each.get(name) for each in row] for words, row in caches.items()}
+        held, turn = _held_bytes(axes, cache, of_words, slots.get(name, 1)), _turn(axes, name)
+        total = total + np.where(turn == ALONE, held, 0)
         for memory in set(turn.ravel()) - {ALONE}:
-            most = turns.get((memory, cache.dtype), total * 0)
-            turns[memory, cache.dtype] = np.maximum(most, np.where(turn == memory, held, 0))
-    return sum(turns.values(), total)
+            others = largest.get((memory, cache.dtype), 0)
+            largest[memory, cache.dtype] = np.maximum(others, np.where(turn == memory, held, 0))
+    return sum(largest.values(), total)
+
+
+def _held_bytes(
+    axes: NestAxes, cache: PredictedCache, of_words: Mapping[Plan, list[PredictedCache | None]], slots: Any
+) -> Integers:
+    """Compute the bytes of VTCM that one cache needs: 0 in plans that don't have it, or whose figure leaves it out.
+
+    Args:
+        axes: the plans.
+        cache: the cache as some plan has it.
+        of_words: the cache [K] as plans of one height of stripes have it, with one slot; None where they don't.
+        slots: how many slots it has.
+    """
+    known = {words: [each.bytes if each else 0 for each in row] for words, row in of_words.items()}
+    sizes = axes.of_words(known).astype(axes.kind)[:, None]
+    rows, rows_of_one = _cache_rows(axes, cache.number) if cache.role in OF_ROWS else (1, 1)
+    bytes = sizes // rows_of_one * rows * slots * counts(axes, cache)
+    of_threads = {words: row[0].copies if row[0] else 1 for words, row in of_words.items()}
+    copies = axes.of_words(of_threads)[:, None, None]
+    return copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
 
 
 def _turn(axes: NestAxes, name: str) -> Integers:
@@ -90,13 +106,3 @@ def _slots(axes: NestAxes) -> dict[str, Integers]:
         runs = steps * axes.again if is_last else steps
     times[INPUT_CACHE] = np.where(axes.rows(lambda planned: planned.streams), 1, runs)
     return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}
-
-
-def _bytes_of(caches: Mapping[str, PredictedCache], name: str) -> int:
-    """Return the bytes of a cache; 0 if a plan doesn't have it."""
-    return caches[name].bytes if name in caches else 0
-
-
-def _copies_of(caches: Mapping[str, PredictedCache], name: str) -> int:
-    """Return the number of equal copies of a cache, one a thread; 1 if a plan doesn't have it."""
-    return caches[name].copies if name in caches else 1
