@@ -24,6 +24,7 @@ from hexconv.analyze.row_step import Share
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import planned_forms
+from hexconv.kernel.turns import makes_anew, turns
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import reads_input_rows
 from hexconv.spec.kernels import Kernel
@@ -94,6 +95,13 @@ class RowStripes:
     def streams(self) -> bool:
         """Whether stripes make new rows alone, and caches are rings."""
         return self.plan.halo == "roll" and self.stripes > 1
+
+    @cached_property
+    def turns(self) -> dict[str, int]:
+        """The number of the memory in which a cache takes turns with others, by its name; others are left out."""
+        keeps = self.strips is not None and self.strips.keeps
+        memories = turns(len(self.chain.conv), self.plan) if makes_anew(self.bands, self.plan, keeps) else ()
+        return {name: number for number, names in enumerate(memories) for name in names}
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:

@@ -6,7 +6,6 @@ from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.sharing import PredictedAllocation
-from hexconv.kernel.turns import makes_anew, turns
 from hexconv.spec import Plan
 
 
@@ -18,26 +17,19 @@ def rows_allocations(planned: PlannedRows, plan: Plan) -> Iterator[PredictedAllo
     >>> conv = Conv2d(out_channels=128, requantize=Requantize(multiplier=1 << 20))
     >>> chain, plan = Chain(input=(1, 8, 8, 128), dtype="uint8", conv=(conv, conv, conv)), Plan(kernel="hvx")
     >>> [(memory.holds, memory.bytes) for memory in rows_allocations(planned_rows(chain, plan), plan)][:2]
-    [(('input_cache', 'intermediate2'), 8192), (('filter1_cache', 'filter2_cache', 'filter3_cache'), 16384)]
+    [(('input_cache', 'intermediate2'), 8192), (('filter1_cache', 'filter2_cache', 'filter3_cache'), 4096)]
 
     Args:
         planned: the chain as its nest sees it.
         plan: the plan, which says which caches lie in VTCM.
     """
     caches = rows_footprints(planned)
-    home = {name: together for together in in_turns(planned) for name in together}
+    turns = planned.turns
     shared: dict[tuple[object, ...], list[PredictedCache]] = {}
     for cache in caches:
-        key = (home.get(cache.name, cache.name), cache.dtype, cache.is_in_vtcm(plan))
+        key = (turns.get(cache.name, cache.name), cache.dtype, cache.is_in_vtcm(plan))
         shared.setdefault(key, []).append(cache)
     yield from (_memory(together, plan) for together in shared.values())
-
-
-def in_turns(planned: PlannedRows) -> tuple[tuple[str, ...], ...]:
-    """Name the caches that take turns in each memory."""
-    keeps = planned.strips is not None and planned.strips.keeps
-    is_anew = makes_anew(planned.chain, planned.plan, keeps)
-    return turns(len(planned.chain.conv), planned.plan) if is_anew else ()
 
 
 def _memory(together: Sequence[PredictedCache], plan: Plan) -> PredictedAllocation:

@@ -15,20 +15,19 @@ alone take turns then, which nobody copies. Resident filters are all live at all
 kernels fill caches behind guards, so its StorageRewrite would take them for live in all iterations of the stripes.
 """
 
-from hexconv.kernel.bands import row_bands
-from hexconv.spec import Chain, Plan
+from hexconv.kernel.bands import RowBands
+from hexconv.spec import Plan
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, intermediate, words_cache
 
 
-def makes_anew(chain: Chain, plan: Plan, keeps_columns: bool) -> bool:
+def makes_anew(bands: RowBands, plan: Plan, keeps_columns: bool) -> bool:
     """Whether each stripe makes all rows that it reads: no ring and no kept column hands any on to the next one.
 
     Args:
-        chain: the chain of the nest: strips of columns are a batch there.
+        bands: the bands of the nest.
         plan: its plan.
         keeps_columns: whether strips keep columns.
     """
-    bands = row_bands(chain, plan)
     is_whole = bands.spans[-1].rows <= bands.stripe_rows
     return (plan.halo == "recompute" or is_whole) and not keeps_columns
 

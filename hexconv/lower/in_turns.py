@@ -34,9 +34,11 @@ def in_turns(module: tvm.IRModule, turns: Sequence[Sequence[str]]) -> tvm.IRModu
     groups = [group for names in turns for group in _groups(main.body, names)]
     if not groups:
         return module
-    larger = {group[0]: _as_large(group) for group in groups}
-    views = {larger[group[0]]: group[1:] for group in groups}
-    body = tvm_ffi.structural_map(main.body, (tirx.Var, lambda each: larger.get(each, each)))
+    roots = {group[0]: _as_large(group) for group in groups}
+    others = {buffer: _view(buffer) for group in groups for buffer in group[1:]}
+    renamed = {**roots, **others}
+    views = {roots[group[0]]: [others[buffer] for buffer in group[1:]] for group in groups}
+    body = tvm_ffi.structural_map(main.body, (tirx.Var, lambda each: renamed.get(each, each)))
     body = tvm_ffi.structural_map(body, (tirx.SeqStmt, lambda sequence: _viewed(sequence, views)))
     return tvm.IRModule({"main": main.with_body(body).with_attr(TURNS, True)})
 
@@ -94,6 +96,18 @@ def _as_large(group: Group) -> tirx.Var:
     """Declare the first cache of a group as large as the largest."""
     first, most = group[0], max(prod(map(int, buffer.shape)) for buffer in group)
     return tirx.decl_buffer((most,), first.dtype, first.name, scope=first.scope(), data_alignment=first.data_alignment)
+
+
+def _view(cache: tirx.Var) -> tirx.Var:
+    """Declare a cache as a view, which has no layout: TVM's text of a view states none."""
+    return tirx.decl_buffer(
+        cache.shape,
+        cache.dtype,
+        cache.name,
+        scope=cache.scope(),
+        data_alignment=cache.data_alignment,
+        layout=None,
+    )
 
 
 def _viewed(sequence: tirx.SeqStmt, views: Mapping[tirx.Var, Sequence[tirx.Var]]) -> tirx.Stmt:

@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
 from hexconv.kernel import Forms, forms_of, input_layout, output_layout
-from hexconv.kernel.bands import row_bands
+from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import goes_down, is_depthwise
 from hexconv.kernel.kept import KeptRuns, kept_runs
 from hexconv.kernel.turns import makes_anew, turns
@@ -71,7 +71,7 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     copies = _kept_copies(case, forms, strips, kept) if strips and kept else None
     filled = _filled(_outside(flat, shared, words), case, strips, copies)
     unmerged = tirx.transform.ConvertSSA()(_copied(filled, case, numbers.ranges))
-    labelled = in_turns(unmerged, _turns(case, strips))
+    labelled = in_turns(unmerged, _turns(case, bands, strips))
     caches = (_of_bands(cache, bands.count, shared) for cache in caches_of(shaped))
     known = [replace(cache, name=words.get(cache.name, cache.name)) for cache in caches]
     every = _allocations(unmerged, bands.count)
@@ -86,11 +86,10 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
     )
 
 
-def _turns(case: Case, strips: Strips | None) -> tuple[tuple[str, ...], ...]:
+def _turns(case: Case, bands: RowBands, strips: Strips | None) -> tuple[tuple[str, ...], ...]:
     """Name the caches that may take turns in each memory."""
-    chain, plan = case.chain, case.settled
-    is_anew = makes_anew(chain, plan, keeps_columns=strips is not None and strips.keeps)
-    return turns(len(chain.conv), plan) if is_anew else ()
+    keeps = strips is not None and strips.keeps
+    return turns(len(case.chain.conv), case.settled) if makes_anew(bands, case.settled, keeps) else ()
 
 
 def _results(case: Case) -> dict[str, Result]:

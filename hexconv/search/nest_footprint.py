@@ -11,7 +11,6 @@ from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.rows_footprint import rows_footprints
-from hexconv.analyze.rows_turns import in_turns
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
 from hexconv.spec import Plan
@@ -61,7 +60,7 @@ def _held_bytes(
 
 def _turn(axes: NestAxes, name: str) -> Integers:
     """Return [words, H, 1]: the number of the memory in which a cache takes turns with others, or ALONE."""
-    return axes.rows(lambda planned: next((at for at, names in enumerate(in_turns(planned)) if name in names), ALONE))
+    return axes.rows(lambda planned: planned.turns.get(name, ALONE))
 
 
 def counts(axes: NestAxes, cache: PredictedCache) -> Integers:

@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from hexconv.spec.activations import CURVES, Activation, Curve
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
+from hexconv.spec.hashed import hashed_once
 from hexconv.spec.requantize import Requantize, ZeroPoint
 from hexconv.spec.wrong import in_one_line
 
@@ -45,6 +46,7 @@ def _parameter(stated: float | None, default: float | None) -> float:
 
 
 @in_one_line("chain.conv")
+@hashed_once
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Conv2d:
     """A conv2d over NHWC with an OIHW filter.

@@ -21,8 +21,10 @@ from pydantic.dataclasses import dataclass
 from hexconv.spec.chain import Chain
 from hexconv.spec.extents import blocks
 from hexconv.spec.fields import STRICT
+from hexconv.spec.hashed import hashed_once
 
 
+@hashed_once
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class KeptChain(Chain):
     """A batch of strips that keep columns: what its convs pad on the right is what an earlier strip has left."""

@@ -187,6 +187,7 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
 
 
+@lru_cache(REMEMBERED)
 def _kept(chain: Chain, width: int) -> Strips:
     """Return strips of `width` columns of the output that keep what two of them read."""
     (images, rows, _, channels), count = chain.input, kept_strips(chain, width)

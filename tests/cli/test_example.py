@@ -31,12 +31,12 @@ def test_the_command_writes_it_and_refuses_what_is_no_folder(
 
 
 def test_answers_have_the_weights_of_their_convs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In 1 MiB the first chain is fused, in 24 KiB it is cut in two; all convs keep their filters."""
+    """In 1 MiB the first chain is fused, in 16 KiB it is cut in two; all convs keep their filters."""
     net, whole, cut = (str(tmp_path / name) for name in ("net", "whole", "cut"))
     assert exit_code(["import", str(NETWORK), "-o", net, "--weights"]) == 0
     chain = f"{net}/01-stem1.toml"
     assert exit_code(["best", chain, "--vtcm", "1MiB", "-o", whole]) == 0
-    assert exit_code(["best", chain, "--vtcm", "24KiB", "-o", cut]) == 1
+    assert exit_code(["best", chain, "--vtcm", "16KiB", "-o", cut]) == 1
     source = np.load(f"{net}/01-stem1.npz")
     fused = np.load(f"{whole}/01-stem1.npz")
     assert set(source) == set(fused)

@@ -1,0 +1,28 @@
+"""Remember the hash of a frozen dataclass: chains are keys of many caches, and a hash walks through all convs."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+HASH = "_hash"
+Frozen = TypeVar("Frozen", bound=type)
+
+
+def hashed_once(kind: Frozen) -> Frozen:
+    """Decorate a frozen dataclass: each instance computes its hash once.
+
+    A copy in another process computes its own, since hashes of text differ from process to process.
+    """
+    compute = cast(Callable[[Any], int], kind.__hash__)
+
+    def remembered(self: Any) -> int:
+        if (known := vars(self).get(HASH)) is None:
+            known = compute(self)
+            object.__setattr__(self, HASH, known)
+        return known
+
+    def without_hash(self: Any) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != HASH}
+
+    kind.__hash__ = remembered  # pyright: ignore[reportAttributeAccessIssue]  # a function becomes a method here
+    kind.__getstate__ = without_hash
+    return kind
