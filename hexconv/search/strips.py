@@ -3,8 +3,8 @@
 Of all widths with the same number of strips the least is taken: its strips share the fewest columns, or make the fewest
 right of the image, and its caches are the smallest, unless a kernel lays a wider row out in fewer bytes. Strips cost
 traffic where two neighbours both read the columns that they share, and memory where these are kept. So a search looks
-at them where no plan of whole rows fits, or where the best one moves more than is needed; the widest first, since they
-read the least.
+at them where no plan of whole rows fits, where the best one moves more than is needed, and where the least footprint is
+asked for; the widest first, since they read the least.
 """
 
 from collections.abc import Iterator

@@ -86,3 +86,11 @@ def test_strips_fit_where_whole_rows_do_not() -> None:
     found = best_plan(chain, Question(limit, plan=HVX, target="hexagon"))
     assert found.best
     assert found.best.plan.w_split
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_least_footprint_is_the_least_of_whole_rows_and_of_all_strips(name: str) -> None:
+    chain = CHAINS[name]
+    found = best_plan(chain, Question(1 << 20, "footprint", HVX, target="hexagon"))
+    assert found.best
+    assert found.best.footprint_bytes == whole_grid(chain).footprint_bytes.min()
