@@ -11,8 +11,7 @@ So two tensors are live at a time, one of an even number and one of an odd numbe
 each as large as the largest cache in it: input, intermediate2, ..; intermediate1, intermediate3, ..; all filters.
 
 With double buffering a copy into a second slot starts a step early, and one out of it ends a step late: intermediates
-alone take turns then, which nobody copies. Resident filters are all live at all times. TVM can't find this by itself:
-kernels fill caches behind guards, so its StorageRewrite would take them for live in all iterations of the stripes.
+alone take turns then, which nobody copies. Resident filters are all live at all times.
 """
 
 from hexconv.kernel.bands import RowBands

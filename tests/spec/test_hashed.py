@@ -1,0 +1,22 @@
+"""A remembered hash is that of the fields, and no other process gets it."""
+
+import pickle
+from dataclasses import replace
+
+from hexconv.spec import Chain, Conv2d
+from hexconv.spec.hashed import HASH
+
+CHAIN = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
+
+
+def test_equal_chains_have_one_hash() -> None:
+    assert hash(CHAIN) == hash(replace(CHAIN)) == hash(CHAIN)
+    assert hash(CHAIN) != hash(replace(CHAIN, input=(2, 8, 8, 4)))
+
+
+def test_a_copy_for_another_process_has_no_hash_yet() -> None:
+    assert HASH in vars(CHAIN) or hash(CHAIN)
+    copy = pickle.loads(pickle.dumps(CHAIN))
+    assert copy == CHAIN
+    assert HASH not in vars(copy)
+    assert HASH not in vars(copy.conv[0])
