@@ -14,6 +14,11 @@ from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks
 
 def on_input(planned: PlannedRows) -> Spent:
     """Count the parts that copying the input into its cache takes."""
+    return input_parts(planned, reads_ahead=planned.ahead_rows > 0)
+
+
+def input_parts(planned: PlannedRows, reads_ahead: bool) -> Spent:
+    """Count these parts; `reads_ahead` says whether a ring holds rows of the input that are read ahead."""
     tensor, channels, element = planned.extents[0], planned.chain.input[3], planned.source_bytes
     (first, end), (planes, together) = tensor.valid_columns, _planes(planned)
     cached = together * element
@@ -27,7 +32,7 @@ def on_input(planned: PlannedRows) -> Spent:
         sides = sum(side > 0 for side in vars(planned.chain.conv[0].padding).values())
         return Spent(row, blank, Parts(read=1, side=sides))
     row["block_start" if planned.chain.input_layout == IN_BLOCKS else "start"] = _starts(planned, end - first)
-    if not planned.ahead_rows:
+    if not reads_ahead:
         return Spent(row, blank, Parts(group=1))
     row["group"] = blank["group"] = 1
     return Spent(row, blank)

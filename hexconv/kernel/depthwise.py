@@ -176,11 +176,16 @@ def goes_down(chain: Chain, plan: Plan, index: int) -> bool:
     pipeline is filled and drained once for all rows of a stripe, not once for two rows; stripes have to be tall for
     that. Registers hold all taps and the words that are handed down.
     """
+    return can_go_down(chain, index) and _rows_of_stripe(chain, plan, index) >= LEAST_ROWS_DOWN
+
+
+def can_go_down(chain: Chain, index: int) -> bool:
+    """Whether tiles of conv `index` go down the image where stripes are tall."""
     conv = chain.conv[index]
     if not is_depthwise(chain, index):
         return False
     words = len(handed_down(conv)) * len(words_of_row(conv, TILE_PIXELS))
-    return turns_words(conv) and words <= MOST_CARRIED and _rows_of_stripe(chain, plan, index) >= LEAST_ROWS_DOWN
+    return turns_words(conv) and words <= MOST_CARRIED
 
 
 def _rows_of_stripe(chain: Chain, plan: Plan, index: int) -> int:

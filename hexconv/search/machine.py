@@ -65,9 +65,9 @@ class PlainRates:
         return np.where(overlaps, np.maximum(compute, copy), compute + copy)
 
 
-@dataclass(frozen=True, config=EXACT)
+@dataclass(frozen=True, eq=False, config=EXACT)
 class Prices:
-    """The prices of the parts of HVX kernels.
+    """The prices of the parts of HVX kernels; prices are compared by identity, so that they are keys of caches.
 
     Attributes:
         error: nine of ten runs that the prices were not fitted to differ from the model by no more than this share.

@@ -1,11 +1,12 @@
-"""Take plans of a nest of rows along each axis of the space: plans that differ in stripes, or that differ in tiles.
+"""Take the figures of a nest of rows along each axis of the space: for all heights of stripes, and for each k_split.
 
-The words of a plan and its stripes decide how often rows are made, steps run and filters staged. Its words and k_split
-decide how much one row, step or filter takes. One thing depends on both: where stripes stand inside of channel tiles,
-the rows that the last conv reads are made once for each of its tiles.
+The words of a plan and its stripes decide how often rows are made, steps run and filters staged
+(`hexconv.analyze.stripe_counts`). Its words and k_split decide how much one row, step or filter takes
+(`hexconv.search.nest_tiles`). One thing depends on both: where stripes stand inside of channel tiles, the rows that the
+last conv reads are made once for each of its tiles.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.exact import Integers, integer_type
-from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
-from hexconv.kernel.depthwise import WAYS_TOGETHER
+from hexconv.analyze.rows import PlannedRows, planned_rows
+from hexconv.analyze.stripe_counts import RowsOfChain, StripeCounts, stripe_counts
+from hexconv.search.nest_tiles import Tiles
 from hexconv.search.space import Space
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain
+from hexconv.spec.extents import ROW_BLOCK
 
 
 @dataclass(frozen=True)
@@ -30,89 +33,139 @@ class NestAxes:
     space: Space
 
     @cached_property
-    def by_rows(self) -> dict[Plan, list[PlannedRows]]:
-        """The plans [H] for each combination of words that matters to stripes; all channels of a conv in one tile."""
-        most, words = int(self.space.k_splits[-1]), dict.fromkeys(map(alike, self.space.words))
-        return {plan: [self._at(plan, stripe, most) for stripe in self.space.stripes] for plan in words}
-
-    @cached_property
-    def by_tiles(self) -> dict[Plan, list[PlannedRows]]:
-        """The plans [K] for the same words, with stripes of one height.
+    def tiles(self) -> list[Tiles]:
+        """What rows, steps and filters take, [K], with stripes of one height.
 
         Stripes are either rows or blocks of 8 rows: all of a space are of one kind.
         """
         stripe = {"rows": self.space.rows[0]} if self.space.rows else {"h_split": 1}
-        return {plan: [self._at(plan, stripe, int(k)) for k in self.space.k_splits] for plan in self.by_rows}
+        words = replace(self.space.words[0], order="h_outer", halo="recompute", column_halo="recompute")
+        if self.space.words[0].column_halo == "keep":
+            words = replace(words, halo="roll", column_halo="keep")
+        plan = replace(words, buffering="single", filters="per_tile", storage="global", **stripe)
+        first = planned_rows(self.chain, replace(plan, k_split=int(self.space.k_splits[0])))
+        rest = (replace(first, plan=replace(first.plan, k_split=int(k))) for k in self.space.k_splits[1:])
+        return [Tiles(first), *map(Tiles, rest)]
 
     @property
-    def one(self) -> list[PlannedRows]:
-        """The plans [K] of one combination of words, for figures that don't depend on words."""
-        return next(iter(self.by_tiles.values()))
+    def one(self) -> PlannedRows:
+        """One plan, for figures that are the same for all."""
+        return self.tiles[0].planned
+
+    @property
+    def convs(self) -> range:
+        """The convs, counted from 0."""
+        return range(len(self.chain.conv))
 
     @property
     def threads(self) -> int:
         """The number of threads, which is the same for every plan."""
-        return self.one[0].bands.count
+        return self.one.bands.count
 
-    def _at(self, words: Plan, stripe: Mapping[str, int], k_split: int) -> PlannedRows:
-        return planned_rows(self.chain, replace(words, **stripe, k_split=k_split))
+    @cached_property
+    def _ways(self) -> dict[tuple[bool, bool], StripeCounts]:
+        """What stripes do in each way that some plan has: whether they roll, and whether copies overlap compute."""
+        rows, heights = RowsOfChain.of(self.one), tuple(_stripe_rows(stripe) for stripe in self.space.stripes)
+        ways = dict.fromkeys((plan.halo == "roll", plan.buffering == "double") for plan in self.space.words)
+        return {way: stripe_counts(rows, heights, *way) for way in ways}
+
+    @cached_property
+    def _way_of_words(self) -> Integers:
+        """The number of the way that each combination of words has: [words]."""
+        numbers = {way: number for number, way in enumerate(self._ways)}
+        return np.array([numbers[plan.halo == "roll", plan.buffering == "double"] for plan in self.space.words])
+
+    def rows(self, of: Callable[[StripeCounts], Any]) -> Integers:
+        """Return figures [words, H] or [words, ..., H] that depend on stripes."""
+        return np.array([of(counts) for counts in self._ways.values()])[self._way_of_words]
+
+    def times(self, of: Callable[[StripeCounts], Any]) -> Integers:
+        """Return how often something happens in all images, as in `rows`."""
+        return self.rows(of).astype(self.kind) * self.one.extents[-1].batch
+
+    def of_tiles(self, of: Callable[[Tiles], Any]) -> Integers:
+        """Return figures [1, 1, K] that depend on channel tiles alone."""
+        return np.array([of(tiles) for tiles in self.tiles])[None, None]
+
+    def copies(self, of: Callable[[Tiles, bool, bool], Any]) -> Integers:
+        """Return figures [words, 1, K] that depend on channel tiles, on whether filters are resident and copies overlap.
+
+        Args:
+            of: the figure of tiles, from whether filters are resident, and whether copies overlap compute.
+        """
+        ways = dict.fromkeys(map(_copied, self.space.words))
+        known = {way: [of(tiles, *way) for tiles in self.tiles] for way in ways}
+        return np.array([known[_copied(plan)] for plan in self.space.words])[:, None]
 
     @cached_property
     def kind(self) -> type:
-        """The integer type that holds the figures of the plan that repeats most."""
-        most = replace(self.space.words[0], order="k_outer", halo="recompute", column_halo="recompute")
-        work = rows_work(planned_rows(self.chain, most))
-        return integer_type(4 * max(sum(work.traffic_bytes.values()), sum(work.macs.values())))
-
-    def rows(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """Return figures [words, H, 1, ...] that depend on stripes."""
-        known = {words: [of(planned) for planned in row] for words, row in self.by_rows.items()}
-        return self.of_words(known)[:, :, None]
-
-    def tiles(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """Return figures [1, 1, K, ...] that depend on channel tiles alone."""
-        return np.array([of(planned) for planned in self.by_tiles[alike(self.space.words[0])]])[None, None]
-
-    def copies(self, of: Callable[[PlannedRows], Any]) -> Integers:
-        """Return figures [words, 1, K, ...] that depend on channel tiles and on who copies."""
-        known = {words: [of(planned) for planned in row] for words, row in self.by_tiles.items()}
-        return self.of_words(known)[:, None]
+        """The integer type that holds the figures of a plan that repeats everything most often."""
+        again, batch = self.tiles[0].channel_tiles(self.convs[-1]), self.one.extents[-1].batch
+        counts = self._ways.values()
+        most = again * batch
+        rows = [most * int(each) for each in np.max([each.logical_rows.max(axis=-1) for each in counts], axis=0)]
+        staged = [most * int(each) for each in np.max([each.stagings.max(axis=-1) for each in counts], axis=0)]
+        traffic = self.one.input_bytes(rows[0]) + self.tiles[0].output_bytes
+        traffic += sum(staged[index + 1] * max(each.filter_bytes(index) for each in self.tiles) for index in self.convs)
+        macs = sum(rows[index + 1] * max(each.row_macs(index) for each in self.tiles) for index in self.convs)
+        macs += sum(max(each.staging_macs(index) for each in self.tiles) for index in self.convs)
+        return integer_type(4 * max(traffic, macs))
 
     @cached_property
     def again(self) -> Integers:
         """How many times each row is made that the last conv reads."""
-        last = len(self.chain.conv) - 1
-        repeats = (self.space.flags("order", "k_outer")) & (self.rows(lambda planned: planned.stripes) > 1)
-        return np.where(repeats, self.tiles(lambda planned: planned.channel_tiles(last)), 1).astype(self.kind)
+        repeats = self.space.flags("order", "k_outer") & (self.rows(lambda counts: counts.stripes) > 1)[..., None]
+        tiles = self.of_tiles(lambda tiles: tiles.channel_tiles(self.convs[-1]))
+        return np.where(repeats, tiles, 1).astype(self.kind)
 
-    def times(self, tensor: int, of: Callable[[PlannedRows], int]) -> Integers:
-        """Return how often something happens to a tensor, repetitions included."""
-        times = self.rows(of).astype(self.kind)
-        return times if tensor == len(self.chain.conv) else times * self.again
+    def repeated(self, tensor: int, times: Integers) -> Integers:
+        """Return how often something happens to a tensor [words, H], repetitions included."""
+        return times[..., None] if tensor == len(self.chain.conv) else times[..., None] * self.again
+
+    @cached_property
+    def _made(self) -> tuple[Integers, Integers, Integers]:
+        """Of every tensor [words, T, H]: rows with elements, rows without elements, and steps."""
+        rows = self.times(lambda counts: counts.logical_rows)
+        stored = self.times(lambda counts: counts.stored_rows)
+        return rows, stored - rows, self.times(lambda counts: counts.steps)
+
+    @cached_property
+    def _made_again(self) -> dict[int, tuple[Integers, Integers, Integers]]:
+        """What `made` has returned, by tensor."""
+        return {}
 
     def made(self, tensor: int) -> tuple[Integers, Integers, Integers]:
         """Count rows with elements, rows without elements, and steps of a tensor."""
-        rows = self.times(tensor, lambda planned: planned.logical_rows(tensor))
-        stored = self.times(tensor, lambda planned: planned.stored_rows(tensor))
-        return rows, stored - rows, self.times(tensor, lambda planned: planned.step_count(tensor))
+        if tensor not in self._made_again:
+            rows, blank, steps = (self.repeated(tensor, times[:, tensor]) for times in self._made)
+            self._made_again[tensor] = rows, blank, steps
+        return self._made_again[tensor]
 
-    def together(self, tensor: int) -> list[Integers]:
-        """Count how often rows of a tensor are made in each way (`WAYS_TOGETHER`)."""
-        times = self.rows(lambda planned: planned.rows_together(tensor)).astype(self.kind)
-        made = times if tensor == len(self.chain.conv) else times * self.again[..., None]
-        return [made[..., way] for way in range(len(WAYS_TOGETHER))]
+    def together(self, index: int) -> list[Integers]:
+        """Count how often rows of conv `index` are made in each way (`WAYS_TOGETHER`); nothing unless it is depthwise.
+
+        Rows of other convs take nothing beside what each row takes, however they are made.
+        """
+        if not self.tiles[0].is_depthwise(index):
+            return []
+        times = self.times(lambda counts: counts.together(index))
+        return [self.repeated(index + 1, times[:, way]) for way in range(times.shape[1])]
+
+    @cached_property
+    def _stagings(self) -> Integers:
+        return self.times(lambda counts: counts.stagings)
 
     def stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""
-        once = self.rows(lambda planned: planned.filter_stagings(index)).astype(self.kind)
-        resident = self.space.flags("filters", "resident")
-        return once if index == len(self.chain.conv) - 1 else np.where(resident, once, once * self.again)
-
-    def of_words(self, known: Mapping[Plan, Any]) -> Integers:
-        """Return figures [words, ...] that are known of one plan for all words that are alike."""
-        return np.array([known[alike(plan)] for plan in self.space.words])
+        staged = self.repeated(index + 1, self._stagings[:, index + 1])
+        return np.where(self.space.flags("filters", "resident"), 1, staged)
 
 
-def alike(words: Plan) -> Plan:
-    """Reset the words on which neither rows by themselves nor tiles by themselves depend."""
-    return replace(words, order="h_outer", storage="global")
+def _copied(plan: Any) -> tuple[bool, bool]:
+    """Return whether filters of a plan are resident, and whether its copies overlap compute."""
+    return plan.filters == "resident", plan.buffering == "double"
+
+
+def _stripe_rows(stripe: dict[str, int]) -> int:
+    """Return the rows of a stripe from the knob that states its height."""
+    return stripe.get("rows") or stripe["h_split"] * ROW_BLOCK

@@ -1,107 +1,121 @@
-"""Compute the figures of every plan of a nest of rows at once, from a few plans of each axis of the space.
+"""Compute the figures of every plan of a nest of rows at once, from the axes of the space.
 
 Every figure is a sum of products: how often something happens, by words and stripes, times what it takes, by words and
 k_split (`hexconv.search.nest_axes`). The closed form of single plans (`hexconv.analyze.rows`,
 `hexconv.analyze.nest_packets`) gives the factors.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.copy_packets import on_filter, on_input
 from hexconv.analyze.exact import Integers
-from hexconv.analyze.nest_packets import on_conv, on_set_up
-from hexconv.analyze.output_packets import on_output
+from hexconv.analyze.nest_packets import on_set_up
 from hexconv.analyze.outside import touched_by
-from hexconv.analyze.packet_parts import Parts, Spent
-from hexconv.analyze.rows import rows_work
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.search.nest_axes import NestAxes
 from hexconv.search.nest_footprint import counts, footprint_bytes
+from hexconv.search.nest_tiles import Priced
 from hexconv.search.space import Space
 from hexconv.spec import Chain
-from hexconv.spec.names import INPUT_CACHE, filter_name, kept_cache, target_cache
+from hexconv.spec.names import INPUT_CACHE, kept_cache, target_cache
 from hexconv.spec.places import MIXED
 
 
-def nest_grid(chain: Chain, space: Space, priced: Callable[[Parts], float]) -> tuple[Integers, ...]:
+def nest_grid(chain: Chain, space: Space, priced: Priced) -> tuple[Integers, ...]:
     """Compute footprint, traffic, MACs and packets of every plan, [N] each."""
     axes = NestAxes(chain, space)
     figures = (footprint_bytes(axes), _traffic_bytes(axes), _macs(axes), _packets(axes, priced))
     return tuple(np.broadcast_to(each, space.shape).ravel() for each in figures)
 
 
+def nest_footprint(chain: Chain, space: Space) -> Integers:
+    """Compute the footprint of every plan, [N], alone."""
+    return np.broadcast_to(footprint_bytes(NestAxes(chain, space)), space.shape).ravel()
+
+
 def _traffic_bytes(axes: NestAxes) -> Integers:
     """The bytes that all tensors move between memory and the caches."""
-    sample, convs = axes.one, range(len(axes.chain.conv))
-    work = [rows_work(planned).traffic_bytes for planned in sample]
-    total = sample[0].input_bytes(axes.made(0)[0]) + work[0]["output"]
-    for index in convs:
-        sizes = [each[filter_name(index + 1)] // p.filter_stagings(index) for each, p in zip(work, sample, strict=True)]
-        total = total + axes.stagings(index) * np.array(sizes, axes.kind)
+    total = axes.one.input_bytes(axes.made(0)[0]) + axes.tiles[0].output_bytes
+    for index in axes.convs:
+        sizes = axes.of_tiles(lambda tiles, index=index: tiles.filter_bytes(index)).astype(axes.kind)
+        total = total + axes.stagings(index) * sizes
     return total + _outside_bytes(axes) if any(plan.storage in MIXED for plan in axes.space.words) else total
 
 
 def _outside_bytes(axes: NestAxes) -> Integers:
     """The bytes that kernels read and write in caches that don't count."""
-    caches = {cache.name: cache for one in axes.one for cache in rows_footprints(one)}
+    sample = [tiles.planned for tiles in axes.tiles]
+    caches = {cache.name: cache for one in sample for cache in rows_footprints(one)}
+    making = axes.times(lambda counts: counts.making_steps)
     total: Any = 0
-    for index in range(len(axes.chain.conv)):
-        making = axes.times(index + 1, lambda planned, index=index: planned.making_steps(index + 1))
-        touched = [touched_by(planned, index) for planned in axes.one]
-        often = (*axes.made(index + 1)[:2], making, axes.threads, *axes.together(index + 1))
-        for times, sizes in zip(often, zip(*(each.parts for each in touched), strict=True), strict=True):
+    for index in axes.convs:
+        touched = [touched_by(planned, index) for planned in sample]
+        steps = axes.repeated(index + 1, making[:, index + 1])
+        often = (*axes.made(index + 1)[:2], steps, axes.threads, *axes.together(index))
+        for times, sizes in zip(often, zip(*(each.parts for each in touched), strict=True), strict=False):
             for name in dict.fromkeys(name for size in sizes for name in size):
                 of_tiles = np.array([size[name] for size in sizes], axes.kind)
                 total = total + times * (1 - counts(axes, caches[name])) * of_tiles
         target, rows = caches[target_cache(index + 1, len(axes.chain.conv))], sum(axes.made(index + 1)[:2])
-        total = total + (1 - counts(axes, target)) * axes.one[0].filled_bytes(index + 1, rows)
+        total = total + (1 - counts(axes, target)) * axes.one.filled_bytes(index + 1, rows)
         if kept := caches.get(kept_cache(index + 1)):  # saved once, and restored once
             both = 2 - counts(axes, target) - counts(axes, kept)
-            total = total + 2 * both * axes.one[0].kept_bytes(index + 1, rows)
+            total = total + 2 * both * axes.one.kept_bytes(index + 1, rows)
     if kept := caches.get(kept_cache(0)):
         often = 3 - counts(axes, caches[INPUT_CACHE]) - 2 * counts(axes, kept)
-        total = total + often * axes.rows(lambda planned: planned.kept_bytes(0, planned.first_reads))
+        total = total + often * axes.one.kept_bytes(0, _first_reads(axes))
     return total
+
+
+def _first_reads(axes: NestAxes) -> Integers:
+    """How many rows of the input steps of the first conv are the first to read in their strip: [words, H, 1]."""
+    first, end = axes.one.extents[1].valid_columns
+    return axes.times(lambda counts: counts.first_reads)[..., None] * (first < end)
 
 
 def _macs(axes: NestAxes) -> Integers:
     """The multiply-accumulates of all convs."""
     total: Any = 0
-    for index in range(len(axes.chain.conv)):
-        row = [planned.macs_of_row(index) for planned in axes.one]
-        staging = np.array([planned.staging_macs(index) for planned in axes.one], axes.kind)
-        stages = axes.rows(lambda planned, index=index: planned.makes_any(index))
-        total = total + axes.made(index + 1)[0] * np.array(row, axes.kind) + stages * staging
+    for index in axes.convs:
+        row, staging = (
+            axes.of_tiles(each).astype(axes.kind)
+            for each in (lambda tiles: tiles.row_macs(index), lambda tiles: tiles.staging_macs(index))  # noqa: B023
+        )
+        rows = axes.made(index + 1)[0]
+        total = total + rows * row
+        if staging.any():
+            first, end = axes.one.extents[index + 1].valid_columns
+            total = total + ((rows > 0) & (first < end)) * staging
     return total
 
 
-def _packets(axes: NestAxes, priced: Callable[[Parts], float]) -> Integers:
+def _packets(axes: NestAxes, priced: Priced) -> Integers:
     """Return the packets that the model gives: the counts of parts, times their prices."""
     steps = axes.made(len(axes.chain.conv))[2]
-    output = [axes.copies(lambda planned, of=of: priced(of(on_output(planned)))) for of in (_step, _once)]
-    total = steps * output[0] + output[1] + priced(on_set_up(axes.one[0]))
-    prices = [axes.rows(lambda planned: _prices(on_input(planned), priced))]
-    for index in range(len(axes.chain.conv)):
-        prices.append(axes.tiles(lambda planned, index=index: _prices(on_conv(planned, index), priced)))
-        staged = axes.copies(lambda planned, index=index: priced(on_filter(planned, index)))
+    output = [
+        axes.copies(lambda tiles, _, double, of=of: priced(getattr(tiles.output_parts(double), of)))
+        for of in ("step", "once")
+    ]
+    total = steps * output[0] + output[1] + priced(on_set_up(axes.one))
+    every = [_input_prices(axes, priced)]
+    for index in axes.convs:
+        every.append(axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)))
+        staged = axes.copies(lambda tiles, *way, index=index: priced(tiles.filter_parts(index, *way)))
         total = total + axes.stagings(index) * staged
-    for tensor, each in enumerate(prices):
-        often = (*axes.made(tensor), axes.threads, *axes.together(tensor))
+    for tensor, each in enumerate(every):
+        together = axes.together(tensor - 1) if tensor else []
+        often = (*axes.made(tensor), axes.threads, *together)
         total = total + sum(times * each[..., place] for place, times in enumerate(often))
     return total.astype(float)
 
 
-def _prices(spent: Spent, priced: Callable[[Parts], float]) -> list[float]:
-    """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
-    return [priced(parts) for parts in spent.parts]
-
-
-def _step(spent: Spent) -> Parts:
-    return spent.step
-
-
-def _once(spent: Spent) -> Parts:
-    return spent.once
+def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
+    """Price rows and steps of the input: [words, H, K, prices]."""
+    ahead = axes.rows(lambda counts: counts.ahead) > 0
+    single, double, reading_ahead = (
+        axes.of_tiles(lambda tiles, way=way: tiles.input_prices(*way, priced))
+        for way in ((False, False), (True, False), (True, True))
+    )
+    is_double = axes.space.flags("buffering", "double")[..., None]
+    return np.where(is_double, np.where(ahead[:, :, None, None], reading_ahead, double), single)

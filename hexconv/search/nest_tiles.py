@@ -1,0 +1,150 @@
+"""What rows, steps and filters of a nest of rows take under one k_split, whatever its stripes are.
+
+What a conv takes depends on the conv, on the columns of what it reads and makes, and on how both lie: on nothing else
+of its chain. Convs of other chains, of other cuts of a chain and under other k_splits are often alike in all of that
+(`_what_decides`), and their figures are computed once.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import TypeVar
+
+from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
+from hexconv.analyze.copy_packets import input_parts, on_filter
+from hexconv.analyze.nest_packets import on_conv
+from hexconv.analyze.output_packets import on_output
+from hexconv.analyze.packet_parts import Parts, Spent
+from hexconv.analyze.rows import PlannedRows
+from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.kernel import output_layout
+from hexconv.kernel.depthwise import is_depthwise
+from hexconv.layout import Layout
+
+MOST_REMEMBERED = 1 << 15
+"""The number of figures of convs that are kept."""
+
+Priced = Callable[[Parts], float]
+Figure = TypeVar("Figure")
+_REMEMBERED: dict[Hashable, object] = {}
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """What a nest takes under one k_split.
+
+    Attributes:
+        planned: a plan with that k_split, with single buffering, and filters that are staged tile by tile.
+    """
+
+    planned: PlannedRows
+
+    def is_depthwise(self, index: int) -> bool:
+        """Whether lanes of conv `index` are its channels."""
+        return is_depthwise(self.planned.chain, index)
+
+    def channel_tiles(self, index: int) -> int:
+        """Return how many channel tiles conv `index` has."""
+        return self.planned.channel_tiles(index)
+
+    def filter_bytes(self, index: int) -> int:
+        """The bytes that staging the whole filter of conv `index` moves."""
+        return prod(self.planned.forms.filters[index].physical_shape)
+
+    @property
+    def output_bytes(self) -> int:
+        """The bytes of the output."""
+        planned = self.planned
+        written = output_layout(planned.chain, planned.strips.outputs if planned.strips else None)
+        return prod(written.physical_shape) * DTYPE_BYTES[planned.chain.output_dtype(len(planned.chain.conv) - 1)]
+
+    def row_macs(self, index: int) -> int:
+        """The multiply-accumulates of a row of conv `index`."""
+        return self._once("row macs", index, lambda: self.planned.macs_of_row(index))
+
+    def staging_macs(self, index: int) -> int:
+        """The multiply-accumulates that sum the filter of conv `index`, in all threads."""
+        return self._once("staging macs", index, lambda: self.planned.staging_macs(index))
+
+    def prices(self, index: int, priced: Priced) -> list[float]:
+        """Price a row with elements of conv `index`, a row without, a step, what happens once, and rows together."""
+        return self._once(priced, index, lambda: prices(on_conv(self.planned, index), priced))
+
+    def input_prices(self, is_double: bool, reads_ahead: bool, priced: Priced) -> list[float]:
+        """Price rows and steps of the input, as in `prices`.
+
+        Args:
+            is_double: whether copies overlap compute.
+            reads_ahead: whether a ring holds rows of the input that are read ahead.
+            priced: returns the packets of parts.
+        """
+        return prices(input_parts(self._copied(is_double=is_double), reads_ahead), priced)
+
+    def output_parts(self, is_double: bool) -> Spent:
+        """Count the parts that copying the output takes."""
+        return on_output(self._copied(is_double=is_double))
+
+    def filter_parts(self, index: int, is_resident: bool, is_double: bool) -> Parts:
+        """Count the parts that staging the whole filter of conv `index` takes."""
+        return on_filter(self._copied(is_resident, is_double), index)
+
+    def caches(self, is_resident: bool) -> dict[str, PredictedCache]:
+        """Return all caches that a plan may have, with one slot each, by name: kernels copy by themselves."""
+        planned = self._copied(is_resident)
+        in_vtcm = replace(planned, plan=replace(planned.plan, storage="vtcm"))
+        return {cache.name: cache for cache in rows_footprints(in_vtcm)}
+
+    @cached_property
+    def _copied_so(self) -> dict[tuple[bool, bool], PlannedRows]:
+        """What `_copied` has returned."""
+        return {(False, False): self.planned}
+
+    def _copied(self, is_resident: bool = False, is_double: bool = False) -> PlannedRows:
+        """Return the same plan with resident filters, or with copies that overlap compute."""
+        way = is_resident, is_double
+        if way not in self._copied_so:
+            filters = "resident" if is_resident else "per_tile"
+            plan = replace(self.planned.plan, filters=filters, buffering="double" if is_double else "single")
+            self._copied_so[way] = replace(self.planned, plan=plan)
+        return self._copied_so[way]
+
+    def _once(self, what: Hashable, index: int, compute: Callable[[], Figure]) -> Figure:
+        """Return a figure of conv `index`, which is computed once for all convs that are alike."""
+        key = what, self._alike[index]
+        if key not in _REMEMBERED:
+            if len(_REMEMBERED) >= MOST_REMEMBERED:
+                _REMEMBERED.clear()
+            _REMEMBERED[key] = compute()
+        return _REMEMBERED[key]  # pyright: ignore[reportReturnType]  # `what` says of which type it is
+
+    @cached_property
+    def _alike(self) -> list[Hashable]:
+        """For each conv all that its figures depend on."""
+        return [_what_decides(self.planned, index) for index in range(len(self.planned.chain.conv))]
+
+
+def prices(spent: Spent, priced: Priced) -> list[float]:
+    """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
+    return [priced(parts) for parts in spent.parts]
+
+
+def _what_decides(planned: PlannedRows, index: int) -> Hashable:
+    """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
+    chain, forms, conv = planned.chain, planned.forms, planned.chain.conv[index]
+    source, target, strips = planned.extents[index], planned.extents[index + 1], planned.strips
+    # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
+    k_split = planned.plan.k_split if conv.groups > 1 else min(planned.plan.k_split, target.channel_blocks)
+    return (
+        (conv, planned.kernels[index], k_split, planned.plan.activations, planned.bands.count),
+        (index == 0, index == len(chain.conv) - 1, chain.dtype, chain.dtype_of_filters, chain.output_zero_point(index)),
+        (source.columns, source.valid_columns, source.channels, target.columns, target.valid_columns),
+        tuple((*_row_of(forms.activations[at]), forms.channel_units[at]) for at in (index, index + 1)),
+        (forms.row_units[index + 1], forms.filters[index], forms.packings[index]),
+        (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
+    )
+
+
+def _row_of(layout: Layout) -> tuple[str, tuple[int, ...]]:
+    """Return how a row of a tensor lies; how many rows and images there are does not matter."""
+    return layout.name, layout.physical_shape[2:]
