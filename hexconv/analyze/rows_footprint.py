@@ -36,7 +36,26 @@ def rows_footprints(planned: PlannedRows) -> tuple[PredictedCache, ...]:
     >>> [(cache.name, cache.bytes) for cache in rows_footprints(planned_rows(chain, plan))][:3]
     [('input_cache', 147456), ('filter1_cache', 73728), ('intermediate1', 81920)]
     """
-    return tuple(_of_bands(planned, cache) for cache in (*_caches(planned), *_scratch(planned)))
+    convs = range(len(planned.chain.conv))
+    caches = [*_caches_of_input(planned), *(cache for index in convs for cache in _caches_of_conv(planned, index))]
+    scratch = (cache for index in convs for cache in _scratch(planned, index))
+    return tuple(_of_bands(planned, cache) for cache in (*caches, *scratch))
+
+
+def footprints_of_input(planned: PlannedRows) -> tuple[PredictedCache, ...]:
+    """Predict the caches of the input."""
+    return tuple(_of_bands(planned, cache) for cache in _caches_of_input(planned))
+
+
+def footprint_of_filter(planned: PlannedRows, index: int) -> PredictedCache:
+    """Predict the cache of the filter of conv `index`."""
+    return _of_bands(planned, next(_caches_of_conv(planned, index)))
+
+
+def footprints_of_conv(planned: PlannedRows, index: int) -> tuple[PredictedCache, ...]:
+    """Predict the caches of the filter of conv `index` and of what it makes, then the scratch of its kernel."""
+    caches = (*_caches_of_conv(planned, index), *_scratch(planned, index))
+    return tuple(_of_bands(planned, cache) for cache in caches)
 
 
 def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
@@ -46,30 +65,33 @@ def _of_bands(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
     return cache if is_shared or count == 1 else replace(cache, shape=(count, *cache.shape), copies=count)
 
 
-def _caches(planned: PlannedRows) -> Iterator[PredictedCache]:
-    """Yield the caches, in the order of the data."""
-    chain, forms, rows = planned.chain, planned.forms, planned.cache_rows
-    image = (1, rows[0], *forms.activations[0].physical_shape[2:])
-    yield _slots(planned, PredictedCache(INPUT_CACHE, "input", 0, chain.dtype, image))
-    yield from _kept(planned, 0, chain.dtype)
-    for index, filter in enumerate(forms.filters):
-        number, groups = index + 1, filter.physical_shape[0]
-        blocks = planned.extents[index + 1].channel_blocks
-        side_by_side = blocks // groups
-        some = groups if planned.plan.filters == "resident" else min(planned.plan.k_split, blocks) // side_by_side
-        shape = (some, *filter.physical_shape[1:])
-        packing = forms.packings[index]
-        cache = _slots(planned, PredictedCache(filter_cache(number), "filter", number, packing.dtype, shape))
-        yield replace(cache, name=words_cache(number), role="words") if packing.is_words else cache
-        if number < len(chain.conv):
-            layout = forms.activations[number]
-            dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
-            shape = (1, rows[number], *layout.physical_shape[2:])
-            yield PredictedCache(intermediate(number), "intermediate", number, dtype, shape)
-            yield from _kept(planned, number, dtype)
-    shape = _output_cache(planned)
-    dtype = chain.output_dtype(len(chain.conv) - 1)
-    yield _slots(planned, PredictedCache(OUTPUT_CACHE, "output", len(chain.conv), dtype, shape))
+def _caches_of_input(planned: PlannedRows) -> Iterator[PredictedCache]:
+    """Yield the caches of the input."""
+    dtype, layout = planned.chain.dtype, planned.forms.activations[0]
+    image = (1, planned.cache_rows[0], *layout.physical_shape[2:])
+    yield _slots(planned, PredictedCache(INPUT_CACHE, "input", 0, dtype, image))
+    yield from _kept(planned, 0, dtype)
+
+
+def _caches_of_conv(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield the cache of a filter, then those of what its conv makes."""
+    chain, forms, number = planned.chain, planned.forms, index + 1
+    filter, packing = forms.filters[index], forms.packings[index]
+    blocks, groups = planned.extents[number].channel_blocks, filter.physical_shape[0]
+    side_by_side = blocks // groups
+    some = groups if planned.plan.filters == "resident" else min(planned.plan.k_split, blocks) // side_by_side
+    shape = (some, *filter.physical_shape[1:])
+    cache = _slots(planned, PredictedCache(filter_cache(number), "filter", number, packing.dtype, shape))
+    yield replace(cache, name=words_cache(number), role="words") if packing.is_words else cache
+    if number == len(chain.conv):
+        output = PredictedCache(OUTPUT_CACHE, "output", number, chain.output_dtype(index), _output_cache(planned))
+        yield _slots(planned, output)
+        return
+    layout = forms.activations[number]
+    dtype = "uint8" if has_bytes_apart(layout) else chain.dtype
+    shape = (1, planned.cache_rows[number], *layout.physical_shape[2:])
+    yield PredictedCache(intermediate(number), "intermediate", number, dtype, shape)
+    yield from _kept(planned, number, dtype)
 
 
 def _kept(planned: PlannedRows, tensor: int, dtype: str) -> Iterator[PredictedCache]:
@@ -99,10 +121,10 @@ def _slots(planned: PlannedRows, cache: PredictedCache) -> PredictedCache:
     return replace(cache, shape=(2, *cache.shape)) if cache.name in planned.doubled else cache
 
 
-def _scratch(planned: PlannedRows) -> Iterator[PredictedCache]:
-    """Yield the scratch of every kernel: offsets, scales, split rows, planes and sums of windows."""
-    for index, kernel in enumerate(planned.kernels):
-        yield from _scratch_of_plain(planned, index) if kernel == "plain" else _scratch_of_hvx(planned, index)
+def _scratch(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
+    """Yield the scratch of the kernel of conv `index`: offsets, scales, split rows, planes and sums of windows."""
+    is_plain = planned.kernels[index] == "plain"
+    yield from _scratch_of_plain(planned, index) if is_plain else _scratch_of_hvx(planned, index)
 
 
 def _scratch_of_plain(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:

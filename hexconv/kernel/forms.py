@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass
 
+from hexconv.hashed import hashed_once
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents
 
@@ -32,6 +33,7 @@ class Packing:
     is_words: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Forms:
     """The layouts of all tensors of one nest.

@@ -28,12 +28,12 @@ class Digits:
     itemsize_bytes: int = 4
     line_outputs: int = 1
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Logical sizes."""
         return tuple(axis.size for axis in self.axes)
 
-    @property
+    @cached_property
     def physical_shape(self) -> tuple[int, ...]:
         """Sizes of the store, padding included."""
         return tuple(output.extent for output in self.outputs)

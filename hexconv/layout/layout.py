@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hexconv.hashed import hashed_once
 from hexconv.layout import addresses, inverse, packing, symbolic
 from hexconv.layout.digits import Digits
 from hexconv.layout.limits import check_digits, check_sizes
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Layout(Digits):
     """Where every element of one tensor lives.
@@ -121,8 +123,15 @@ class Layout(Digits):
         >>> [layout.stored_extent(axis) for axis in "HWC"]
         [16, 32, 64]
         """
-        places = {digit.output for digit in self.digits if digit.axis == axis}
-        return prod(output.extent for output in self.outputs if output.name in places)
+        return self._stored_extents[axis]
+
+    @cached_property
+    def _stored_extents(self) -> dict[str, int]:
+        """`stored_extent` of every axis."""
+        places = {axis.name: {digit.output for digit in self.digits if digit.axis == axis.name} for axis in self.axes}
+        return {
+            axis: prod(output.extent for output in self.outputs if output.name in own) for axis, own in places.items()
+        }
 
     def physical_index(self, **index: Any) -> tuple[Any, ...]:
         """The coordinates of an index as expressions of anything that has `+ * // %`, no bases.

@@ -9,6 +9,7 @@ physical axis, as in TVM.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 from math import prod
 from operator import mul
@@ -16,6 +17,9 @@ from operator import mul
 from hexconv.errors import InputError
 from hexconv.layout.digit import Axis, Digit, Output
 from hexconv.layout.layout import Layout
+
+REMEMBERED = 4096
+"""The number of layouts that are kept."""
 
 _AXIS = re.compile(r"([A-Z])|(\d+)([a-z])|\[((?:\d+[a-z])+)\]")
 _BLOCK = re.compile(r"(\d+)([a-z])")
@@ -48,6 +52,7 @@ class PackedTag:
     physical: tuple[tuple[Block, ...], ...]
 
     @classmethod
+    @lru_cache(REMEMBERED)
     def parse(cls, tag: str) -> "PackedTag":
         """Read a tag.
 
@@ -107,6 +112,12 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
     >>> packed("OIHW8i32o4i", (128, 64, 3, 3)).address((33, 21, 2, 0))
     {'O': 1, 'I': 0, 'H': 2, 'W': 0, '8i': 5, '32o': 1, '4i': 1}
     """
+    return _packed(tag, tuple(shape), logical, itemsize_bytes)
+
+
+@lru_cache(REMEMBERED)
+def _packed(tag: str, shape: tuple[int, ...], logical: str | None, itemsize_bytes: int) -> Layout:
+    """Return `packed`; a search asks for the same layouts for many plans."""
     parsed = PackedTag.parse(tag)
     order = logical or parsed.letters
     if sorted(order) != sorted(parsed.letters):
@@ -122,7 +133,7 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
             Output(name, prod(_extent(parsed, block, sizes) for block in blocks))
             for name, blocks in zip(names, parsed.physical, strict=True)
         ),
-        digits=tuple(_digits(parsed, names)),
+        digits=_digits(parsed),
         itemsize_bytes=itemsize_bytes,
     )
 
@@ -152,8 +163,10 @@ def _extent(tag: PackedTag, block: Block, sizes: dict[str, int]) -> int:
     return -(-sizes[block.letter] // prod(tag.factors(block.letter)))
 
 
-def _digits(tag: PackedTag, names: list[str]) -> list[Digit]:
+@lru_cache(REMEMBERED)
+def _digits(tag: PackedTag) -> tuple[Digit, ...]:
     """Make one digit per block; inside of a bracket the last block is the fastest."""
+    names = _names(tag)
     seen = dict.fromkeys(tag.letters, 0)
     digits = []
     for name, blocks in zip(names, tag.physical, strict=True):
@@ -164,4 +177,4 @@ def _digits(tag: PackedTag, names: list[str]) -> list[Digit]:
                 seen[block.letter] += 1
                 inner = inner[seen[block.letter] :]
             digits.append(Digit(block.letter, name, prod(inner), block.factor, stride))
-    return digits
+    return tuple(digits)

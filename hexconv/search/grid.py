@@ -17,6 +17,7 @@ from hexconv.search.sizes import cache_grids
 from hexconv.search.space import Space
 from hexconv.search.work import work_grid
 from hexconv.spec import Chain, Plan, nest_of, tensor_extents
+from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.places import MIXED
 
 FIGURES = ("footprint_bytes", "traffic_bytes", "macs", "latency_packets")
@@ -98,7 +99,8 @@ def joined(grid: Grid, other: Grid) -> Grid:
 
 def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:
     """Compute the figures of plans with strips of one kind, or with whole rows."""
-    return _joined(space, [_part(chain, part, rates) for part in space.parts(tensor_extents(chain)[-1].row_blocks)])
+    rows, mixes_heights = tensor_extents(chain)[-1].row_blocks, chain.output_layout != IN_BLOCKS
+    return _joined(space, [_part(chain, part, rates) for part in space.parts(rows, mixes_heights)])
 
 
 def _joined(space: Space, parts: list[Grid]) -> Grid:

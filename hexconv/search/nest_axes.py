@@ -123,6 +123,11 @@ class NestAxes:
         return times[..., None] if tensor == len(self.chain.conv) else times[..., None] * self.again
 
     @cached_property
+    def cache_rows(self) -> Integers:
+        """The rows that the cache of every tensor holds: [words, T, H]."""
+        return self.rows(lambda counts: counts.cache_rows)
+
+    @cached_property
     def _made(self) -> tuple[Integers, Integers, Integers]:
         """Of every tensor [words, T, H]: rows with elements, rows without elements, and steps."""
         rows = self.times(lambda counts: counts.logical_rows)

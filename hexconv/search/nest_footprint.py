@@ -1,5 +1,6 @@
 """Compute the bytes of all caches of every plan of a nest of rows at once."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,25 +10,20 @@ from hexconv.analyze.exact import Integers
 from hexconv.kernel.turns import turns
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
-from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, words_cache
+from hexconv.search.nest_tiles import KEPT, OF_FILTERS, OF_STRIPES, Held
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache, intermediate, words_cache
 
-OF_ROWS = ("input", "intermediate", "output")
-"""The roles of caches that hold rows of a tensor."""
-OF_FILTERS = ("filter", "words")
-"""The roles of caches that hold a whole filter where filters are resident, and a tile of it where they aren't."""
 ALONE = -1
 
 
 def footprint_bytes(axes: NestAxes) -> Integers:
     """Compute the bytes of all memories; what one holds is rounded up to whole granules."""
-    resident = [tiles.caches(is_resident=True) for tiles in axes.tiles]
-    by_tile = [tiles.caches(is_resident=False) for tiles in axes.tiles]
-    known = {name: cache for each in by_tile for name, cache in each.items()}
     slots, takes_turns, total = _slots(axes), _turns(axes), np.zeros(1, axes.kind)
     largest: dict[tuple[int, str], Integers] = {}
-    for name, cache in known.items():
-        of_filters = ([each.get(name) for each in caches] for caches in (by_tile, resident))
-        held = _held_bytes(axes, cache, *of_filters, slots=slots.get(name, 1))
+    for tensor, caches in _caches(axes):
+        cache = next(each.cache for each in caches if each)
+        name = _name(axes, cache.role, tensor)
+        held = _held_bytes(axes, tensor, caches, slots.get(name, 1))
         if name not in takes_turns:
             total = total + held
             continue
@@ -39,43 +35,47 @@ def footprint_bytes(axes: NestAxes) -> Integers:
     return sum(largest.values(), total)
 
 
-def _held_bytes(
-    axes: NestAxes,
-    cache: PredictedCache,
-    by_tile: list[PredictedCache | None],
-    resident: list[PredictedCache | None],
-    slots: Any,
-) -> Integers:
+def _caches(axes: NestAxes) -> Iterator[tuple[int, list[Held | None]]]:
+    """Yield each cache with the number of its tensor: [K], None where plans don't have it."""
+    for tensor in range(len(axes.chain.conv) + 1):
+        every = [tiles.caches(tensor - 1) if tensor else tiles.caches_of_input() for tiles in axes.tiles]
+        for key in dict.fromkeys(key for each in every for key in each):
+            yield tensor, [each.get(key) for each in every]
+
+
+def _name(axes: NestAxes, role: str, tensor: int) -> str:
+    """Return the name of a cache of a tensor by which others know its slots, and with whom it takes turns."""
+    named = {"intermediate": intermediate, "filter": filter_cache, "words": words_cache}
+    of_ends = {"input": INPUT_CACHE, "output": OUTPUT_CACHE}
+    return named[role](tensor) if role in named else of_ends.get(role, role)
+
+
+def _held_bytes(axes: NestAxes, tensor: int, caches: list[Held | None], slots: Any) -> Integers:
     """Compute the bytes of VTCM that one cache needs: 0 in plans that don't have it, or whose figure leaves it out.
 
     Args:
         axes: the plans.
-        cache: the cache as some plan has it.
-        by_tile: the cache [K] as plans of one height of stripes have it, with one slot, where filters are staged tile
-            by tile; None where they don't have it.
-        resident: the same where filters are resident.
+        tensor: the tensor that the cache belongs to.
+        caches: the cache [K]; None where plans don't have it.
         slots: how many slots it has.
     """
-    sizes, copies = _sizes(axes, by_tile), _copies(by_tile)
-    if cache.role in OF_FILTERS:
+    known = next(each for each in caches if each)
+    sizes, copies = _sizes(axes, [each.bytes if each else 0 for each in caches]), known.copies
+    if known.cache.role in OF_FILTERS:
         is_resident = axes.space.flags("filters", "resident")
-        sizes = np.where(is_resident, _sizes(axes, resident), sizes)
-        copies = np.where(is_resident, _copies(resident), copies)
-    if cache.role in OF_ROWS:
-        rows = axes.rows(lambda counts: counts.cache_rows[cache.number])[..., None]
-        sizes = sizes // axes.one.cache_rows[cache.number] * rows
-    bytes = sizes * slots * counts(axes, cache)
+        resident = _sizes(axes, [each.resident[0] if each else 0 for each in caches])
+        sizes, copies = np.where(is_resident, resident, sizes), np.where(is_resident, known.resident[1], copies)
+    elif known.cache.role in OF_STRIPES:
+        sizes = sizes * axes.cache_rows[:, tensor, :, None]
+    elif known.cache.role == KEPT:
+        sizes = sizes * axes.one.extents[tensor].rows
+    bytes = sizes * slots * counts(axes, known.cache)
     return copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
 
 
-def _sizes(axes: NestAxes, caches: list[PredictedCache | None]) -> Integers:
-    """Return the bytes of a cache: [1, 1, K]."""
-    return np.array([each.bytes if each else 0 for each in caches], axes.kind)[None, None]
-
-
-def _copies(caches: list[PredictedCache | None]) -> int:
-    """Return how many threads have a cache of their own."""
-    return caches[0].copies if caches[0] else 1
+def _sizes(axes: NestAxes, sizes: list[int]) -> Integers:
+    """Return sizes of each k_split: [1, 1, K]."""
+    return np.array(sizes, axes.kind)[None, None]
 
 
 def _turns(axes: NestAxes) -> dict[str, Integers]:

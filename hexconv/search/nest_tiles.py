@@ -5,7 +5,7 @@ of its chain. Convs of other chains, of other cuts of a chain and under other k_
 (`_what_decides`), and their figures are computed once.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -17,13 +17,20 @@ from hexconv.analyze.nest_packets import on_conv
 from hexconv.analyze.output_packets import on_output
 from hexconv.analyze.packet_parts import Parts, Spent
 from hexconv.analyze.rows import PlannedRows
-from hexconv.analyze.rows_footprint import rows_footprints
+from hexconv.analyze.rows_footprint import footprint_of_filter, footprints_of_conv, footprints_of_input
 from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.layout import Layout
 
 MOST_REMEMBERED = 1 << 15
 """The number of figures of convs that are kept."""
+
+OF_STRIPES = ("input", "intermediate", "output")
+"""The roles of caches that hold the rows of a stripe."""
+KEPT = "kept"
+"""The role of caches that hold columns of all rows of a tensor."""
+OF_FILTERS = ("filter", "words")
+"""The roles of caches that hold a whole filter where filters are resident, and a tile of it where they aren't."""
 
 Priced = Callable[[Parts], float]
 Figure = TypeVar("Figure")
@@ -89,11 +96,24 @@ class Tiles:
         """Count the parts that staging the whole filter of conv `index` takes."""
         return on_filter(self._copied(is_resident, is_double), index)
 
-    def caches(self, is_resident: bool) -> dict[str, PredictedCache]:
-        """Return all caches that a plan may have, with one slot each, by name: kernels copy by themselves."""
+    def caches_of_input(self) -> "Caches":
+        """Return the caches of the input, as in `caches`."""
+        return _caches(footprints_of_input(self._in_vtcm()), self.planned, 0)
+
+    def caches(self, index: int) -> "Caches":
+        """Return all caches that a plan may have of the filter of conv `index`, of what it makes, and of its kernel."""
+        return self._once("caches", index, lambda: self._caches(index))
+
+    def _caches(self, index: int) -> "Caches":
+        found = _caches(footprints_of_conv(self._in_vtcm(), index), self.planned, index + 1)
+        resident = footprint_of_filter(self._in_vtcm(is_resident=True), index)
+        key = next(key for key, held in found.items() if held.cache.role in OF_FILTERS)
+        return found | {key: replace(found[key], resident=(resident.bytes, resident.copies))}
+
+    def _in_vtcm(self, is_resident: bool = False) -> PlannedRows:
+        """Return a plan with all caches that there may be, with one slot each: kernels copy by themselves."""
         planned = self._copied(is_resident)
-        in_vtcm = replace(planned, plan=replace(planned.plan, storage="vtcm"))
-        return {cache.name: cache for cache in rows_footprints(in_vtcm)}
+        return replace(planned, plan=replace(planned.plan, storage="vtcm"))
 
     @cached_property
     def _copied_so(self) -> dict[tuple[bool, bool], PlannedRows]:
@@ -122,6 +142,38 @@ class Tiles:
     def _alike(self) -> list[Hashable]:
         """For each conv all that its figures depend on."""
         return [_what_decides(self.planned, index) for index in range(len(self.planned.chain.conv))]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A cache of a conv, or one like it of another conv, whose name and number say nothing then.
+
+    Attributes:
+        cache: the cache: its role, and the type of its elements.
+        bytes: its bytes, or the bytes of one of its rows if it has rows.
+        copies: how many threads have one of their own.
+        resident: bytes and copies where filters are resident.
+    """
+
+    cache: PredictedCache
+    bytes: int
+    copies: int
+    resident: tuple[int, int]
+
+
+Caches = dict[tuple[str, str, int], Held]
+"""Caches by role, by the type of their elements, and by their place among those that have the same."""
+
+
+def _caches(caches: Iterable[PredictedCache], planned: PlannedRows, tensor: int) -> Caches:
+    """Return some caches of a tensor; those that have rows as one of their rows."""
+    rows = dict.fromkeys(OF_STRIPES, planned.cache_rows[tensor]) | {KEPT: planned.extents[tensor].rows}
+    found: Caches = {}
+    for cache in caches:
+        place = sum(key[:2] == (cache.role, cache.dtype) for key in found)
+        bytes = cache.bytes // rows.get(cache.role, 1)
+        found[cache.role, cache.dtype, place] = Held(cache, bytes, cache.copies, (bytes, cache.copies))
+    return found
 
 
 def prices(spent: Spent, priced: Priced) -> list[float]:

@@ -110,15 +110,20 @@ class Space:
                 f"at every plan, at {most} at most; plan a chain of fewer rows or channels"
             )
 
-    def parts(self, rows: int) -> "Iterator[Space]":
+    def parts(self, rows: int, mixes_heights: bool = False) -> "Iterator[Space]":
         """Split the space by kinds of stripes and ranges of `h_split`, so that each part can be held in memory.
 
         Args:
             rows: the rows of the output, in blocks of 8.
+            mixes_heights: whether a part may have stripes of blocks of rows and stripes of some rows.
         """
         if self.rows and len(self.h_splits):
-            yield from replace(self, rows=()).parts(rows)
-            yield replace(self, h_splits=self.h_splits[:0])
+            *parts, last = replace(self, rows=()).parts(rows)
+            yield from parts
+            if mixes_heights:
+                yield replace(last, rows=self.rows)
+            else:
+                yield from (last, replace(self, h_splits=self.h_splits[:0]))
             return
         if self.rows:
             yield self

@@ -15,7 +15,7 @@ from hexconv.spec.conv_shapes import check_shapes, output_shape
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.fields import STRICT, Size
-from hexconv.spec.hashed import hashed_once
+from hexconv.hashed import hashed_once
 from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
 

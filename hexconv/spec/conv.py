@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from hexconv.spec.activations import CURVES, Activation, Curve
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
-from hexconv.spec.hashed import hashed_once
+from hexconv.hashed import hashed_once
 from hexconv.spec.requantize import Requantize, ZeroPoint
 from hexconv.spec.wrong import in_one_line
 

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from hexconv.spec.chain import Chain
 from hexconv.spec.extents import blocks
 from hexconv.spec.fields import STRICT
-from hexconv.spec.hashed import hashed_once
+from hexconv.hashed import hashed_once
 
 
 @hashed_once

@@ -4,7 +4,7 @@ import pickle
 from dataclasses import replace
 
 from hexconv.spec import Chain, Conv2d
-from hexconv.spec.hashed import HASH
+from hexconv.hashed import HASH
 
 CHAIN = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
 

@@ -215,6 +215,7 @@ def fits_pixels(source: Plane) -> bool:
     return fits and source.columns * source.pixel_bytes >= VECTOR_BYTES
 
 
+@lru_cache(REMEMBERED)
 def packets_of_pixels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with pixels as lanes."""
     ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
@@ -222,6 +223,7 @@ def packets_of_pixels(lanes: PixelLanes) -> float:
     return lanes.products / PRODUCTS_OF_PACKET + ended + moved
 
 
+@lru_cache(REMEMBERED)
 def packets_of_dense(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with 32 channels as lanes on windows of dense rows; infinite where that can't be.
 
@@ -235,6 +237,7 @@ def packets_of_dense(lanes: PixelLanes) -> float:
     return sums * (dense.steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize)) + moved
 
 
+@lru_cache(REMEMBERED)
 def packets_of_channels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with 32 channels as lanes."""
     taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source

@@ -1,4 +1,4 @@
-"""Remember the hash of a frozen dataclass: chains are keys of many caches, and a hash walks through all convs."""
+"""Remember the hash of a frozen dataclass: chains and layouts are keys of many caches, and have many parts."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
