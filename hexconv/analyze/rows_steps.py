@@ -47,9 +47,10 @@ class RowSteps(RowStripes):
     @cached_property
     def doubled(self) -> frozenset[str]:
         """The names of the caches with two slots."""
+        if self.plan.buffering == "single":
+            return frozenset()
         rolls = {INPUT_CACHE} if self.streams else set()
-        names = {name for name, times in self.copy_times.items() if times > 1} - rolls
-        return frozenset(names if self.plan.buffering == "double" else ())
+        return frozenset({name for name, times in self.copy_times.items() if times > 1} - rolls)
 
     @cached_property
     def steps(self) -> tuple[tuple[Steps, ...], ...]:

@@ -10,6 +10,7 @@ from hexconv.errors import InputError
 from hexconv.search.found import READ_MORE, TOO_LARGE, Found, choose
 from hexconv.search.grid import Grid, evaluate, joined
 from hexconv.search.machine import rates
+from hexconv.search.nest_grid import nest_footprint
 from hexconv.search.question import Question
 from hexconv.search.space import Space
 from hexconv.search.strips import kinds_of_strips, least_bytes
@@ -53,16 +54,27 @@ def _may_gain_by_strips(found: Found, question: Question, bound: int | None) -> 
 def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Found:
     """Look at strips of columns too; `grid` and `found` are those of whole rows."""
     passed_over, too_large, bound = 0, 0, lower_bound(chain, question)
+    least = found.best.traffic_bytes if found.best else None
+    grids = [grid]
     for strip in kinds_of_strips(chain, question.plan):
         space = replace(grid.space, strips=(strip,))
-        if bound is not None and found.best and least_bytes(chain, strip) >= found.best.traffic_bytes:
+        if bound is not None and least is not None and least_bytes(chain, strip) >= least:
             passed_over += space.size
-        elif found.best and least_footprint(chain, space, question) > question.vtcm_bytes:
+        elif least is not None and least_footprint(chain, space, question) > question.vtcm_bytes:
             too_large += space.size
         else:
-            grid = joined(grid, evaluate(chain, space, rates(question.plan.arch)))
-            found = choose(chain, grid, question, bound)
+            grids.append(evaluate(chain, space, rates(question.plan.arch)))
+            least = _least_traffic(grids[-1], question, least)
+    if len(grids) > 1:
+        found = choose(chain, joined(grids), question, bound)
     return found.beside(READ_MORE, passed_over).beside(TOO_LARGE, too_large)
+
+
+def _least_traffic(grid: Grid, question: Question, before: int | None) -> int | None:
+    """Return the least traffic of plans that fit, those of a grid and those before it; None where none fits."""
+    fitting = grid.traffic_bytes[grid.footprint_bytes <= question.vtcm_bytes]
+    known = [] if before is None else [before]
+    return min([*known, *([int(fitting.min())] if len(fitting) else [])], default=None)
 
 
 def least_footprint(chain: Chain, space: Space, question: Question) -> int:
@@ -79,7 +91,7 @@ def least_footprint(chain: Chain, space: Space, question: Question) -> int:
         if strip.goes_with(words) and words.buffering == "single" and words.filters == "per_tile"
     )
     lowest = replace(space, words=words, rows=space.rows[:1], h_splits=space.h_splits[:0])
-    return int(evaluate(chain, lowest, rates(question.plan.arch)).footprint_bytes.min())
+    return int(nest_footprint(chain, lowest.in_strips(0)).min())
 
 
 def lower_bound(chain: Chain, question: Question) -> int | None:

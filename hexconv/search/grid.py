@@ -1,6 +1,6 @@
 """The figures of every plan of a chain: footprint, traffic, MACs and packets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,19 +82,20 @@ def evaluate(chain: Chain, space: Space, rates: Rates) -> Grid:
         space: its plans, all of one kernel.
         rates: the machine's rates, for the latency.
     """
-    first, *others = (
+    grids = [
         replace(_of_strips(chain, space.in_strips(number), rates), space=replace(space, strips=(strip,)))
         for number, strip in enumerate(space.strips)
-    )
-    for other in others:
-        first = joined(first, other)
-    return first
+    ]
+    return joined(grids)
 
 
-def joined(grid: Grid, other: Grid) -> Grid:
-    """Join the grids of two spaces that differ in their strips alone."""
-    space = replace(grid.space, strips=(*grid.space.strips, *other.space.strips))
-    return Grid(space, *(np.concatenate([getattr(grid, name), getattr(other, name)]) for name in FIGURES))
+def joined(grids: Sequence[Grid]) -> Grid:
+    """Join the grids of spaces that differ in their strips alone."""
+    if len(grids) == 1:
+        return grids[0]
+    strips = tuple(strip for grid in grids for strip in grid.space.strips)
+    columns = (np.concatenate([getattr(grid, name) for grid in grids]) for name in FIGURES)
+    return Grid(replace(grids[0].space, strips=strips), *columns)
 
 
 def _of_strips(chain: Chain, space: Space, rates: Rates) -> Grid:

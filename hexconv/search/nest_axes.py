@@ -116,7 +116,7 @@ class NestAxes:
         """How many times each row is made that the last conv reads."""
         repeats = self.space.flags("order", "k_outer") & (self.rows(lambda counts: counts.stripes) > 1)[..., None]
         tiles = self.of_tiles(lambda tiles: tiles.channel_tiles(self.convs[-1]))
-        return np.where(repeats, tiles, 1).astype(self.kind)
+        return np.where(repeats, tiles, 1)
 
     def repeated(self, tensor: int, times: Integers) -> Integers:
         """Return how often something happens to a tensor [words, H], repetitions included."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.exact import Integers
+from hexconv.analyze.exact import Integers, integer_type
 from hexconv.kernel.turns import turns
 from hexconv.lower.vtcm import GRANULE_BYTES
 from hexconv.search.nest_axes import NestAxes
@@ -18,12 +18,13 @@ ALONE = -1
 
 def footprint_bytes(axes: NestAxes) -> Integers:
     """Compute the bytes of all memories; what one holds is rounded up to whole granules."""
-    slots, takes_turns, total = _slots(axes), _turns(axes), np.zeros(1, axes.kind)
-    largest: dict[tuple[int, str], Integers] = {}
-    for tensor, caches in _caches(axes):
+    every, slots, takes_turns = list(_caches(axes)), _slots(axes), _turns(axes)
+    kind = _kind(axes, every)
+    total, largest = np.zeros(1, kind), dict[tuple[int, str], Integers]()
+    for tensor, caches in every:
         cache = next(each.cache for each in caches if each)
         name = _name(axes, cache.role, tensor)
-        held = _held_bytes(axes, tensor, caches, slots.get(name, 1))
+        held = _held_bytes(axes, tensor, caches, slots.get(name, 1), kind)
         if name not in takes_turns:
             total = total + held
             continue
@@ -50,7 +51,16 @@ def _name(axes: NestAxes, role: str, tensor: int) -> str:
     return named[role](tensor) if role in named else of_ends.get(role, role)
 
 
-def _held_bytes(axes: NestAxes, tensor: int, caches: list[Held | None], slots: Any) -> Integers:
+def _kind(axes: NestAxes, every: list[tuple[int, list[Held | None]]]) -> type:
+    """Return the integer type that holds the bytes of all caches, each in two slots."""
+    most = 0
+    for tensor, caches in every:
+        rows = max(axes.one.extents[tensor].rows, int(axes.cache_rows[:, tensor].max()))
+        most += rows * max(each.bytes + each.resident[0] for each in caches if each)
+    return integer_type(4 * most)
+
+
+def _held_bytes(axes: NestAxes, tensor: int, caches: list[Held | None], slots: Any, kind: type) -> Integers:
     """Compute the bytes of VTCM that one cache needs: 0 in plans that don't have it, or whose figure leaves it out.
 
     Args:
@@ -58,12 +68,13 @@ def _held_bytes(axes: NestAxes, tensor: int, caches: list[Held | None], slots: A
         tensor: the tensor that the cache belongs to.
         caches: the cache [K]; None where plans don't have it.
         slots: how many slots it has.
+        kind: the integer type of the bytes.
     """
     known = next(each for each in caches if each)
-    sizes, copies = _sizes(axes, [each.bytes if each else 0 for each in caches]), known.copies
+    sizes, copies = _sizes([each.bytes if each else 0 for each in caches], kind), known.copies
     if known.cache.role in OF_FILTERS:
         is_resident = axes.space.flags("filters", "resident")
-        resident = _sizes(axes, [each.resident[0] if each else 0 for each in caches])
+        resident = _sizes([each.resident[0] if each else 0 for each in caches], kind)
         sizes, copies = np.where(is_resident, resident, sizes), np.where(is_resident, known.resident[1], copies)
     elif known.cache.role in OF_STRIPES:
         sizes = sizes * axes.cache_rows[:, tensor, :, None]
@@ -73,9 +84,9 @@ def _held_bytes(axes: NestAxes, tensor: int, caches: list[Held | None], slots: A
     return copies * -(-bytes // (copies * GRANULE_BYTES)) * GRANULE_BYTES
 
 
-def _sizes(axes: NestAxes, sizes: list[int]) -> Integers:
+def _sizes(sizes: list[int], kind: type) -> Integers:
     """Return sizes of each k_split: [1, 1, K]."""
-    return np.array(sizes, axes.kind)[None, None]
+    return np.array(sizes, kind)[None, None]
 
 
 def _turns(axes: NestAxes) -> dict[str, Integers]:
@@ -110,15 +121,17 @@ def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
 
 def _slots(axes: NestAxes) -> dict[str, Integers]:
     """Return the slots of each cache: 2 if it is copied to or from more than once while something computes."""
-    double, resident = axes.space.flags("buffering", "double"), axes.space.flags("filters", "resident")
-    times: dict[str, Integers] = {}
-    runs: Any = np.array(axes.one.extents[-1].batch, axes.kind)
+    double, per_tile = axes.space.flags("buffering", "double"), axes.space.flags("filters", "per_tile")
+    # Whether a copy is repeated: loops around it multiply, so it is where any of them has more than one trip.
+    again = np.full((1, 1, 1), axes.one.extents[-1].batch > 1)
+    repeats: dict[str, Integers] = {}
     for index in reversed(axes.convs):
         is_last = index == axes.convs[-1]
-        steps = runs * axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None] if is_last else runs
-        tiles = steps * axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index))
-        times |= {OUTPUT_CACHE: tiles} if is_last else {}
-        times |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), np.where(resident, 1, tiles))
-        runs = steps * axes.again if is_last else steps
-    times[INPUT_CACHE] = np.where(axes.rows(lambda counts: counts.streams)[..., None], 1, runs)
-    return {name: np.where(double & (each > 1), 2, 1) for name, each in times.items()}
+        if is_last:
+            again = again | (axes.rows(lambda counts: counts.most_stripes + counts.run_in)[..., None] > 1)
+        tiles = again | (axes.of_tiles(lambda tiles, index=index: tiles.channel_tiles(index)) > 1)
+        repeats |= {OUTPUT_CACHE: tiles} if is_last else {}
+        repeats |= dict.fromkeys((filter_cache(index + 1), words_cache(index + 1)), tiles & per_tile)
+        again = again | (axes.again > 1) if is_last else again
+    repeats[INPUT_CACHE] = again & ~axes.rows(lambda counts: counts.streams)[..., None]
+    return {name: np.where(double & each, 2, 1) for name, each in repeats.items()}

@@ -98,22 +98,22 @@ class Tiles:
 
     def caches_of_input(self) -> "Caches":
         """Return the caches of the input, as in `caches`."""
-        return _caches(footprints_of_input(self._in_vtcm()), self.planned, 0)
+        return _caches(footprints_of_input(self._in_vtcm), self.planned, 0)
 
     def caches(self, index: int) -> "Caches":
         """Return all caches that a plan may have of the filter of conv `index`, of what it makes, and of its kernel."""
         return self._once("caches", index, lambda: self._caches(index))
 
     def _caches(self, index: int) -> "Caches":
-        found = _caches(footprints_of_conv(self._in_vtcm(), index), self.planned, index + 1)
-        resident = footprint_of_filter(self._in_vtcm(is_resident=True), index)
+        found = _caches(footprints_of_conv(self._in_vtcm, index), self.planned, index + 1)
+        resident = footprint_of_filter(self._copied(is_resident=True), index)
         key = next(key for key, held in found.items() if held.cache.role in OF_FILTERS)
         return found | {key: replace(found[key], resident=(resident.bytes, resident.copies))}
 
-    def _in_vtcm(self, is_resident: bool = False) -> PlannedRows:
-        """Return a plan with all caches that there may be, with one slot each: kernels copy by themselves."""
-        planned = self._copied(is_resident)
-        return replace(planned, plan=replace(planned.plan, storage="vtcm"))
+    @cached_property
+    def _in_vtcm(self) -> PlannedRows:
+        """A plan with all caches that there may be, with one slot each: kernels copy by themselves."""
+        return replace(self.planned, plan=replace(self.planned.plan, storage="vtcm"))
 
     @cached_property
     def _copied_so(self) -> dict[tuple[bool, bool], PlannedRows]:

@@ -9,7 +9,7 @@ such a grid of its own, of the words that go with it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from hexconv.analyze.exact import Integers
 from hexconv.errors import InputError, Unsupported
 from hexconv.kernel.documented import documented_filter
 from hexconv.spec import Chain, Plan, kernel_of, nest_of, tensor_extents
+from hexconv.spec.extents import REMEMBERED
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.knobs import KNOBS, SPLITS, ColumnHalo, acts
 from hexconv.spec.places import Storage
@@ -55,6 +56,12 @@ class Strip:
     def knobs(self) -> dict[str, Any]:
         """The knobs that state it."""
         return {"w_split": self.w_split, "column_halo": self.column_halo}
+
+
+@lru_cache(REMEMBERED)
+def _in_strips(plan: Plan, strip: Strip) -> Plan:
+    """Return a plan with such strips; every piece of a chain asks for the same ones."""
+    return replace(plan, **strip.knobs)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Space:
         rows = tuple(rows for rows in ROWS if rows <= outputs[-1].rows) if acts("rows", plan.kernel or "plain") else ()
         has_channels = acts("k_split", kernel_of(chain, plan))
         channels = max(output.channel_blocks for output in outputs) if has_channels else 1
-        return cls(combinations(plan, storages), np.arange(1, blocks + 1), np.arange(1, channels + 1), rows)
+        return cls(combinations(plan, tuple(storages)), np.arange(1, blocks + 1), np.arange(1, channels + 1), rows)
 
     def check(self, chain: Chain) -> None:
         """Refuse a space that is too large to search.
@@ -165,7 +172,7 @@ class Space:
         strip = self.strips[number]
         if strip is None:
             return replace(self, strips=(None,))
-        words = tuple(replace(words, **strip.knobs) for words in self.words if strip.goes_with(words))
+        words = tuple(_in_strips(words, strip) for words in self.words if strip.goes_with(words))
         return replace(self, words=words, strips=(None,))
 
     def flags(self, knob: str, value: str) -> np.ndarray:
@@ -178,7 +185,8 @@ class Space:
         return self.flags("halo", "roll")
 
 
-def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ...]:
+@lru_cache(REMEMBERED)
+def combinations(plan: Plan, storages: tuple[Storage, ...] = ()) -> tuple[Plan, ...]:
     """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
     turned = {knob: words for knob, words in WORDS.items() if acts(knob, plan.kernel or "plain")}
     words = {"storage": storages or (plan.storage,), **turned}

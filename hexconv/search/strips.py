@@ -8,18 +8,13 @@ asked for; the widest first, since they read the least.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hexconv.analyze.needed import needed_work
 from hexconv.search.space import Strip
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import tensor_extents
 from hexconv.spec.knobs import acts
-from hexconv.spec.strips import Strips, strips_of, why_no_strips
-
-KEEPS = Plan(kernel="hvx", order="h_outer", halo="roll", w_split=1, column_halo="keep")
-"""A plan whose strips keep columns."""
-
+from hexconv.spec.strips import strip_count, strips_as_wide, why_no_strips
 
 def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
     """Yield the kinds of strips, the widest first; none where the chain allows no strips.
@@ -36,8 +31,8 @@ def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
     for width in range(every, 0, -1):
         for halo in ("recompute", "keep"):
             strip = Strip(width, halo)
-            count = _strips(chain, strip).count
-            is_least = width == 1 or _strips(chain, replace(strip, w_split=width - 1)).count > count
+            count = strip_count(chain, width, halo)
+            is_least = width == 1 or strip_count(chain, width - 1, halo) > count
             if count > 1 and is_least and not why_no_strips(chain, width, halo):
                 yield strip
 
@@ -47,17 +42,10 @@ def least_bytes(chain: Chain, strip: Strip) -> int:
 
     Every strip reads its columns of each row that is needed; filters and output are as for whole rows.
     """
-    needed, strips = needed_work(chain).traffic_bytes, _strips(chain, strip)
+    needed, strips = needed_work(chain).traffic_bytes, strips_as_wide(chain, strip.w_split, strip.column_halo)
     valid = [strips.valid_columns(0, number) for number in range(strips.count)]
     all_columns, read = chain.input[2], sum(end - first for first, end in valid)
     others = sum(size for name, size in needed.items() if name != "input")
     # At most all columns are needed, so this is at most the rows that are needed, at whole width.
     rows_bytes = needed["input"] // all_columns
     return others + max(rows_bytes * read, needed["input"])
-
-
-def _strips(chain: Chain, strip: Strip) -> Strips:
-    """Return the strips of a chain."""
-    strips = strips_of(chain, replace(KEEPS, **strip.knobs))
-    assert strips
-    return strips

@@ -1,5 +1,6 @@
 """One convolution of a chain, as a user states it: logical, with no layout and no schedule."""
 
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo
@@ -97,7 +98,7 @@ class Conv2d:
     bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None
     requantize: Requantize | None = None
 
-    @property
+    @cached_property
     def reach(self) -> tuple[int, int]:
         """The rows and columns that one output reads: the dilated kernel.
 

@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Any
 
 from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d
 from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
 from hexconv.spec.kept import KeptChain, kept_strips
@@ -163,7 +164,6 @@ class Strips:
         return not self.is_inside(tensor) and (self.tensors[tensor].is_padded or not self.keeps)
 
 
-@lru_cache(REMEMBERED)
 def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     """Return the strips that a plan makes; None where it makes whole rows.
 
@@ -174,15 +174,23 @@ def strips_of(chain: Chain, plan: Plan) -> Strips | None:
     >>> strips.count, strips.columns, strips.chain.input
     (3, 16, (6, 20, 20, 4))
     """
-    if plan.w_split is None:
-        return None
-    images, rows, _, channels = chain.input
-    columns = chain.shapes[-1][2]
-    width = min(plan.w_split * COLUMN_BLOCK, columns)
-    if plan.column_halo == "keep":
-        return _kept(chain, plan.w_split * COLUMN_BLOCK)
-    count, tensors = blocks(columns, width), _columns(chain, width)
-    whole = tuple(replace(conv, padding=replace(conv.padding, left=0, right=0)) for conv in chain.conv)
+    return None if plan.w_split is None else strips_as_wide(chain, plan.w_split, plan.column_halo)
+
+
+def strip_count(chain: Chain, w_split: int, column_halo: ColumnHalo) -> int:
+    """Return how many strips of so many blocks of columns an image has."""
+    columns, width = chain.shapes[-1][2], w_split * COLUMN_BLOCK
+    return kept_strips(chain, width) if column_halo == "keep" else blocks(columns, min(width, columns))
+
+
+@lru_cache(REMEMBERED)
+def strips_as_wide(chain: Chain, w_split: int, column_halo: ColumnHalo) -> Strips:
+    """Return the strips of a plan that states these knobs."""
+    if column_halo == "keep":
+        return _kept(chain, w_split * COLUMN_BLOCK)
+    (images, rows, _, channels), columns = chain.input, chain.shapes[-1][2]
+    width, count = min(w_split * COLUMN_BLOCK, columns), strip_count(chain, w_split, column_halo)
+    tensors, whole = _columns(chain, width), tuple(_padded(conv, 0, 0) for conv in chain.conv)
     of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=whole)
     return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
 
@@ -192,12 +200,15 @@ def _kept(chain: Chain, width: int) -> Strips:
     """Return strips of `width` columns of the output that keep what two of them read."""
     (images, rows, _, channels), count = chain.input, kept_strips(chain, width)
     tensors = _columns(chain, width, keeps=True)
-    padded = tuple(
-        replace(conv, padding=replace(conv.padding, left=0, right=source.kept))
-        for conv, source in zip(chain.conv, tensors[:-1], strict=True)
-    )
+    padded = tuple(_padded(conv, 0, source.kept) for conv, source in zip(chain.conv, tensors[:-1], strict=True))
     of_strips = replace(chain, input=(images * count, rows, tensors[0].made, channels), conv=padded)
     return Strips(KeptChain.of(of_strips), count, width, chain.input, chain.shapes[-1], tensors, keeps=True)
+
+
+@lru_cache(REMEMBERED)
+def _padded(conv: Conv2d, left: int, right: int) -> Conv2d:
+    """Return a conv with other padding of columns."""
+    return replace(conv, padding=replace(conv.padding, left=left, right=right))
 
 
 def _columns(chain: Chain, width: int, keeps: bool = False) -> tuple[StripColumns, ...]:
@@ -232,14 +243,11 @@ def why_no_strips(chain: Chain, w_split: int, column_halo: ColumnHalo = "recompu
         return f"the output has {blocks(columns, COLUMN_BLOCK)} blocks of {COLUMN_BLOCK} columns"
     if chain.output_layout == IN_BLOCKS and columns % COLUMN_BLOCK:
         return f"the last of the output's blocks of {COLUMN_BLOCK} columns has {columns % COLUMN_BLOCK}, and is whole"
-    plan = Plan(kernel="hvx", w_split=w_split)
-    if column_halo == "keep":
-        plan = replace(plan, order="h_outer", halo="roll", column_halo=column_halo)
-    strips = strips_of(chain, plan)
+    strips = strips_as_wide(chain, w_split, column_halo)
     for index in range(len(chain.conv)):
-        if strips and not strips.reads(index):
+        if not strips.reads(index):
             return f"chain.conv[{index}] would read nothing but padding: no strip has a column of the image"
-    return _why_not_kept(strips) if strips and strips.keeps else ""
+    return _why_not_kept(strips) if strips.keeps else ""
 
 
 def _why_not_kept(strips: Strips) -> str:

@@ -1,10 +1,12 @@
 """Describe how the source of a conv lies in its cache: planes of channels, pixels, rows."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 from hexconv.kernel.forms import Forms
 from hexconv.layout import Layout
+from hexconv.spec.extents import REMEMBERED
 
 WORD_CHANNELS = 4
 
@@ -53,6 +55,7 @@ def plane_of(forms: Forms, tensor: int, halves: bool) -> Plane:
     return plane_in(forms.activations[tensor], forms.channel_units[tensor], halves)
 
 
+@lru_cache(REMEMBERED)
 def plane_in(layout: Layout, unit: int, halves: bool = False) -> Plane:
     """How a cache with a layout lies whose axis C counts `unit` channels a step."""
     columns = layout.stored_extent("W")

@@ -18,6 +18,7 @@ multiplied as it is, and nothing is laid out.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from hexconv.kernel.hvx.plane import Plane
@@ -96,7 +97,7 @@ class PixelPlanes:
         """Words of a pixel that are multiplied: the loop over a row of taps makes one trip for each."""
         return self.source.count * self.words
 
-    @property
+    @cached_property
     def merged(self) -> tuple[Merged, ...]:
         """The planes of words that go on from pixel to pixel."""
         return tuple(dict.fromkeys(self._merged(word) for word in range(self._words_of_taps))) if self.goes_on else ()
@@ -110,7 +111,7 @@ class PixelPlanes:
         pixel, byte = divmod(word * WORD_CHANNELS, self.channels)
         return Merged(pixel % self.stride, byte)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Read, ...]:
         """The words that a trip multiplies."""
         (_, taps), dilation, stride = self.conv.kernel, self.conv.dilation[1], self.stride
