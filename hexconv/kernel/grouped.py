@@ -211,9 +211,11 @@ def without_groups(chain: Chain) -> Chain:
 
     def computed(index: int, conv: Conv2d) -> Conv2d:
         keeps = is_depthwise(chain, index) or own_words_of(chain, index) or diagonal_of(chain, index)
-        return conv if keeps else replace(conv, groups=1)
+        return conv if keeps or conv.groups == 1 else replace(conv, groups=1)
 
-    return replace(chain, conv=tuple(computed(index, conv) for index, conv in enumerate(chain.conv)))
+    convs = tuple(computed(index, conv) for index, conv in enumerate(chain.conv))
+    # The same chain, not an equal one, so that caches find it without comparing all of its convs.
+    return chain if convs == chain.conv else replace(chain, conv=convs)
 
 
 def computed_filter(chain: Chain, index: int) -> tuple[int, int, int, int]:

@@ -128,6 +128,7 @@ def _needed_bytes(chain: Chain, first: int, end: int) -> int:
     return sum(needed_work(piece_of(chain, first, end)).traffic_bytes.values())
 
 
+@lru_cache(REMEMBERED)
 def piece_of(chain: Chain, first: int, end: int) -> Chain:
     """Return convs `first` .. `end - 1` of a chain as a chain of their own.
 
