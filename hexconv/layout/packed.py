@@ -9,7 +9,7 @@ physical axis, as in TVM.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from math import prod
 from operator import mul
@@ -72,10 +72,43 @@ class PackedTag:
             for blocks in self.physical
         )
 
-    @property
+    @cached_property
     def letters(self) -> str:
         """Logical axes in the order of the tag."""
         return "".join(block.letter for block in chain(*self.physical) if block.factor is None)
+
+    @cached_property
+    def block_sizes(self) -> dict[str, int]:
+        """For each logical axis, how many of its elements one step along the axis itself stands for."""
+        return {letter: prod(self.factors(letter)) for letter in self.letters}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the physical axes; the second `4i` of a tag becomes `4i'`."""
+        seen: list[str] = []
+        for blocks in self.physical:
+            name = "".join(map(str, blocks))
+            seen.append(name + "'" * sum(other.rstrip("'") == name for other in seen))
+        return seen
+
+    @cached_property
+    def digits(self) -> tuple[Digit, ...]:
+        """One digit per block; inside of a bracket the last block is the fastest."""
+        seen = dict.fromkeys(self.letters, 0)
+        digits = []
+        for name, blocks in zip(self.names, self.physical, strict=True):
+            strides = list(accumulate([1, *(b.factor or 1 for b in blocks[:0:-1])], mul))[::-1]
+            for block, stride in zip(blocks, strides, strict=True):
+                inner = self.factors(block.letter)
+                if block.factor is not None:
+                    seen[block.letter] += 1
+                    inner = inner[seen[block.letter] :]
+                digits.append(Digit(block.letter, name, prod(inner), block.factor, stride))
+        return tuple(digits)
+
+    def extent(self, block: Block, sizes: dict[str, int]) -> int:
+        """Return the extent of a block: its factor, or, for the axis itself, how many blocks the axis takes."""
+        return block.factor if block.factor is not None else -(-sizes[block.letter] // self.block_sizes[block.letter])
 
     def factors(self, letter: str) -> list[int]:
         """The sizes of the blocks of a letter, outermost first."""
@@ -112,7 +145,10 @@ def packed(tag: str, shape: Sequence[int], *, logical: str | None = None, itemsi
     >>> packed("OIHW8i32o4i", (128, 64, 3, 3)).address((33, 21, 2, 0))
     {'O': 1, 'I': 0, 'H': 2, 'W': 0, '8i': 5, '32o': 1, '4i': 1}
     """
-    return _packed(tag, tuple(shape), logical, itemsize_bytes)
+    sizes = tuple(shape)
+    # 1, 1.0 and True are equal, so they would be one key: what is no plain integer is refused by the layout itself.
+    of_sizes = _packed if all(type(size) is int for size in sizes) else _packed.__wrapped__
+    return of_sizes(tag, sizes, logical, itemsize_bytes)
 
 
 @lru_cache(REMEMBERED)
@@ -125,15 +161,14 @@ def _packed(tag: str, shape: tuple[int, ...], logical: str | None, itemsize_byte
     if len(shape) != len(order):
         raise InputError(f"packed layout {tag}: shape", f"{len(shape)} sizes", f"{len(order)} sizes: {','.join(order)}")
     sizes = dict(zip(order, shape, strict=True))
-    names = _names(parsed)
     return Layout(
         name=tag,
         axes=tuple(Axis(letter, sizes[letter]) for letter in order),
         outputs=tuple(
-            Output(name, prod(_extent(parsed, block, sizes) for block in blocks))
-            for name, blocks in zip(names, parsed.physical, strict=True)
+            Output(name, prod(parsed.extent(block, sizes) for block in blocks))
+            for name, blocks in zip(parsed.names, parsed.physical, strict=True)
         ),
-        digits=_digits(parsed),
+        digits=parsed.digits,
         itemsize_bytes=itemsize_bytes,
     )
 
@@ -145,36 +180,3 @@ def _blocks(part: re.Match[str]) -> tuple[Block, ...]:
         return (Block(capital),)
     pairs = _BLOCK.findall(bracket) if bracket else [(factor, letter)]
     return tuple(Block(small.upper(), int(count)) for count, small in pairs)
-
-
-def _names(tag: PackedTag) -> list[str]:
-    """The names of the physical axes; the second `4i` of a tag becomes `4i'`."""
-    seen: list[str] = []
-    for blocks in tag.physical:
-        name = "".join(map(str, blocks))
-        seen.append(name + "'" * sum(other.rstrip("'") == name for other in seen))
-    return seen
-
-
-def _extent(tag: PackedTag, block: Block, sizes: dict[str, int]) -> int:
-    """The extent of one block: its factor, or, for the axis itself, how many blocks the axis takes."""
-    if block.factor is not None:
-        return block.factor
-    return -(-sizes[block.letter] // prod(tag.factors(block.letter)))
-
-
-@lru_cache(REMEMBERED)
-def _digits(tag: PackedTag) -> tuple[Digit, ...]:
-    """Make one digit per block; inside of a bracket the last block is the fastest."""
-    names = _names(tag)
-    seen = dict.fromkeys(tag.letters, 0)
-    digits = []
-    for name, blocks in zip(names, tag.physical, strict=True):
-        strides = list(accumulate([1, *(b.factor or 1 for b in blocks[:0:-1])], mul))[::-1]
-        for block, stride in zip(blocks, strides, strict=True):
-            inner = tag.factors(block.letter)
-            if block.factor is not None:
-                seen[block.letter] += 1
-                inner = inner[seen[block.letter] :]
-            digits.append(Digit(block.letter, name, prod(inner), block.factor, stride))
-    return tuple(digits)
