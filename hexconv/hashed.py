@@ -15,10 +15,12 @@ def hashed_once(kind: Frozen) -> Frozen:
     compute = cast(Callable[[Any], int], kind.__hash__)
 
     def remembered(self: Any) -> int:
-        if (known := vars(self).get(HASH)) is None:
+        try:
+            return self._hash
+        except AttributeError:
             known = compute(self)
             object.__setattr__(self, HASH, known)
-        return known
+            return known
 
     def without_hash(self: Any) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != HASH}

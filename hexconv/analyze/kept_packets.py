@@ -3,15 +3,14 @@
 from hexconv.analyze.packet_parts import UNROLLED, Parts
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.hvx.tiles import VECTOR_BYTES
-from hexconv.kernel.kept import kept_runs
+from hexconv.kernel.kept import kept_runs_of
 
 
 def on_kept(planned: PlannedRows, tensor: int) -> Parts:
     """Count the parts of a row of a tensor: all strips but the first restore its runs, all but the last save them."""
     strips, parts = planned.strips, Parts()
-    if not strips or not strips.tensors[tensor].kept:
+    if not strips or not (runs := kept_runs_of(strips, planned.forms, tensor)):
         return parts
-    runs = next(each for each in kept_runs(strips, planned.forms) if each.tensor == tensor)
     element_bytes = planned.source_bytes if tensor == 0 else 1  # bytes of an intermediate lie apart
     lanes = runs.lanes(element_bytes)
     copies = runs.run_elements // lanes

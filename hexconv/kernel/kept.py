@@ -66,12 +66,16 @@ class KeptRuns:
 
 def kept_runs(strips: Strips, forms: Forms) -> list[KeptRuns]:
     """Return the runs of every tensor of which strips keep columns."""
-    known = zip(strips.tensors, tensor_extents(strips.chain), forms.activations, strict=True)
-    return [
-        KeptRuns(tensor, columns.made, columns.kept, extents.rows, *_run(layout))
-        for tensor, (columns, extents, layout) in enumerate(known)
-        if columns.kept
-    ]
+    return [runs for tensor in range(len(strips.tensors)) if (runs := kept_runs_of(strips, forms, tensor))]
+
+
+def kept_runs_of(strips: Strips, forms: Forms, tensor: int) -> KeptRuns | None:
+    """Return the runs of one tensor; None where strips keep none of its columns."""
+    columns = strips.tensors[tensor]
+    if not columns.kept:
+        return None
+    rows = tensor_extents(strips.chain)[tensor].rows
+    return KeptRuns(tensor, columns.made, columns.kept, rows, *_run(forms.activations[tensor]))
 
 
 def _run(layout: Layout) -> tuple[tuple[int, ...], int, int]:

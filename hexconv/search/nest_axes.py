@@ -6,7 +6,7 @@ The words of a plan and its stripes decide how often rows are made, steps run an
 last conv reads are made once for each of its tiles.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.rows import PlannedRows, planned_rows
 from hexconv.analyze.stripe_counts import RowsOfChain, StripeCounts, stripe_counts
-from hexconv.search.nest_tiles import Tiles
+from hexconv.search.nest_tiles import WAYS, Tiles, Way
 from hexconv.search.space import Space
 from hexconv.spec import Chain
 from hexconv.spec.extents import ROW_BLOCK
@@ -43,9 +43,8 @@ class NestAxes:
         if self.space.words[0].column_halo == "keep":
             words = replace(words, halo="roll", column_halo="keep")
         plan = replace(words, buffering="single", filters="per_tile", storage="global", **stripe)
-        first = planned_rows(self.chain, replace(plan, k_split=int(self.space.k_splits[0])))
-        rest = (replace(first, plan=replace(first.plan, k_split=int(k))) for k in self.space.k_splits[1:])
-        return [Tiles(first), *map(Tiles, rest)]
+        first = Tiles(planned_rows(self.chain, replace(plan, k_split=int(self.space.k_splits[0]))))
+        return [first, *(first.of_k_split(int(k_split)) for k_split in self.space.k_splits[1:])]
 
     @property
     def one(self) -> PlannedRows:
@@ -87,15 +86,16 @@ class NestAxes:
         """Return figures [1, 1, K] that depend on channel tiles alone."""
         return np.array([of(tiles) for tiles in self.tiles])[None, None]
 
-    def copies(self, of: Callable[[Tiles, bool, bool], Any]) -> Integers:
-        """Return figures [words, 1, K] that depend on channel tiles, on whether filters are resident and copies overlap.
+    def copies(self, of: Callable[[Tiles], Mapping[Way, Any]]) -> Integers:
+        """Return figures [words, 1, K] that depend on channel tiles and on the way to copy, which `of` maps to them."""
+        known = [of(tiles) for tiles in self.tiles]
+        of_ways = np.array([[each[way] for each in known] for way in WAYS])
+        return of_ways[self._copied, None]
 
-        Args:
-            of: the figure of tiles, from whether filters are resident, and whether copies overlap compute.
-        """
-        ways = dict.fromkeys(map(_copied, self.space.words))
-        known = {way: [of(tiles, *way) for tiles in self.tiles] for way in ways}
-        return np.array([known[_copied(plan)] for plan in self.space.words])[:, None]
+    @cached_property
+    def _copied(self) -> Integers:
+        """The number of the way to copy (`WAYS`) that each combination of words has: [words]."""
+        return np.array([WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.space.words])
 
     @cached_property
     def kind(self) -> type:
@@ -119,8 +119,14 @@ class NestAxes:
         return np.where(repeats, tiles, 1)
 
     def repeated(self, tensor: int, times: Integers) -> Integers:
-        """Return how often something happens to a tensor [words, H], repetitions included."""
+        """Return how often something happens to a tensor [words, H], repetitions included: [words, H, K]."""
         return times[..., None] if tensor == len(self.chain.conv) else times[..., None] * self.again
+
+    def _all_repeated(self, times: Integers) -> Integers:
+        """Return how often something happens to every tensor [words, T, H], repetitions included: [T, words, H, K]."""
+        every = np.moveaxis(times, 1, 0)[..., None] * self.again
+        every[-1] = times[:, -1, :, None]
+        return every
 
     @cached_property
     def cache_rows(self) -> Integers:
@@ -129,22 +135,16 @@ class NestAxes:
 
     @cached_property
     def _made(self) -> tuple[Integers, Integers, Integers]:
-        """Of every tensor [words, T, H]: rows with elements, rows without elements, and steps."""
+        """Of every tensor [T, words, H, K]: rows with elements, rows without elements, and steps."""
         rows = self.times(lambda counts: counts.logical_rows)
-        stored = self.times(lambda counts: counts.stored_rows)
-        return rows, stored - rows, self.times(lambda counts: counts.steps)
-
-    @cached_property
-    def _made_again(self) -> dict[int, tuple[Integers, Integers, Integers]]:
-        """What `made` has returned, by tensor."""
-        return {}
+        blank = self.times(lambda counts: counts.stored_rows) - rows
+        steps = self.times(lambda counts: counts.steps)
+        return self._all_repeated(rows), self._all_repeated(blank), self._all_repeated(steps)
 
     def made(self, tensor: int) -> tuple[Integers, Integers, Integers]:
         """Count rows with elements, rows without elements, and steps of a tensor."""
-        if tensor not in self._made_again:
-            rows, blank, steps = (self.repeated(tensor, times[:, tensor]) for times in self._made)
-            self._made_again[tensor] = rows, blank, steps
-        return self._made_again[tensor]
+        rows, blank, steps = self._made
+        return rows[tensor], blank[tensor], steps[tensor]
 
     def together(self, index: int) -> list[Integers]:
         """Count how often rows of conv `index` are made in each way (`WAYS_TOGETHER`); nothing unless it is depthwise.
@@ -158,17 +158,13 @@ class NestAxes:
 
     @cached_property
     def _stagings(self) -> Integers:
-        return self.times(lambda counts: counts.stagings)
+        """How often the filter of the conv that makes each tensor is staged: [T, words, H, K]."""
+        staged = self._all_repeated(self.times(lambda counts: counts.stagings))
+        return np.where(self.space.flags("filters", "resident"), 1, staged)
 
     def stagings(self, index: int) -> Integers:
         """Count how often the whole filter of a conv is staged."""
-        staged = self.repeated(index + 1, self._stagings[:, index + 1])
-        return np.where(self.space.flags("filters", "resident"), 1, staged)
-
-
-def _copied(plan: Any) -> tuple[bool, bool]:
-    """Return whether filters of a plan are resident, and whether its copies overlap compute."""
-    return plan.filters == "resident", plan.buffering == "double"
+        return self._stagings[index + 1]
 
 
 def _stripe_rows(stripe: dict[str, int]) -> int:

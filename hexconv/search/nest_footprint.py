@@ -115,8 +115,13 @@ def counts(axes: NestAxes, cache: PredictedCache) -> Integers:
 
     Where some cache lies in VTCM, those in VTCM count; elsewhere all do that there are.
     """
-    there = [cache.is_in_vtcm(plan) or not (plan.uses_vtcm or cache.is_vtcm_only) for plan in axes.space.words]
-    return np.array(there)[:, None, None] * 1
+    plans = {plan.storage: plan for plan in axes.space.words}
+    there = {
+        storage: cache.is_in_vtcm(plan) or not (plan.uses_vtcm or cache.is_vtcm_only) for storage, plan in plans.items()
+    }
+    if len(there) == 1:
+        return np.full((1, 1, 1), int(*there.values()))
+    return np.array([there[plan.storage] for plan in axes.space.words])[:, None, None] * 1
 
 
 def _slots(axes: NestAxes) -> dict[str, Integers]:

@@ -92,16 +92,14 @@ def _macs(axes: NestAxes) -> Integers:
 
 def _packets(axes: NestAxes, priced: Priced) -> Integers:
     """Return the packets that the model gives: the counts of parts, times their prices."""
-    steps = axes.made(len(axes.chain.conv))[2]
-    output = [
-        axes.copies(lambda tiles, _, double, of=of: priced(getattr(tiles.output_parts(double), of)))
-        for of in ("step", "once")
-    ]
-    total = steps * output[0] + output[1] + priced(on_set_up(axes.one))
+    steps, is_double = axes.made(len(axes.chain.conv))[2], axes.space.flags("buffering", "double")[..., None]
+    single, double = (axes.of_tiles(lambda tiles, way=way: tiles.output_prices(way, priced)) for way in (False, True))
+    output = np.where(is_double, double, single)
+    total = steps * output[..., 0] + output[..., 1] + priced(on_set_up(axes.one))
     every = [_input_prices(axes, priced)]
     for index in axes.convs:
         every.append(axes.of_tiles(lambda tiles, index=index: tiles.prices(index, priced)))
-        staged = axes.copies(lambda tiles, *way, index=index: priced(tiles.filter_parts(index, *way)))
+        staged = axes.copies(lambda tiles, index=index: tiles.filter_prices(index, priced))
         total = total + axes.stagings(index) * staged
     for tensor, each in enumerate(every):
         together = axes.together(tensor - 1) if tensor else []

@@ -7,9 +7,9 @@ of its chain. Convs of other chains, of other cuts of a chain and under other k_
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.copy_packets import input_parts, on_filter
@@ -21,6 +21,8 @@ from hexconv.analyze.rows_footprint import footprint_of_filter, footprints_of_co
 from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.layout import Layout
+from hexconv.spec import Plan
+from hexconv.spec.extents import REMEMBERED
 
 MOST_REMEMBERED = 1 << 15
 """The number of figures of convs that are kept."""
@@ -32,9 +34,20 @@ KEPT = "kept"
 OF_FILTERS = ("filter", "words")
 """The roles of caches that hold a whole filter where filters are resident, and a tile of it where they aren't."""
 
+Way = tuple[bool, bool]
+"""A way to copy: whether filters are resident, and whether copies overlap compute."""
+WAYS: tuple[Way, ...] = ((False, False), (False, True), (True, False), (True, True))
+
 Priced = Callable[[Parts], float]
 Figure = TypeVar("Figure")
 _REMEMBERED: dict[Hashable, object] = {}
+_NUMBERS: dict[Hashable, int] = {}
+
+
+@lru_cache(REMEMBERED)
+def _turned(plan: Plan, **knobs: Any) -> Plan:
+    """Return a plan with other knobs; all strips of a chain ask for the same ones."""
+    return replace(plan, **knobs)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,10 @@ class Tiles:
     """
 
     planned: PlannedRows
+
+    def of_k_split(self, k_split: int) -> "Tiles":
+        """Return what the nest takes under another k_split."""
+        return Tiles(replace(self.planned, plan=_turned(self.planned.plan, k_split=k_split)))
 
     def is_depthwise(self, index: int) -> bool:
         """Whether lanes of conv `index` are its channels."""
@@ -78,6 +95,18 @@ class Tiles:
         """Price a row with elements of conv `index`, a row without, a step, what happens once, and rows together."""
         return self._once(priced, index, lambda: prices(on_conv(self.planned, index), priced))
 
+    def filter_prices(self, index: int, priced: Priced) -> dict[Way, float]:
+        """Price staging the whole filter of conv `index`, for each way to copy."""
+        return self._once(("filter", priced), index, lambda: self._filter_prices(index, priced))
+
+    def _filter_prices(self, index: int, priced: Priced) -> dict[Way, float]:
+        return {way: priced(on_filter(self._copied(*way), index)) for way in WAYS}
+
+    def output_prices(self, is_double: bool, priced: Priced) -> tuple[float, float]:
+        """Price a step that copies some of the output, and what copies of the output take once."""
+        spent = on_output(self._copied(is_double=is_double))
+        return priced(spent.step), priced(spent.once)
+
     def input_prices(self, is_double: bool, reads_ahead: bool, priced: Priced) -> list[float]:
         """Price rows and steps of the input, as in `prices`.
 
@@ -87,14 +116,6 @@ class Tiles:
             priced: returns the packets of parts.
         """
         return prices(input_parts(self._copied(is_double=is_double), reads_ahead), priced)
-
-    def output_parts(self, is_double: bool) -> Spent:
-        """Count the parts that copying the output takes."""
-        return on_output(self._copied(is_double=is_double))
-
-    def filter_parts(self, index: int, is_resident: bool, is_double: bool) -> Parts:
-        """Count the parts that staging the whole filter of conv `index` takes."""
-        return on_filter(self._copied(is_resident, is_double), index)
 
     def caches_of_input(self) -> "Caches":
         """Return the caches of the input, as in `caches`."""
@@ -113,10 +134,10 @@ class Tiles:
     @cached_property
     def _in_vtcm(self) -> PlannedRows:
         """A plan with all caches that there may be, with one slot each: kernels copy by themselves."""
-        return replace(self.planned, plan=replace(self.planned.plan, storage="vtcm"))
+        return replace(self.planned, plan=_turned(self.planned.plan, storage="vtcm"))
 
     @cached_property
-    def _copied_so(self) -> dict[tuple[bool, bool], PlannedRows]:
+    def _copied_so(self) -> dict[Way, PlannedRows]:
         """What `_copied` has returned."""
         return {(False, False): self.planned}
 
@@ -125,7 +146,7 @@ class Tiles:
         way = is_resident, is_double
         if way not in self._copied_so:
             filters = "resident" if is_resident else "per_tile"
-            plan = replace(self.planned.plan, filters=filters, buffering="double" if is_double else "single")
+            plan = _turned(self.planned.plan, filters=filters, buffering="double" if is_double else "single")
             self._copied_so[way] = replace(self.planned, plan=plan)
         return self._copied_so[way]
 
@@ -139,9 +160,10 @@ class Tiles:
         return _REMEMBERED[key]  # pyright: ignore[reportReturnType]  # `what` says of which type it is
 
     @cached_property
-    def _alike(self) -> list[Hashable]:
-        """For each conv all that its figures depend on."""
-        return [_what_decides(self.planned, index) for index in range(len(self.planned.chain.conv))]
+    def _alike(self) -> list[int]:
+        """For each conv the number of all on which its figures depend: a number is a shorter key."""
+        every = (_what_decides(self.planned, index) for index in range(len(self.planned.chain.conv)))
+        return [_NUMBERS.setdefault(each, len(_NUMBERS)) for each in every]
 
 
 @dataclass(frozen=True)
