@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from hexconv.analyze.cache import DTYPE_BYTES
+from hexconv.analyze.of_conv import of_conv
 from hexconv.analyze.rows_steps import RowSteps
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import has_bytes_apart
@@ -32,6 +33,7 @@ MACS_OF_INSTRUCTION = 128
 class RowTiles(RowSteps):
     """A chain under a plan whose nest is kept in rows, with the tiles in which its convs multiply."""
 
+    @of_conv
     def filter_zero(self, index: int) -> int:
         """The zero point of the filter of conv `index` as it is packed."""
         return self.chain.conv[index].filter_zero_point + self.forms.packings[index].shift
@@ -46,30 +48,36 @@ class RowTiles(RowSteps):
         """The bytes of an element of a filter."""
         return DTYPE_BYTES[self.chain.dtype_of_filters]
 
+    @of_conv
     def source_columns(self, index: int) -> int:
         """How many pixels a stored row of what conv `index` reads has."""
         return self.forms.activations[index].stored_extent("W")
 
+    @of_conv
     def row_bytes(self, index: int) -> int:
         """How many bytes a stored row of what conv `index` reads has, for all channels."""
         layout = self.forms.activations[index]
         return prod(layout.physical_shape[2:]) * (1 if has_bytes_apart(layout) else self.source_bytes)
 
+    @of_conv
     def planes(self, index: int) -> int:
         """How many planes of what conv `index` reads a tile multiplies, which don't lie side by side."""
         diagonal = diagonal_of(self.chain, index)
         return diagonal.width if diagonal else plane_of(self.forms, index, halves=False).count
 
+    @of_conv
     def tile_row_bytes(self, index: int) -> int:
         """How many bytes of a stored row of what conv `index` reads a tile of channels multiplies, or takes apart."""
         return self.row_bytes(index) // plane_of(self.forms, index, halves=False).count * self.planes(index)
 
+    @of_conv
     def pixels(self, index: int) -> PixelLanes | None:
         """How pixels of conv `index` are dealt to lanes; None if its lanes are channels."""
         if self.kernels[index] != "hvx":
             return None
         return pixel_lanes(self.chain, index, self.forms, self.plan.k_split)
 
+    @of_conv
     def dense(self, index: int) -> DenseRows | None:
         """How conv `index` multiplies windows of dense rows; None if it doesn't."""
         if self.kernels[index] != "hvx":
@@ -84,6 +92,7 @@ class RowTiles(RowSteps):
         """How many blocks of 32 channels lie together in what conv `index` makes, which has no blocks of 4."""
         return self.forms.channel_units[index + 1] // CHANNEL_BLOCK
 
+    @of_conv
     def has_offsets(self, index: int) -> bool:
         """Whether what is added to the sums of conv `index` differs by channel."""
         return self.chain.conv[index].bias or self.source_zero(index) != 0
@@ -94,11 +103,13 @@ class RowTiles(RowSteps):
         flip = MADE_UNSIGNED if is_laid and self.chain.dtype == "int8" else 0
         return self.chain.output_zero_point(index) + flip
 
+    @of_conv
     def multiplies_tiles(self, index: int) -> bool:
         """Whether lanes of conv `index` are output channels, and tiles multiply words of its source as it lies."""
         has_own = is_depthwise(self.chain, index) or own_words_of(self.chain, index)
         return not has_own and not self.pixels(index) and not self.dense(index)
 
+    @of_conv
     def sums_windows_ahead(self, index: int) -> bool:
         """Whether the windows of conv `index` are summed before its tiles."""
         if not self.multiplies_tiles(index):
@@ -106,11 +117,13 @@ class RowTiles(RowSteps):
         pixel_bytes = self.forms.activations[index].physical_shape[-1]
         return self.filter_zero(index) != 0 and has_vector_rows(pixel_bytes, self.source_columns(index))
 
+    @of_conv
     def splats(self, index: int) -> bool:
         """Whether conv `index` multiplies splats of its source's words."""
         wants = self.plan.activations == "splats" and self.multiplies_tiles(index)
         return wants and splats_serve(self.row_bytes(index), self.filter_zero(index), self.sums_windows_ahead(index))
 
+    @of_conv
     def tiles(self, index: int) -> Counter[int]:
         """How many tiles of channels conv `index` has, by the channel blocks of a tile."""
         blocks = self.extents[index + 1].channel_blocks
@@ -136,16 +149,19 @@ class RowTiles(RowSteps):
         first = self.extents[index + 1].valid_columns[0]
         return conv.kernel[0] * own.quads(conv, first, pixels) if own else 0
 
+    @of_conv
     def filter_vectors(self, index: int) -> int:
         """How many vectors the filter of conv `index` fills, or one byte of each of its elements."""
         return prod(self.forms.filters[index].physical_shape) // MACS_OF_INSTRUCTION // self.filter_bytes
 
+    @of_conv
     def is_one_run(self, index: int) -> bool:
         """Whether the words that tiles of conv `index` multiply for a row of taps lie side by side."""
         conv = self.chain.conv[index]
         is_whole = self.multiplied_vectors(index) == self.filter_vectors(index)
         return conv.kernel[1] == 1 or (conv.dilation[1] == 1 and is_whole)
 
+    @of_conv
     def multiplied_vectors(self, index: int) -> int:
         """How many vectors of the filter tiles multiply: those of channels that the source has."""
         if lanes := self.pixels(index) or self.dense(index):
@@ -157,6 +173,7 @@ class RowTiles(RowSteps):
         multiplied = multiplied_words(self.extents[index].channels, words, planes)
         return self.filter_vectors(index) // words * multiplied
 
+    @of_conv
     def overlapped(self, index: int) -> Counter[int]:
         """How many tiles of channels, by their blocks, have first words that are multiplied during the tile before."""
         conv, tensor = self.chain.conv[index], self.extents[index + 1]

@@ -3,93 +3,22 @@
 The formulas are those of one plan (`hexconv.analyze.rows_stripes`, `hexconv.analyze.rows_steps`), over arrays. They
 depend on the rows of a chain, not on its columns, its channels or its number of images. So strips of any width share
 the counts of whole rows, and a batch of images has as many times the counts of one image.
-
-Stripes are numbered by height: those of the first height, then those of the second, and so on. A sum over the stripes
-of each height is one call of numpy, and tensors are the first axis of every array.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from math import ceil, prod
-from typing import Any
 
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide
-from hexconv.analyze.rows_stripes import RowStripes
-from hexconv.kernel.depthwise import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER, can_go_down, is_depthwise, tile_rows
-from hexconv.spec import Chain
-from hexconv.spec.extents import reads_input_rows
+from hexconv.analyze.rows_of_chain import RowsOfChain, RowsOfConv
+from hexconv.analyze.steps_of_heights import StepsOfHeights, Stripes
+from hexconv.kernel.depthwise import LEAST_ROWS_DOWN, TILE_ROWS, WAYS_TOGETHER
 
 REMEMBERED = 64
 """The number of chains whose counts are kept: all strips of a chain ask for the same ones, one after the other."""
-
-
-@dataclass(frozen=True)
-class RowsOfConv:
-    """How the rows of a conv follow from the rows of what it reads.
-
-    Attributes:
-        stride: the rows of the source from one row of the output to the next.
-        reach: the rows of the source that a row of the output reads.
-        together: the numbers of rows that are made together, the largest first; none unless the conv is depthwise.
-        goes_down: whether tiles go down in stripes that are tall enough.
-        rows: the logical rows of the output.
-    """
-
-    stride: int
-    reach: int
-    together: tuple[int, ...]
-    goes_down: bool
-    rows: int
-
-    def rows_read(self, rows: Any) -> Any:
-        """Count the rows of the source that neighbouring rows of the output read."""
-        return (rows - 1) * self.stride + self.reach
-
-
-@dataclass(frozen=True)
-class RowsOfChain:
-    """All that the counts of a chain depend on, but for its stripes.
-
-    Attributes:
-        convs: the convs.
-        stored: the stored rows of every tensor; of the output those that are written.
-        valid: the first and one past the last stored row of every tensor that holds a logical row.
-        bands: for each thread, the first and one past the last row of every tensor that it makes.
-        threads: the number of threads that the plan asks for.
-        reads_input: whether the first conv reads a row of the input.
-    """
-
-    convs: tuple[RowsOfConv, ...]
-    stored: tuple[int, ...]
-    valid: tuple[tuple[int, int], ...]
-    bands: tuple[tuple[tuple[int, int], ...], ...]
-    threads: int
-    reads_input: bool
-
-    @classmethod
-    def of(cls, planned: RowStripes) -> "RowsOfChain":
-        """Take the rows of a chain from any of its plans, all of which have as many threads."""
-        bands, tensors = planned.bands, range(len(planned.extents))
-        return cls(
-            convs=tuple(_rows_of_conv(planned.chain, index) for index in range(len(planned.chain.conv))),
-            stored=tuple(span.rows for span in bands.spans),
-            valid=tuple(extents.valid_rows for extents in planned.extents),
-            bands=tuple(
-                tuple((bands.first(tensor, band), bands.end(tensor, band)) for tensor in tensors)
-                for band in range(bands.count)
-            ),
-            threads=planned.plan.threads,
-            reads_input=reads_input_rows(planned.chain),
-        )
-
-
-def _rows_of_conv(chain: Chain, index: int) -> RowsOfConv:
-    conv, rows = chain.conv[index], chain.shapes[index + 1][1]
-    together = tile_rows(conv) if is_depthwise(chain, index) else ()
-    return RowsOfConv(conv.stride[0], conv.reach[0], together, can_go_down(chain, index), rows)
 
 
 @dataclass(frozen=True)
@@ -203,24 +132,14 @@ class StripeCounts:
         return rows
 
     @cached_property
-    def _bands(self) -> list["_Band"]:
+    def _bands(self) -> list[StepsOfHeights]:
         """The steps of each thread."""
-        return [self._band(rows) for rows in self.chain.bands]
+        stripes = Stripes(self.size, self._apart, self._lead, self._height, self._run_in.max(axis=0))
+        return [StepsOfHeights.of(stripes, self.chain.valid, rows) for rows in self.chain.bands]
 
-    def _band(self, rows: tuple[tuple[int, int], ...]) -> "_Band":
-        """Number the stripes of a thread that makes some rows of every tensor, and find what each makes."""
-        (first, end), warm_up = rows[-1], self._run_in.max(axis=0)
-        counts = ceil_divide(end, self.size) - first // self.size + warm_up
-        height = np.repeat(np.arange(len(counts)), counts)
-        starts = np.cumsum(counts) - counts
-        number = np.arange(len(height)) + (first // self.size - warm_up - starts)[height]
-        begin_of_band, end_of_band = np.array(rows).T[:, :, None]
-        begin = number * self._apart[:, height] + self._lead[:, height]
-        end_of_stripe = np.minimum(begin + self._height[:, height], end_of_band)
-        begin = np.maximum(begin, begin_of_band)
-        first_valid, end_valid = np.array(self.chain.valid).T[:, :, None]
-        logical = np.minimum(end_of_stripe, end_valid) - np.maximum(begin, first_valid)
-        return _Band(starts, counts, np.maximum(end_of_stripe - begin, 0), np.maximum(logical, 0))
+    def _sum(self, of: Callable[[StepsOfHeights], Integers]) -> Integers:
+        """Sum a figure of all threads."""
+        return reduce(np.add, map(of, self._bands))
 
     @cached_property
     def most_stripes(self) -> Integers:
@@ -231,27 +150,27 @@ class StripeCounts:
     @cached_property
     def logical_rows(self) -> Integers:
         """The logical rows of every tensor that all steps make."""
-        return sum(band.sums(band.logical) for band in self._bands)
+        return self._sum(lambda band: band.sums(band.logical))
 
     @cached_property
     def stored_rows(self) -> Integers:
         """The rows of every tensor that all steps make, rows without elements included."""
-        return sum(band.sums(band.rows) for band in self._bands)
+        return self._sum(lambda band: band.sums(band.rows))
 
     @cached_property
     def making_steps(self) -> Integers:
         """The steps that make a logical row of a tensor."""
-        return sum(band.sums(band.logical > 0) for band in self._bands)
+        return self._sum(lambda band: band.sums(band.logical > 0))
 
     @cached_property
     def _with_rows(self) -> Integers:
         """The steps that make a row of a tensor, with or without elements."""
-        return sum(band.sums(band.rows > 0) for band in self._bands)
+        return self._sum(lambda band: band.sums(band.rows > 0))
 
     @cached_property
     def _all(self) -> Integers:
         """The steps of any tensor, those included that make nothing."""
-        return sum(band.counts for band in self._bands)
+        return self._sum(lambda band: band.counts)
 
     @cached_property
     def steps(self) -> Integers:
@@ -292,27 +211,6 @@ class StripeCounts:
         conv, strides = self.chain.convs[index], prod(conv.stride for conv in self.chain.convs[index + 1 :])
         rows = np.minimum(np.array(self.heights) * strides, ceil(conv.rows / self.chain.threads))
         return conv.goes_down & (rows >= LEAST_ROWS_DOWN)
-
-
-@dataclass(frozen=True)
-class _Band:
-    """The steps of one thread, those of all heights one after the other.
-
-    Attributes:
-        starts: the number of the first step of each height, [H].
-        counts: the steps of each height, [H].
-        rows: the rows of every tensor that each step makes, [T, steps].
-        logical: of these, the rows with elements.
-    """
-
-    starts: Integers
-    counts: Integers
-    rows: Integers
-    logical: Integers
-
-    def sums(self, steps: Integers) -> Integers:
-        """Sum a figure of each step, [..., steps], for each height: [..., H]."""
-        return np.add.reduceat(steps, self.starts, axis=-1, dtype=np.int64)
 
 
 @lru_cache(REMEMBERED)

@@ -60,7 +60,7 @@ def _in_strips(chain: Chain, grid: Grid, question: Question, found: Found) -> Fo
         space = replace(grid.space, strips=(strip,))
         if bound is not None and least is not None and least_bytes(chain, strip) >= least:
             passed_over += space.size
-        elif least is not None and least_footprint(chain, space, question) > question.vtcm_bytes:
+        elif least is not None and least_footprint(chain, space) > question.vtcm_bytes:
             too_large += space.size
         else:
             grids.append(evaluate(chain, space, rates(question.plan.arch)))
@@ -77,7 +77,7 @@ def _least_traffic(grid: Grid, question: Question, before: int | None) -> int | 
     return min([*known, *([int(fitting.min())] if len(fitting) else [])], default=None)
 
 
-def least_footprint(chain: Chain, space: Space, question: Question) -> int:
+def least_footprint(chain: Chain, space: Space) -> int:
     """Return a lower bound of the footprints of plans in one kind of strips, in bytes; 0 where no column is kept.
 
     Caches grow with the height of a stripe, with second slots and with the share of a filter that is staged at a time.

@@ -15,7 +15,8 @@ import numpy as np
 
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.rows import PlannedRows, planned_rows
-from hexconv.analyze.stripe_counts import RowsOfChain, StripeCounts, stripe_counts
+from hexconv.analyze.rows_of_chain import RowsOfChain
+from hexconv.analyze.stripe_counts import StripeCounts, stripe_counts
 from hexconv.search.nest_tiles import WAYS, Tiles, Way
 from hexconv.search.space import Space
 from hexconv.spec import Chain
@@ -95,7 +96,9 @@ class NestAxes:
     @cached_property
     def _copied(self) -> Integers:
         """The number of the way to copy (`WAYS`) that each combination of words has: [words]."""
-        return np.array([WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.space.words])
+        return np.array(
+            [WAYS.index((plan.filters == "resident", plan.buffering == "double")) for plan in self.space.words]
+        )
 
     @cached_property
     def kind(self) -> type:

@@ -23,7 +23,7 @@ def footprint_bytes(axes: NestAxes) -> Integers:
     total, largest = np.zeros(1, kind), dict[tuple[int, str], Integers]()
     for tensor, caches in every:
         cache = next(each.cache for each in caches if each)
-        name = _name(axes, cache.role, tensor)
+        name = _name(cache.role, tensor)
         held = _held_bytes(axes, tensor, caches, slots.get(name, 1), kind)
         if name not in takes_turns:
             total = total + held
@@ -44,7 +44,7 @@ def _caches(axes: NestAxes) -> Iterator[tuple[int, list[Held | None]]]:
             yield tensor, [each.get(key) for each in every]
 
 
-def _name(axes: NestAxes, role: str, tensor: int) -> str:
+def _name(role: str, tensor: int) -> str:
     """Return the name of a cache of a tensor by which others know its slots, and with whom it takes turns."""
     named = {"intermediate": intermediate, "filter": filter_cache, "words": words_cache}
     of_ends = {"input": INPUT_CACHE, "output": OUTPUT_CACHE}

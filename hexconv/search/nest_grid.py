@@ -111,9 +111,14 @@ def _packets(axes: NestAxes, priced: Priced) -> Integers:
 def _input_prices(axes: NestAxes, priced: Priced) -> Integers:
     """Price rows and steps of the input: [words, H, K, prices]."""
     ahead = axes.rows(lambda counts: counts.ahead) > 0
+    # Few layouts of the input serve all values of k_split.
+    lying = {tiles.planned.forms.activations[0]: tiles for tiles in axes.tiles}
     single, double, reading_ahead = (
-        axes.of_tiles(lambda tiles, way=way: tiles.input_prices(*way, priced))
-        for way in ((False, False), (True, False), (True, True))
+        axes.of_tiles(lambda tiles, known=known: known[tiles.planned.forms.activations[0]])
+        for known in (
+            {layout: tiles.input_prices(*way, priced) for layout, tiles in lying.items()}
+            for way in ((False, False), (True, False), (True, True))
+        )
     )
     is_double = axes.space.flags("buffering", "double")[..., None]
     return np.where(is_double, np.where(ahead[:, :, None, None], reading_ahead, double), single)

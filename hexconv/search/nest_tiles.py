@@ -1,8 +1,6 @@
 """What rows, steps and filters of a nest of rows take under one k_split, whatever its stripes are.
 
-What a conv takes depends on the conv, on the columns of what it reads and makes, and on how both lie: on nothing else
-of its chain. Convs of other chains, of other cuts of a chain and under other k_splits are often alike in all of that
-(`_what_decides`), and their figures are computed once.
+Convs that are alike (`hexconv.search.alike`) take the same, and their figures are computed once.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -20,12 +18,9 @@ from hexconv.analyze.rows import PlannedRows
 from hexconv.analyze.rows_footprint import footprint_of_filter, footprints_of_conv, footprints_of_input
 from hexconv.kernel import output_layout
 from hexconv.kernel.depthwise import is_depthwise
-from hexconv.layout import Layout
+from hexconv.search.alike import number_of, once
 from hexconv.spec import Plan
 from hexconv.spec.extents import REMEMBERED
-
-MOST_REMEMBERED = 1 << 15
-"""The number of figures of convs that are kept."""
 
 OF_STRIPES = ("input", "intermediate", "output")
 """The roles of caches that hold the rows of a stripe."""
@@ -40,8 +35,6 @@ WAYS: tuple[Way, ...] = ((False, False), (False, True), (True, False), (True, Tr
 
 Priced = Callable[[Parts], float]
 Figure = TypeVar("Figure")
-_REMEMBERED: dict[Hashable, object] = {}
-_NUMBERS: dict[Hashable, int] = {}
 
 
 @lru_cache(REMEMBERED)
@@ -152,18 +145,12 @@ class Tiles:
 
     def _once(self, what: Hashable, index: int, compute: Callable[[], Figure]) -> Figure:
         """Return a figure of conv `index`, which is computed once for all convs that are alike."""
-        key = what, self._alike[index]
-        if key not in _REMEMBERED:
-            if len(_REMEMBERED) >= MOST_REMEMBERED:
-                _REMEMBERED.clear()
-            _REMEMBERED[key] = compute()
-        return _REMEMBERED[key]  # pyright: ignore[reportReturnType]  # `what` says of which type it is
+        return once(what, self._alike[index], compute)
 
     @cached_property
     def _alike(self) -> list[int]:
-        """For each conv the number of all on which its figures depend: a number is a shorter key."""
-        every = (_what_decides(self.planned, index) for index in range(len(self.planned.chain.conv)))
-        return [_NUMBERS.setdefault(each, len(_NUMBERS)) for each in every]
+        """For each conv the number that it has in common with all that are alike."""
+        return [number_of(self.planned, index) for index in range(len(self.planned.chain.conv))]
 
 
 @dataclass(frozen=True)
@@ -201,24 +188,3 @@ def _caches(caches: Iterable[PredictedCache], planned: PlannedRows, tensor: int)
 def prices(spent: Spent, priced: Priced) -> list[float]:
     """Price a row with elements, a row without, a step, what happens once, and rows that are made together."""
     return [priced(parts) for parts in spent.parts]
-
-
-def _what_decides(planned: PlannedRows, index: int) -> Hashable:
-    """Return all on which it depends what conv `index` takes: convs of any chains that agree in it take the same."""
-    chain, forms, conv = planned.chain, planned.forms, planned.chain.conv[index]
-    source, target, strips = planned.extents[index], planned.extents[index + 1], planned.strips
-    # A step has no more tiles than the conv has blocks of channels. Tiles of groups are cut in a way of their own.
-    k_split = planned.plan.k_split if conv.groups > 1 else min(planned.plan.k_split, target.channel_blocks)
-    return (
-        (conv, planned.kernels[index], k_split, planned.plan.activations, planned.bands.count),
-        (index == 0, index == len(chain.conv) - 1, chain.dtype, chain.dtype_of_filters, chain.output_zero_point(index)),
-        (source.columns, source.valid_columns, source.channels, target.columns, target.valid_columns),
-        tuple((*_row_of(forms.activations[at]), forms.channel_units[at]) for at in (index, index + 1)),
-        (forms.row_units[index + 1], forms.filters[index], forms.packings[index]),
-        (strips.count, strips.tensors[index + 1]) if strips and strips.keeps else None,
-    )
-
-
-def _row_of(layout: Layout) -> tuple[str, tuple[int, ...]]:
-    """Return how a row of a tensor lies; how many rows and images there are does not matter."""
-    return layout.name, layout.physical_shape[2:]

@@ -16,6 +16,7 @@ from hexconv.spec.extents import tensor_extents
 from hexconv.spec.knobs import acts
 from hexconv.spec.strips import strip_count, strips_as_wide, why_no_strips
 
+
 def kinds_of_strips(chain: Chain, plan: Plan) -> Iterator[Strip]:
     """Yield the kinds of strips, the widest first; none where the chain allows no strips.
 

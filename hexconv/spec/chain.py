@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from hexconv.hashed import hashed_once
 from hexconv.spec.activations import TABLE
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.conv_dtypes import check_dtypes, check_filter_dtype, check_zero_point
@@ -15,7 +16,6 @@ from hexconv.spec.conv_shapes import check_shapes, output_shape
 from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
 from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.fields import STRICT, Size
-from hexconv.hashed import hashed_once
 from hexconv.spec.requantize import ZeroPoint
 from hexconv.spec.wrong import in_one_line
 

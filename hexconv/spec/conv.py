@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass
 
+from hexconv.hashed import hashed_once
 from hexconv.spec.activations import CURVES, Activation, Curve
 from hexconv.spec.fields import STRICT, Pair, Rows, Size
-from hexconv.hashed import hashed_once
 from hexconv.spec.requantize import Requantize, ZeroPoint
 from hexconv.spec.wrong import in_one_line
 

@@ -14,14 +14,16 @@ Every strip begins at a whole number of strips from the left edge of the output.
 the first strip ends, or left of that: what the convs read beyond it has to be made by the first strip, too.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import lru_cache
 
 from pydantic.dataclasses import dataclass
 
-from hexconv.spec.chain import Chain
-from hexconv.spec.extents import blocks
-from hexconv.spec.fields import STRICT
 from hexconv.hashed import hashed_once
+from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d
+from hexconv.spec.extents import REMEMBERED, blocks
+from hexconv.spec.fields import STRICT
 
 
 @hashed_once
@@ -38,6 +40,12 @@ class KeptChain(Chain):
     def keeps_columns(self) -> bool:
         """True."""
         return True
+
+
+@lru_cache(REMEMBERED)
+def padded(conv: Conv2d, left: int, right: int) -> Conv2d:
+    """Return a conv with other padding of columns."""
+    return replace(conv, padding=replace(conv.padding, left=left, right=right))
 
 
 def kept_strips(chain: Chain, width: int) -> int:

@@ -5,9 +5,9 @@ from dataclasses import fields
 from pydantic.dataclasses import dataclass
 
 from hexconv.errors import InputError
+from hexconv.hashed import hashed_once
 from hexconv.spec.extents import ROW_BLOCK
 from hexconv.spec.fields import STRICT, Size
-from hexconv.hashed import hashed_once
 from hexconv.spec.kernels import KERNELS, Kernel
 from hexconv.spec.kernels.hvx import most_threads, why_fewer_threads
 from hexconv.spec.knobs import (

@@ -23,10 +23,9 @@ from functools import lru_cache
 from typing import Any
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.conv import Conv2d
 from hexconv.spec.edges import IN_BLOCKS
 from hexconv.spec.extents import COLUMN_BLOCK, REMEMBERED, blocks
-from hexconv.spec.kept import KeptChain, kept_strips
+from hexconv.spec.kept import KeptChain, kept_strips, padded
 from hexconv.spec.knobs import ColumnHalo
 from hexconv.spec.plan import Plan
 
@@ -190,7 +189,7 @@ def strips_as_wide(chain: Chain, w_split: int, column_halo: ColumnHalo) -> Strip
         return _kept(chain, w_split * COLUMN_BLOCK)
     (images, rows, _, channels), columns = chain.input, chain.shapes[-1][2]
     width, count = min(w_split * COLUMN_BLOCK, columns), strip_count(chain, w_split, column_halo)
-    tensors, whole = _columns(chain, width), tuple(_padded(conv, 0, 0) for conv in chain.conv)
+    tensors, whole = _columns(chain, width), tuple(padded(conv, 0, 0) for conv in chain.conv)
     of_strips = replace(chain, input=(images * count, rows, tensors[0].columns, channels), conv=whole)
     return Strips(of_strips, count, width, chain.input, chain.shapes[-1], tensors)
 
@@ -200,15 +199,9 @@ def _kept(chain: Chain, width: int) -> Strips:
     """Return strips of `width` columns of the output that keep what two of them read."""
     (images, rows, _, channels), count = chain.input, kept_strips(chain, width)
     tensors = _columns(chain, width, keeps=True)
-    padded = tuple(_padded(conv, 0, source.kept) for conv, source in zip(chain.conv, tensors[:-1], strict=True))
-    of_strips = replace(chain, input=(images * count, rows, tensors[0].made, channels), conv=padded)
+    convs = tuple(padded(conv, 0, source.kept) for conv, source in zip(chain.conv, tensors[:-1], strict=True))
+    of_strips = replace(chain, input=(images * count, rows, tensors[0].made, channels), conv=convs)
     return Strips(KeptChain.of(of_strips), count, width, chain.input, chain.shapes[-1], tensors, keeps=True)
-
-
-@lru_cache(REMEMBERED)
-def _padded(conv: Conv2d, left: int, right: int) -> Conv2d:
-    """Return a conv with other padding of columns."""
-    return replace(conv, padding=replace(conv.padding, left=left, right=right))
 
 
 def _columns(chain: Chain, width: int, keeps: bool = False) -> tuple[StripColumns, ...]:

@@ -3,8 +3,8 @@
 import pickle
 from dataclasses import replace
 
-from hexconv.spec import Chain, Conv2d
 from hexconv.hashed import HASH
+from hexconv.spec import Chain, Conv2d
 
 CHAIN = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
 
