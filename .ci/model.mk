@@ -1,4 +1,4 @@
-.PHONY: model rates fits bytes bench-qnn
+.PHONY: model rates fits bytes bench-search bench-qnn
 SOME_NETS = $(if $(NETS),--nets $(NETS))
 
 model: .venv/installed ## the model of latency against 200 runs that it was not fitted to: reports/model.csv (takes minutes)
@@ -14,6 +14,9 @@ bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports
 	$(BIN)/python -m hexconv.bench.board.moved $(SOME_NETS)
 	$(BIN)/python -m hexconv.bench.board.picture
 	$(BIN)/python -m hexconv.bench.quoted
+
+bench-search: .venv/installed ## how many plans a second a search looks at, by kernel (CHAINS="fsrcnn mobilenetv2/stem my.toml" are some)
+	$(BIN)/python -m hexconv.bench.planning $(CHAINS)
 
 # QNN's planner has an environment of its own. Its licence allows use for benchmarks; hexconv never imports it.
 QNN := build/qnn

@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 
 from hexconv.hashed import HASH
+from hexconv.layout import packed
 from hexconv.spec import Chain, Conv2d
 
 CHAIN = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
@@ -12,6 +13,11 @@ CHAIN = Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))
 def test_equal_chains_have_one_hash() -> None:
     assert hash(CHAIN) == hash(replace(CHAIN)) == hash(CHAIN)
     assert hash(CHAIN) != hash(replace(CHAIN, input=(2, 8, 8, 4)))
+
+
+def test_equal_layouts_have_one_hash() -> None:
+    layout = packed("NHWC8h8w32c", (1, 9, 9, 40))
+    assert hash(layout) == hash(replace(layout)) != hash(packed("NHWC8h8w32c", (1, 9, 9, 41)))
 
 
 def test_a_copy_for_another_process_has_no_hash_yet() -> None:

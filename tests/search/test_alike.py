@@ -1,0 +1,80 @@
+"""Convs that are alike share their figures, and what is forgotten is computed anew."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hexconv.search import Grid, Space, alike, evaluate
+from hexconv.search.grid import FIGURES
+from hexconv.search.machine import rates
+from hexconv.search.nest_axes import NestAxes
+from hexconv.search.pieces import piece_of
+from hexconv.search.space import Strip
+from hexconv.spec import Chain, Conv2d, Padding, Plan, Requantize
+
+SAME = Conv2d(
+    out_channels=64,
+    kernel=(3, 3),
+    padding=Padding(top=1, left=1, bottom=1, right=1),
+    requantize=Requantize(multiplier=1 << 30, shift=-9),
+)
+CHAIN = Chain(input=(1, 24, 40, 64), dtype="uint8", output_layout="NHWC", conv=(SAME, SAME, SAME))
+PLAN = Plan(kernel="hvx", storage="vtcm")
+
+
+def grid_of(chain: Chain) -> Grid:
+    return evaluate(chain, replace(Space.of(chain, PLAN), strips=(None, Strip(2), Strip(3, "keep"))), rates("v68"))
+
+
+def are_equal(one: Grid, other: Grid) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FIGURES)
+
+
+def test_figures_are_the_same_whatever_was_searched_before() -> None:
+    alike.forget()
+    alone = grid_of(CHAIN)
+    taller, wider = replace(CHAIN, input=(2, 90, 40, 64)), replace(CHAIN, input=(1, 24, 56, 64))
+    for other in (piece_of(CHAIN, 0, 2), piece_of(CHAIN, 1, 3), taller, wider):
+        alike.forget()
+        grid_of(other)
+        assert are_equal(grid_of(CHAIN), alone)
+
+
+@pytest.mark.parametrize("most", [1, 5, 50])
+def test_figures_are_the_same_however_few_are_remembered(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = grid_of(CHAIN)
+    monkeypatch.setattr(alike, "MOST_REMEMBERED", most)
+    assert are_equal(grid_of(CHAIN), known)
+
+
+def test_a_number_that_is_forgotten_is_not_given_to_another_conv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "MOST_REMEMBERED", 1)
+    chains = [replace(CHAIN, input=(1, 24, columns, 64)) for columns in (16, 24, 32)]
+    assert len({number(chain, index) for chain in chains for index in (0, 2)}) == 6
+
+
+def number(chain: Chain, index: int, k_split: int = 2) -> int:
+    space = Space.of(chain, PLAN)
+    tiles = NestAxes(chain, space).tiles[k_split - 1]
+    return alike.number_of(tiles.planned, index)
+
+
+def test_convs_are_alike_if_they_take_the_same() -> None:
+    taller = replace(CHAIN, input=(3, 80, 40, 64))
+    assert number(CHAIN, 1) == number(taller, 1)
+    one_block = replace(CHAIN, conv=(replace(SAME, out_channels=32), SAME, SAME))
+    assert number(one_block, 0, k_split=1) != number(one_block, 1, k_split=1)
+
+
+def test_convs_are_not_alike_if_columns_values_or_neighbours_differ() -> None:
+    wider = replace(CHAIN, input=(1, 24, 48, 64))
+    biased = replace(CHAIN, conv=(SAME, replace(SAME, bias=True), SAME))
+    behind_a_zero = replace(
+        CHAIN,
+        conv=(replace(SAME, requantize=replace(SAME.requantize, zero_point=7)), SAME, SAME),  # pyright: ignore
+    )
+    # As many columns are stored of what the conv makes, but the image begins elsewhere.
+    shifted = replace(CHAIN, conv=(SAME, SAME, replace(SAME, padding=Padding(top=1, left=2, bottom=1))))
+    others = [number(chain, 1) for chain in (wider, biased, behind_a_zero, shifted)]
+    assert len({number(CHAIN, 1), number(CHAIN, 1, k_split=1), number(CHAIN, 2), *others}) == 7
