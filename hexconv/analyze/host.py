@@ -49,10 +49,10 @@ def host_footprints(planned: PlannedBands) -> tuple[PredictedCache, ...]:
         elements = bands * rows[0] * _padded_columns(chain, 0) * chain.input[3]
         caches.append(PredictedCache(INPUT_CACHE, "input", 0, "float32", (elements,)))
     for tensor in range(1, len(chain.conv)):
-        elements = bands * rows[tensor] * _line(chain, tensor)
+        elements = bands * rows[tensor] * line_elements(chain, tensor)
         caches.append(PredictedCache(intermediate(tensor), "intermediate", tensor, "float32", (elements,)))
     for tensor, kept in seams.items():
-        elements = (bands - 1) * kept * _line(chain, tensor)
+        elements = (bands - 1) * kept * line_elements(chain, tensor)
         caches.append(PredictedCache(f"seam{tensor}", "intermediate", tensor, "float32", (elements,)))
     return tuple(caches)
 
@@ -63,7 +63,7 @@ def has_input_cache(chain: Chain) -> bool:
     return any((pad.top, pad.left, pad.bottom, pad.right))
 
 
-def _line(chain: Chain, tensor: int) -> int:
+def line_elements(chain: Chain, tensor: int) -> int:
     """How many elements a row of an intermediate's cache has."""
     return _padded_columns(chain, tensor) * _whole_blocks(chain.shapes[tensor][3])
 

@@ -103,6 +103,20 @@ def test_rows_at_a_seam_are_handed_up(name: str) -> None:
     run_with_checks(case.chain, lowered.module)
 
 
+@pytest.mark.parametrize("name", SEAMS)
+def test_what_the_planned_nest_would_cost_is_timed_on_right_results(name: str) -> None:
+    chain, threads = SEAMS[name]
+    case = Case("nested", chain, Plan(kernel="host", threads=threads, simd="avx2"))
+    lowered = lower_function(chain_function(chain, case.settled, staged=True))
+    assert [cache.name for cache in lowered.caches if cache.name.endswith("put_cache")] == [
+        "input_cache",
+        "output_cache",
+    ]
+    check = run_case(case, lowered, Host()).check
+    assert check.passed
+    assert check.fringe_is_zero
+
+
 def run_with_checks(chain: Chain, module: tvm.IRModule) -> None:
     """Any index outside of its buffer ends the run."""
     module = with_checks(module)

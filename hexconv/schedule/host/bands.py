@@ -37,7 +37,12 @@ class Bands:
     def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
         """Return bands that hand rows up; even bands where there is nothing to hand up or the bands are too short."""
         handing = cls(stages, stripe_rows, balanced_edges(chain, count, stripe_rows), hand_up=True)
-        return handing if handing._is_long_enough() else cls(stages, stripe_rows, even_edges(chain, count))
+        return handing if handing._is_long_enough() else cls.even(chain, stages, stripe_rows, count)
+
+    @classmethod
+    def even(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
+        """Return bands of equally many rows of the output, each of which computes all rows that it reads."""
+        return cls(stages, stripe_rows, even_edges(chain, count))
 
     @property
     def count(self) -> int:

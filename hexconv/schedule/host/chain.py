@@ -36,7 +36,9 @@ ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: this takes microseconds, no more than waking another thread."""
 
 
-def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel) -> tirx.PrimFunc:
+def chain_function(
+    chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel, staged: bool = False
+) -> tirx.PrimFunc:
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
@@ -45,12 +47,15 @@ def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels =
             which registers.
         cut: how the outputs are cut into tiles.
         panels: how many rows all groups of channels go over before the next rows.
+        staged: whether stripes of the input and of the output pass through caches, and bands compute all rows that they
+            read, as in the planned nest. No plan asks for that: `hexconv.bench.in_nest` measures what it costs.
     """
     stages = stages_of(chain)
     arguments = _arguments(chain, stages)
-    bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
+    bands_of = Bands.even if staged else Bands.of
+    bands = bands_of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
-    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, panels)
+    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, panels, staged)
     _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
@@ -86,6 +91,7 @@ def _prepare(
     registers: Registers,
     cut: Cut,
     panels: Panels,
+    staged: bool,
 ) -> Kernel:
     """Allocate the buffers that all bands share, and fill the biases and slopes."""
     filters, biases, slopes = [], [], []
@@ -99,7 +105,7 @@ def _prepare(
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
-    return Kernel(bands, image, output, tuple(filters), tuple(biases), tuple(slopes), panels)
+    return Kernel(bands, image, output, tuple(filters), tuple(biases), tuple(slopes), panels, staged)
 
 
 def _fill(block: Block, kernel: Kernel, images: int) -> None:
