@@ -26,6 +26,7 @@ from hexconv.bench import onednn
 from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
 from hexconv.compute import magnitude, reference
 from hexconv.errors import RunFailed
+from hexconv.host.loops import chain_function
 from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import lower_case
@@ -34,7 +35,6 @@ from hexconv.lower.host import compile_for_host
 from hexconv.run.check import check
 from hexconv.run.host import TARGET
 from hexconv.run.tensors import Tensors, output_shape, packed_arguments, random_tensors
-from hexconv.schedule.host import chain_function
 from hexconv.spec import Case, Chain
 from hexconv.spec.knobs import Simd
 

@@ -23,14 +23,14 @@ from typing import Any
 
 import pandas as pd
 
-from hexconv.analyze.bands import PlannedBands
-from hexconv.analyze.host import line_elements
-from hexconv.analyze.host_work import host_work
 from hexconv.bench.host import OURS, STAGED, in_process, peers
 from hexconv.bench.turns import Turns, halves, least, median
-from hexconv.kernel.host.bands import even_edges
-from hexconv.kernel.host.registers import ELEMENT_BYTES, sets_here
-from hexconv.kernel.host.stripes import stripes_of
+from hexconv.host.edges import even_edges
+from hexconv.host.planned import PlannedBands
+from hexconv.host.registers import ELEMENT_BYTES, sets_here
+from hexconv.host.sizes import line_elements
+from hexconv.host.stripes import stripes_of
+from hexconv.host.work import host_macs
 from hexconv.spec import Case, Chain
 from hexconv.spec.knobs import Simd
 
@@ -61,7 +61,7 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
         "ratio_of_medians": round(median(quieter[STAGED]) / median(quieter[OURS]), 3),
         "to_onednn": round(ours / peer, 3),
         "in_nest_to_onednn": round(nested / peer, 3),
-        "macs": round(macs_in_nest(planned) / sum(host_work(planned).macs.values()), 3),
+        "macs": round(macs_in_nest(planned) / sum(host_macs(planned).values()), 3),
         "copied": copied_bytes(case.chain),
         "moved": moved_bytes(planned),
         "passed": all(part["passed"] for part in parts),
@@ -99,7 +99,7 @@ def macs_in_nest(planned: PlannedBands) -> float:
     for band in even_edges(chain, planned.edges.bands).all:
         for stripe in stripes_of(chain, planned.stripe_rows, band):
             rows = [made + tensor.new for made, tensor in zip(rows, stripe, strict=True)]
-    of_convs = zip(host_work(planned).macs.values(), rows[1:], planned.computed_rows[1:], strict=True)
+    of_convs = zip(host_macs(planned).values(), rows[1:], planned.computed_rows[1:], strict=True)
     return sum(macs * in_nest / as_is for macs, in_nest, as_is in of_convs)
 
 

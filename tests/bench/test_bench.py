@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hexconv.analyze import needed_macs
-from hexconv.analyze.bands import PlannedBands
 from hexconv.bench import halide, hexagon, in_nest, onednn, panels, tiles, turns
 from hexconv.bench.halide.two_convs import packed
 from hexconv.errors import ToolMissing, Unsupported
-from hexconv.kernel.host.tiles import tile_cycles
+from hexconv.host.planned import PlannedBands
+from hexconv.host.tiles import tile_cycles
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.digest import SUFFIX, digest_of
 from hexconv.spec import Case, Chain, Conv2d

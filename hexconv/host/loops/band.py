@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 
 from tvm import tirx
 
+from hexconv.host.loops.bands import Bands, NewRows, Progress
+from hexconv.host.loops.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
+from hexconv.host.loops.conv import Address, Conv
+from hexconv.host.loops.convolve import convolve
+from hexconv.host.loops.filters import Filter
+from hexconv.host.loops.output import OutputCache, cache_address, packed_address, write_back
+from hexconv.host.loops.panels import Panels, panel_rows, rows_of_stripe
+from hexconv.host.loops.stage import Lines, Stage
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host.bands import Bands, NewRows, Progress
-from hexconv.schedule.host.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
-from hexconv.schedule.host.conv import Address, Conv
-from hexconv.schedule.host.convolve import convolve
-from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.output import OutputCache, cache_address, packed_address, write_back
-from hexconv.schedule.host.panels import Panels, panel_rows, rows_of_stripe
-from hexconv.schedule.host.stage import Lines, Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, intermediate
 

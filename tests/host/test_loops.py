@@ -12,9 +12,13 @@ from tvm.sym import Analyzer
 
 from hexconv.analyze import cache_usage
 from hexconv.errors import HexconvError, InputError, Unsupported
-from hexconv.kernel.host.bands import edge_rows
-from hexconv.kernel.host.registers import ELEMENT_BYTES, SETS
-from hexconv.kernel.host.tiles import tiling
+from hexconv.host.edges import edge_rows
+from hexconv.host.loops import chain_function
+from hexconv.host.loops.bands import Bands
+from hexconv.host.loops.chain import ALONE_BYTES
+from hexconv.host.loops.stage import stages_of
+from hexconv.host.registers import ELEMENT_BYTES, SETS
+from hexconv.host.tiles import tiling
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.lower.function import lower_function
 from hexconv.lower.host import compile_for_host
@@ -23,10 +27,6 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule.block import int32
-from hexconv.schedule.host import chain_function
-from hexconv.schedule.host.bands import Bands
-from hexconv.schedule.host.chain import ALONE_BYTES
-from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusals
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks

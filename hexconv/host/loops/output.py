@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.host.loops import vector
+from hexconv.host.loops.bands import NewRows
+from hexconv.host.loops.caches import Cache
+from hexconv.host.loops.conv import Address
+from hexconv.host.loops.stage import Stage
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.bands import NewRows
-from hexconv.schedule.host.caches import Cache
-from hexconv.schedule.host.conv import Address
-from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 
 

@@ -1,7 +1,7 @@
 """The kernel of a whole float32 chain for the host: bands of rows side by side, every conv rolling through its band.
 
     stage the filters and biases, zero the fringe of the output
-    for image: the bands of its rows, in parallel (`hexconv.schedule.host.band`)
+    for image: the bands of its rows, in parallel (`hexconv.host.loops.band`)
 
 A stripe of every intermediate stays in the cache of its core.
 """
@@ -11,19 +11,19 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from hexconv.kernel.host.panels import rows_of_panel
-from hexconv.kernel.host.registers import ELEMENT_BYTES, Registers, registers_of
-from hexconv.kernel.host.tiles import Tiling, tiling
-from hexconv.schedule.arguments import Arguments
+from hexconv.host.loops import vector
+from hexconv.host.loops.arguments import Arguments
+from hexconv.host.loops.band import Kernel, compute
+from hexconv.host.loops.bands import Bands
+from hexconv.host.loops.caches import allocate
+from hexconv.host.loops.filters import Filter, cache_elements, stage_filter
+from hexconv.host.loops.output import zero_fringe
+from hexconv.host.loops.panels import Panels
+from hexconv.host.loops.stage import Stage, stages_of
+from hexconv.host.panels import rows_of_panel
+from hexconv.host.registers import ELEMENT_BYTES, Registers, registers_of
+from hexconv.host.tiles import Tiling, tiling
 from hexconv.schedule.block import Block
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.band import Kernel, compute
-from hexconv.schedule.host.bands import Bands
-from hexconv.schedule.host.caches import allocate
-from hexconv.schedule.host.filters import Filter, cache_elements, stage_filter
-from hexconv.schedule.host.output import zero_fringe
-from hexconv.schedule.host.panels import Panels
-from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
