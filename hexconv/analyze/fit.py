@@ -13,7 +13,7 @@ from itertools import product
 from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
 from hexconv.spec import Chain, Plan
-from hexconv.spec.knobs import MOST_VTCM_BYTES
+from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES
 
 MOST_TRIED = 64
 """Splits up to this are looked at one by one."""
@@ -111,10 +111,9 @@ def _levers(planned: Planned, demand: int, capacity: int) -> Iterator[Lever]:
     neither is enough alone.
     """
     chain, plan = planned.chain, planned.plan
-    words = [("buffering", "single"), ("filters", "per_tile"), ("column_halo", "recompute")]
-    for knob, value in words:
-        if getattr(plan, knob) != value:
-            yield from _first_that_fits(chain, [replace(plan, **{knob: value})], capacity, knob)
+    for name, knob in KNOBS.items():
+        if knob.smallest is not None and getattr(plan, name) != knob.smallest:
+            yield from _first_that_fits(chain, [replace(plan, **{name: knob.smallest})], capacity, name)
     smaller_k, smaller_h = _smaller(plan.k_split), _smaller(plan.h_split)
     alone = (
         *_first_that_fits(chain, [replace(plan, k_split=k) for k in smaller_k], capacity, "k_split"),

@@ -3,12 +3,9 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hexconv.analyze.bands import PlannedBands
 from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.footprint import plain_footprints
-from hexconv.analyze.host import host_footprints
-from hexconv.analyze.host_work import host_work
 from hexconv.analyze.needed import Work
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
@@ -16,6 +13,9 @@ from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.rows_turns import rows_allocations
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_touched, plain_work
+from hexconv.host.planned import PlannedBands
+from hexconv.host.sizes import host_footprints
+from hexconv.host.work import host_macs, host_traffic
 from hexconv.spec import Case, Chain, Plan, nest_of
 from hexconv.spec.kernels import Nest
 from hexconv.spec.places import MIXED
@@ -63,7 +63,10 @@ class Planned:
         """Every cache of the kernel that the chain gets, in the order in which they are first written."""
         if self.nest == "rows":
             return rows_footprints(self.rows)
-        return plain_footprints(self.blocks) if self.nest == "blocks" else host_footprints(self.bands)
+        if self.nest == "blocks":
+            return plain_footprints(self.blocks)
+        caches = host_footprints(self.bands)
+        return tuple(PredictedCache(c.name, c.role, c.number, self.chain.dtype, (c.elements,)) for c in caches)
 
     @cached_property
     def allocations(self) -> tuple[PredictedAllocation, ...]:
@@ -91,7 +94,9 @@ class Planned:
     def _copied(self) -> Work:
         if self.nest == "rows":
             return rows_work(self.rows)
-        return plain_work(self.blocks) if self.nest == "blocks" else host_work(self.bands)
+        if self.nest == "blocks":
+            return plain_work(self.blocks)
+        return Work(host_traffic(self.bands), host_macs(self.bands))
 
 
 def cache_footprints(chain: Chain, plan: Plan) -> tuple[PredictedCache, ...]:

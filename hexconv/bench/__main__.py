@@ -10,7 +10,7 @@ import pandas as pd
 
 from hexconv.bench import hexagon, host, turns
 from hexconv.errors import HexconvError
-from hexconv.kernel.host.registers import sets_here
+from hexconv.host.registers import sets_here
 from hexconv.report.packets import LIMIT, limit
 from hexconv.spec import Case
 

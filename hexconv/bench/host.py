@@ -26,9 +26,11 @@ from hexconv.bench import onednn
 from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
 from hexconv.compute import magnitude, reference
 from hexconv.errors import RunFailed
+from hexconv.host.loops import chain_function
 from hexconv.kernel.forms import ACTIVATION_TAG
 from hexconv.layout import packed
 from hexconv.lower import lower_case
+from hexconv.lower.function import lower_function
 from hexconv.lower.host import compile_for_host
 from hexconv.run.check import check
 from hexconv.run.host import TARGET
@@ -40,6 +42,9 @@ Row = dict[str, Any]
 
 ISAS = {"avx512": "AVX512_CORE", "avx2": "AVX2"}
 """oneDNN's names of instruction sets."""
+
+OURS, STAGED = "hexconv", "hexconv in the nest"
+"""The names of our kernel's times, as it is and with the copies of the planned nest."""
 
 PINNED = {"OMP_PROC_BIND": "true"}
 """TVM pins its threads. Unless oneDNN's are pinned too, they may share a core for a time slice: 16 ms instead of 1."""
@@ -65,7 +70,7 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
         RunFailed: a result is wrong, or a process failed.
     """
     case = Case.load(path)
-    parts = [_in_process(path, threads, simd) for _ in range(PROCESSES)]
+    parts = [in_process(path, threads, simd) for _ in range(PROCESSES)]
     named = {
         "case": case.name,
         "threads": threads,
@@ -75,39 +80,54 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
     return {**named, "onednn": parts[0]["onednn"], "passed": all(part["passed"] for part in parts)}
 
 
-def _in_process(path: Path, threads: int, simd: Simd) -> Row:
-    """The milliseconds that one process prints."""
+def in_process(path: Path, threads: int, simd: Simd, *options: str) -> Row:
+    """The milliseconds that one process prints.
+
+    Raises:
+        RunFailed: the process failed.
+    """
     number = str(threads)
     environment = {**os.environ, **PINNED, **SPINS, "OMP_NUM_THREADS": number, "TVM_NUM_THREADS": number}
     environment["ONEDNN_MAX_CPU_ISA"] = ISAS[simd]
-    command = [sys.executable, "-m", "hexconv.bench.host", str(path), "--threads", number, "--simd", simd]
+    command = [sys.executable, "-m", "hexconv.bench.host", str(path), "--threads", number, "--simd", simd, *options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RunFailed(f"the host's bench of {path.stem} failed: {(done.stderr.strip() or 'no message')[-400:]}")
     return json.loads(done.stdout)
 
 
-def milliseconds_of(case: Case, threads: int, simd: Simd) -> Row:
-    """The milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`."""
+def milliseconds_of(case: Case, threads: int, simd: Simd, staged: bool = False) -> Row:
+    """The milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`.
+
+    Args:
+        case: what is run.
+        threads: the threads of each tool.
+        simd: the instruction set of each tool.
+        staged: whether the kernel is timed with the planned nest's copies, too, as `STAGED`.
+    """
     case = replace(case, plan=replace(case.plan, threads=threads, simd=simd))
     tensors = random_tensors(case.chain)
-    peers = {
+    theirs = {
         "onednn nhwc": onednn.convs(case.chain, tensors.image, tensors.filters, dense=True),
         "onednn own layout": onednn.convs(case.chain, tensors.image, tensors.filters, dense=False),
     }
-    run, output = ready(case.chain, lower_case(case).module, simd, tensors)
-    runs: dict[str, Run] = {"hexconv": run, **{name: convs.run for name, convs in peers.items()}}
+    kernels = {OURS: ready(case.chain, lower_case(case).module, simd, tensors)}
+    if staged:
+        function = chain_function(case.chain, case.settled, staged=True)
+        kernels[STAGED] = ready(case.chain, lower_function(function).module, simd, tensors)
+    runs: dict[str, Run] = {name: run for name, (run, _) in kernels.items()}
+    runs |= {name: convs.run for name, convs in theirs.items()}
     with on_first_core():
         in_turns(runs, WARMING_ROUNDS)
         milliseconds = in_turns(runs)
     logical = (case.chain, tensors.image, tensors.filters, tensors.biases)
     expected, order = reference(*logical), magnitude(*logical)
     layout = packed(ACTIVATION_TAG, expected.shape)
-    outputs = {"hexconv": output.numpy(), **{name: layout.pack(convs.output()) for name, convs in peers.items()}}
-    passed = all(
-        check(result, layout, expected, "float32", order, case.chain.longest_sum).passed for result in outputs.values()
-    )
-    return {"milliseconds": milliseconds, "onednn": next(iter(peers.values())).version, "passed": passed}
+    outputs = [output.numpy() for _, output in kernels.values()]
+    outputs += [layout.pack(convs.output()) for convs in theirs.values()]
+    longest = case.chain.longest_sum
+    passed = all(check(result, layout, expected, "float32", order, longest).passed for result in outputs)
+    return {"milliseconds": milliseconds, "onednn": next(iter(theirs.values())).version, "passed": passed}
 
 
 def ready(chain: Chain, module: tvm.IRModule, simd: Simd, tensors: Tensors) -> tuple[Run, tvm.runtime.Tensor]:
@@ -137,26 +157,26 @@ def on_first_core() -> Iterator[None]:
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:
     """Medians, and ratios to the faster of oneDNN's two ways: by all runs, by rounds, and by the quickest runs."""
     turns = {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
-    ours, (way, peer_ms) = median(turns["hexconv"]), _best_way(turns)
+    ours, (way, peer_ms) = median(turns[OURS]), _best_way(turns)
     return {
         "hexconv_ms": round(ours, 3),
         "onednn_ms": round(peer_ms, 3),
         "onednn_way": way,
         "ratio": round(ours / peer_ms, 3),
-        "ratio_by_round": round(ratio_by_round(turns["hexconv"], turns[way]), 3),
-        "ratio_of_least": round(least(turns["hexconv"]) / min(least(turns[name]) for name in _peers(turns)), 3),
+        "ratio_by_round": round(ratio_by_round(turns[OURS], turns[way]), 3),
+        "ratio_of_least": round(least(turns[OURS]) / min(least(turns[name]) for name in peers(turns)), 3),
         "hexconv_gflops": round(2 * needed_macs(case.chain) / ours / 1e6, 1),
     }
 
 
-def _peers(turns: Turns) -> list[str]:
+def peers(turns: Turns) -> list[str]:
     """The times of all tools but ours."""
-    return [name for name in turns if name != "hexconv"]
+    return [name for name in turns if name not in (OURS, STAGED)]
 
 
 def _best_way(turns: Turns) -> tuple[str, float]:
     """The faster of oneDNN's two ways, and its median."""
-    return min(((name, median(turns[name])) for name in _peers(turns)), key=lambda way: way[1])
+    return min(((name, median(turns[name])) for name in peers(turns)), key=lambda way: way[1])
 
 
 def _target(simd: Simd) -> Target:
@@ -170,8 +190,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("case", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--simd", choices=sorted(ISAS), default="avx2")
+    parser.add_argument("--staged", action="store_true", help="time it with the planned nest's copies, too")
     options = parser.parse_args(arguments)
-    print(json.dumps(milliseconds_of(Case.load(options.case), options.threads, options.simd)))
+    print(json.dumps(milliseconds_of(Case.load(options.case), options.threads, options.simd, options.staged)))
     return 0
 
 

@@ -16,12 +16,12 @@ import pandas as pd
 
 from hexconv.bench.host import on_first_core, ready
 from hexconv.bench.turns import Run, Turns, halves, in_turns, median
-from hexconv.kernel.host.panels import Cycles, Reads, rows_of_panel
-from hexconv.kernel.host.registers import sets_here
+from hexconv.host.loops import chain_function
+from hexconv.host.loops.panels import Panels
+from hexconv.host.panels import Cycles, Reads, rows_of_panel
+from hexconv.host.registers import sets_here
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
-from hexconv.schedule.host import chain_function
-from hexconv.schedule.host.panels import Panels
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.knobs import Simd
 

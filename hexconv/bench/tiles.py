@@ -1,4 +1,4 @@
-"""Measures cycles of the host kernel's tiles on this machine, beside those that `hexconv.kernel.host.tiles` assumes.
+"""Measures cycles of the host kernel's tiles on this machine, beside those that `hexconv.host.tiles` assumes.
 
     python -m hexconv.bench.tiles
 
@@ -14,11 +14,11 @@ import pandas as pd
 
 from hexconv.bench.host import ready
 from hexconv.bench.turns import Run, in_turns, median
-from hexconv.kernel.host.registers import SETS, sets_here
-from hexconv.kernel.host.tiles import Tiling, tile_cycles
+from hexconv.host.loops import chain_function
+from hexconv.host.registers import SETS, sets_here
+from hexconv.host.tiles import Tiling, tile_cycles
 from hexconv.lower.function import lower_function
 from hexconv.run.tensors import random_tensors
-from hexconv.schedule.host import chain_function
 from hexconv.spec import Chain, Conv2d, Plan
 from hexconv.spec.knobs import Simd
 

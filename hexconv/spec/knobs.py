@@ -43,6 +43,8 @@ class Knob:
         drawn: the values that random plans draw, all equally often, the simplest first; empty where the choice
             depends on the chain or on other knobs (`hexconv.sweep.plans`).
         named: how a plan's name writes a value.
+        smallest: the value with the smallest caches, to take where a plan doesn't fit; None where no word has them.
+        elsewhere: why it does nothing on kernels that don't obey it; those that know better say it themselves.
     """
 
     turned: tuple[Value, ...]
@@ -51,6 +53,8 @@ class Knob:
     searched: tuple[str, ...] = ()
     drawn: tuple[Value, ...] = ()
     named: str = "{}"
+    smallest: Value | None = None
+    elsewhere: str = ""
 
 
 _AVX2: Mapping[str, Value] = {"kernel": "host", "simd": "avx2"}
@@ -58,16 +62,23 @@ _AVX2: Mapping[str, Value] = {"kernel": "host", "simd": "avx2"}
 KNOBS: Mapping[str, Knob] = {
     "k_split": Knob(turned=(2,), named="ks{}"),
     "h_split": Knob(turned=(2,), named="hs{}"),
-    "rows": Knob(turned=(2,), beside={"kernel": "hvx"}, named="r{}"),
+    "rows": Knob(
+        turned=(2,),
+        beside={"kernel": "hvx"},
+        named="r{}",
+        elsewhere="its output lies in blocks of 8 rows, so a stripe is some whole blocks (h_split)",
+    ),
     "w_split": Knob(turned=(2,), beside={"kernel": "hvx"}, named="ws{}"),
     "column_halo": Knob(
         turned=("keep",),
         beside={"kernel": "hvx", "w_split": 1, "order": "h_outer", "halo": "roll", "filters": "resident"},
+        smallest="recompute",
+        elsewhere="its stripes have whole rows, so no columns are shared",
     ),
     "order": Knob(turned=("h_outer",), searched=get_args(Order)),
     "halo": Knob(turned=("roll",), beside={"order": "h_outer"}, searched=get_args(Halo)),
-    "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters)),
-    "buffering": Knob(turned=("double",), searched=get_args(Buffering), drawn=get_args(Buffering)),
+    "filters": Knob(turned=("resident",), searched=get_args(Filters), drawn=get_args(Filters), smallest="per_tile"),
+    "buffering": Knob(turned=("double",), searched=get_args(Buffering), drawn=get_args(Buffering), smallest="single"),
     "storage": Knob(turned=("vtcm", "filters+output")),  # two of the sixteen ways to place caches
     "arch": Knob(turned=("v69",), has_loops=False),
     "vtcm_bytes": Knob(turned=(1 << 20,), has_loops=False),
@@ -101,5 +112,6 @@ def why_without_effect(knob: str, kernel: Kernel) -> str:
     'host does not obey storage: a CPU has no VTCM; plain and hvx obey it'
     """
     others = [other for other in KERNELS if acts(knob, other)]
+    why = KERNELS[kernel].unobeyed.get(knob) or KNOBS[knob].elsewhere
     obey = f"{' and '.join(others)} {'obey' if len(others) > 1 else 'obeys'} it"
-    return f"{kernel} does not obey {knob}: {KERNELS[kernel].unobeyed[knob]}; {obey}"
+    return f"{kernel} does not obey {knob}: {why}; {obey}"

@@ -65,7 +65,7 @@ class Plan:
         kernel: the kernel that the convs should get. A conv that it can't serve gets the next best
             (`hexconv.spec.kernel`), which beside convs of hvx is scalar code in the same nest. `"plain"` is the
             documented schedule. `"hvx"` has HVX kernels for integer chains, in the documented schedule's loops, over
-            rows. `"host"` has AVX kernels for float32 chains on this machine (`hexconv.schedule.host`); it rolls
+            rows. `"host"` has AVX kernels for float32 chains on this machine (`hexconv.host`); it rolls
             stripes and stages whole filters. If this is left out, a chain gets the fastest kernel that serves it where
             it runs and obeys all knobs that are stated.
         threads: how many bands of the output's rows are computed side by side, each with caches of its own. The kernels

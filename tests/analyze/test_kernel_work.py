@@ -17,8 +17,8 @@ from hexconv.lower.counting import counting_module
 from hexconv.run.count import count
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of
 from hexconv.spec.kernel import unstated
+from tests.host.test_loops import host_cases
 from tests.schedule.integer_chains import hvx_cases
-from tests.schedule.test_host import host_cases
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 NAMED = sorted([*(SCHEDULES / "hvx").glob("*.toml"), *(SCHEDULES / "host").glob("*.toml")])

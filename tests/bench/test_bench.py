@@ -1,16 +1,18 @@
 """The bench measures what it says: peers in turns, at their best, exact; what it can't measure is refused by name."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hexconv.analyze import needed_macs
-from hexconv.bench import halide, hexagon, onednn, panels, tiles, turns
+from hexconv.bench import halide, hexagon, in_nest, onednn, panels, tiles, turns
 from hexconv.bench.halide.two_convs import packed
 from hexconv.errors import ToolMissing, Unsupported
-from hexconv.kernel.host.tiles import tile_cycles
+from hexconv.host.planned import PlannedBands
+from hexconv.host.tiles import tile_cycles
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.digest import SUFFIX, digest_of
 from hexconv.spec import Case, Chain, Conv2d
@@ -107,3 +109,12 @@ def test_rows_are_cut_into_panels_where_less_is_fetched(monkeypatch: pytest.Monk
     assert row["rows"] == [1, 1]
     assert row["fetched"] == round(8 * (64 * 128 * 4 + 128 * 128 * 4) / (8 * 8 * 64 * 128 * 4 + 128 * 128 * 4), 2)
     assert row["ratio"] > 0
+
+
+def test_the_planned_nest_computes_rows_at_seams_twice() -> None:
+    """Of two 3x3 convs of 64 rows, three seams share two rows of the intermediate each, of 62 rows beside 60."""
+    case = Case.load(SCHEDULES / "host" / "b.toml")
+    planned = PlannedBands(case.chain, replace(case.plan, threads=4, simd="avx2"))
+    row_macs = 128 * 9 * 128
+    assert in_nest.macs_in_nest(planned) == ((62 + 3 * 2) * 62 + 60 * 60) * row_macs
+    assert in_nest.moved_bytes(planned) == 317440

@@ -144,6 +144,10 @@ BREAKABLE = [
 ]
 """What is broken below: each of its waits and each of its slots."""
 
+SMALL = Chain(input=(1, 20, 4, 8), dtype="uint8", conv=(Conv2d(out_channels=8, kernel=(3, 1), requantize=SPREAD),))
+SMALL_HVX = Case("hvx-small", SMALL, replace(PLANS["rings"], kernel="hvx", storage="vtcm"))
+"""The same for HVX in seconds, so that it is never left to the deep tests: a ring of rows, and filters a tile each."""
+
 
 def breakable(case: Case) -> object:
     """A case as a parameter; HVX kernels need the simulator."""
@@ -151,7 +155,7 @@ def breakable(case: Case) -> object:
     return pytest.param(case, id=case.name, marks=marks)
 
 
-@pytest.mark.parametrize("case", one_in(4, [breakable(case) for case in BREAKABLE[:-1]]))
+@pytest.mark.parametrize("case", [*one_in(4, map(breakable, BREAKABLE[:-1])), breakable(SMALL_HVX)])
 def test_a_wait_that_is_missing_or_one_early_has_a_name(case: Case) -> None:
     lowered = lower_case(case)
     assert mutants.verdicts(case, lowered) == ""
@@ -161,7 +165,7 @@ def test_a_wait_that_is_missing_or_one_early_has_a_name(case: Case) -> None:
             assert re.search(r"under way|another result", mutants.verdicts(case, broken)), number
 
 
-@pytest.mark.parametrize("case", one_in(5, [breakable(case) for case in BREAKABLE]))
+@pytest.mark.parametrize("case", [*one_in(5, map(breakable, BREAKABLE)), breakable(SMALL_HVX)])
 def test_a_slot_that_is_used_again_too_soon_has_a_name(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     doubled = mutants.doubled(case, monkeypatch)
     assert len(doubled) >= 1 + ("stripes" in case.name)

@@ -28,6 +28,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     sequence, offset = _narrowed(conv.requantize, chain.dtype)
     return InnerConv(
         number=index + 1,
+        plan=plan,
         is_last=is_last,
         source=extents[index],
         target=extents[index + 1],
@@ -57,7 +58,6 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         depthwise=depthwise,
         goes_down=goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,
-        wants_splats=plan.activations == "splats",
         pixels=pixels,
         dense=dense,
         diagonal=diagonal_of(chain, index),

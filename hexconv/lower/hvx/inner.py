@@ -11,7 +11,7 @@ from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
 from hexconv.lower.step_rows import Made
-from hexconv.spec import Conv2d, Extents
+from hexconv.spec import Conv2d, Extents, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts
 from hexconv.spec.raised import Raised
@@ -27,6 +27,7 @@ class InnerConv:
 
     Attributes:
         number: the number of the conv, from 1.
+        plan: the plan of its chain, for knobs that say how tiles are made.
         is_last: whether it makes the output.
         source: the stored extents of the tensor that it reads.
         target: the stored extents of the tensor that it makes.
@@ -54,7 +55,6 @@ class InnerConv:
         depthwise: the conv, if it is computed as a depthwise one; else None.
         goes_down: whether its tiles follow each other down the image (`hexconv.kernel.depthwise`).
         has_table: whether results are looked up in a table.
-        wants_splats: whether its plan asks to multiply splats (a word in every lane) instead of scalar words.
         pixels: how the conv runs with pixels as lanes; None where lanes are channels.
         dense: how it multiplies windows of dense rows; None where it doesn't.
         own_words: the words that each lane has of its own group; None where lanes share words.
@@ -62,6 +62,7 @@ class InnerConv:
     """
 
     number: int
+    plan: Plan
     is_last: bool
     source: Extents
     target: Extents
@@ -91,7 +92,6 @@ class InnerConv:
     depthwise: Conv2d | None = None
     goes_down: bool = False
     has_table: bool = False
-    wants_splats: bool = False
     pixels: PixelLanes | None = None
     dense: DenseRows | None = None
     diagonal: Diagonal | None = None
@@ -214,8 +214,11 @@ class InnerConv:
 
     @property
     def splats(self) -> bool:
-        """Whether it multiplies by splats: rows then are whole vectors, and tiles don't sum windows."""
-        wants = self.wants_splats and self.multiplies_source
+        """Whether it multiplies splats (a word in every lane), not scalar words.
+
+        Its rows are whole vectors then, and its tiles don't sum windows.
+        """
+        wants = self.plan.activations == "splats" and self.multiplies_source
         return wants and splats_serve(self.plane.row_bytes, self.filter_zero, self.sums_windows_ahead)
 
     @property

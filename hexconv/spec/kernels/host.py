@@ -27,8 +27,6 @@ HOST = KernelRules(
     knobs=("h_split", "threads", "simd"),
     unobeyed={
         "k_split": "the registers of the CPU say how many channels a tile has",
-        "rows": "its output lies in blocks of 8 rows, so a stripe is some whole blocks (h_split)",
-        "column_halo": "its stripes have whole rows, so no columns are shared",
         "w_split": "a CPU's caches fetch by themselves what a tile reads, so a stripe has whole rows",
         "order": "it makes each row once, for all channels, so stripes are always the outermost loop",
         "halo": "its stripes always roll, for the rows that two of them read are still in a cache of the CPU",

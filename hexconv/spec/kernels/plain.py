@@ -15,8 +15,6 @@ PLAIN = KernelRules(
     nest="blocks",
     knobs=IN_A_NEST,
     unobeyed={
-        "rows": "its tensors lie in blocks of 8 rows, so a stripe is some whole blocks (h_split)",
-        "column_halo": "its stripes have whole rows, so no columns are shared",
         "w_split": "its tensors lie in blocks of 8 by 8 pixels, and a stripe has all blocks of its rows",
         "activations": "it multiplies one element at a time, and has no vector to spread a word over",
         "threads": "it is the documents' loop nest, which runs in one thread",

@@ -18,7 +18,8 @@ class KernelRules:
         home: the target that it runs on; None where it runs on every target.
         nest: the loops that it stands in; layouts, caches and closed forms belong to the nest.
         knobs: the knobs of a plan that act on it.
-        unobeyed: for each other knob, the fact of the hardware or of the kernel that leaves it without effect.
+        unobeyed: for other knobs, the fact of the hardware or of the kernel that leaves them without effect. It leaves
+            out what a knob says of all kernels that don't obey it (`hexconv.spec.knobs.Knob.elsewhere`).
         refusals: why it can't serve each conv of a chain on any target; empty where it can.
         unstated: the knobs that it has where a plan states none, by the hardware threads of the machine.
         most_plans: the most plans that a search looks at, a minute's worth. Networks have fewer than 10^5.

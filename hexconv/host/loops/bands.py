@@ -1,7 +1,7 @@
 """Bands of the output's rows, one per thread: each rolls through stripes of its own, with caches of its own.
 
 Rows of the intermediates that two bands both read, at the seam between them, are computed by the lower one in its
-first stripe, and handed up; `hexconv.kernel.host.bands` says where bands begin then. Where bands are too short for
+first stripe, and handed up; `hexconv.host.edges` says where bands begin then. Where bands are too short for
 that, both compute these rows.
 """
 
@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from tvm import tirx
 
-from hexconv.kernel.host.bands import BandEdges, balanced_edges, even_edges
+from hexconv.host.edges import BandEdges, balanced_edges, even_edges
+from hexconv.host.loops.rows import Geometry, Rows, end_read, larger, reach_of, smaller
 from hexconv.schedule.block import REGISTER, Block, Number, int32
-from hexconv.schedule.rows import Geometry, Rows, end_read, larger, reach_of, smaller
 from hexconv.spec import Chain
 
 
@@ -37,7 +37,12 @@ class Bands:
     def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
         """Return bands that hand rows up; even bands where there is nothing to hand up or the bands are too short."""
         handing = cls(stages, stripe_rows, balanced_edges(chain, count, stripe_rows), hand_up=True)
-        return handing if handing._is_long_enough() else cls(stages, stripe_rows, even_edges(chain, count))
+        return handing if handing._is_long_enough() else cls.even(chain, stages, stripe_rows, count)
+
+    @classmethod
+    def even(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
+        """Return bands of equally many rows of the output, each of which computes all rows that it reads."""
+        return cls(stages, stripe_rows, even_edges(chain, count))
 
     @property
     def count(self) -> int:
@@ -169,7 +174,7 @@ class NewRows:
 class Progress:
     """How far a band has come: per tensor, one past the last row that exists, and the first one in its cache.
 
-    Two buffers that LLVM keeps in registers. Closed forms (`hexconv.schedule.rows`) would do, but TVM's simplifier
+    Two buffers that LLVM keeps in registers. Closed forms (`hexconv.host.loops.rows`) would do, but TVM's simplifier
     takes minutes over those of three convs.
     """
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.host.loops.filters import Filter
+from hexconv.host.loops.stage import Lines
 from hexconv.schedule.block import Number
-from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.stage import Lines
 
 Address = Callable[[Number, Number, Number], Number]
 """(row, column, vector of channels) -> element of the target."""

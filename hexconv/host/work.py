@@ -1,6 +1,6 @@
 """What the host kernels move and multiply, from the shapes and the plan alone: the closed form.
 
-How many rows are computed is found by `hexconv.analyze.bands`. Rows of an intermediate at a seam count once if bands
+How many rows are computed is found by `hexconv.host.planned`. Rows of an intermediate at a seam count once if bands
 hand them up, else twice. Rows of a cached input count once for every band that reads them.
 
 MACs. Every pixel has whole vectors of output channels; the lanes that fill up the last vector count too.
@@ -15,39 +15,40 @@ conv has that many. All of the output counts once, its fringe included. Biases a
 
 from math import ceil, prod
 
-from hexconv.analyze.bands import PlannedBands
-from hexconv.analyze.cache import DTYPE_BYTES
-from hexconv.analyze.host import has_input_cache
-from hexconv.analyze.needed import Work
-from hexconv.kernel.host.registers import Registers, registers_of
-from hexconv.kernel.host.tiles import split_evenly, tiling
+from hexconv.host.planned import PlannedBands
+from hexconv.host.registers import ELEMENT_BYTES, Registers, registers_of
+from hexconv.host.sizes import has_input_cache
+from hexconv.host.tiles import split_evenly, tiling
 from hexconv.spec import Chain, tensor_extents
-from hexconv.spec.names import conv_name, filter_name
+from hexconv.spec.names import INPUT, OUTPUT, conv_name, filter_name
 
 WORD = 4
 """How many input channels lie together in a packed filter."""
 
-ELEMENT_BYTES = DTYPE_BYTES["float32"]
+
+def host_traffic(planned: PlannedBands) -> dict[str, int]:
+    """The bytes that a float32 chain with `kernel = "host"` moves, by tensor: `input`, `filter1`, ..., `output`."""
+    chain, rows, registers = planned.chain, planned.computed_rows, registers_of(planned.plan.simd)
+    copied = rows[0] * prod(chain.input[2:])
+    loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])
+    elements = {INPUT: chain.input[0] * loaded}
+    elements |= {filter_name(i + 1): _filter_elements(chain, i, registers) for i in range(len(chain.conv))}
+    elements[OUTPUT] = prod(tensor_extents(chain)[-1].packed_shape)
+    return {name: count * ELEMENT_BYTES for name, count in elements.items()}
 
 
-def host_work(planned: PlannedBands) -> Work:
-    """What a float32 chain with `kernel = "host"` moves and multiplies.
+def host_macs(planned: PlannedBands) -> dict[str, int]:
+    """The multiply-accumulates of a float32 chain with `kernel = "host"`, by conv: `conv1`, ...
 
     >>> from hexconv.spec import Conv2d, Plan
     >>> conv, plan = Conv2d(out_channels=128, kernel=(3, 3)), Plan(kernel="host", threads=2)
-    >>> work = host_work(PlannedBands(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), plan))
-    >>> work.macs["conv1"] == 62 * 62 * 128 * 9 * 128, work.macs["conv2"] == 60 * 60 * 128 * 9 * 128
+    >>> macs = host_macs(PlannedBands(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), plan))
+    >>> macs["conv1"] == 62 * 62 * 128 * 9 * 128, macs["conv2"] == 60 * 60 * 128 * 9 * 128
     (True, True)
     """
     chain, rows, registers = planned.chain, planned.computed_rows, registers_of(planned.plan.simd)
-    images, order = chain.input[0], range(len(chain.conv))
-    copied = rows[0] * prod(chain.input[2:])
-    loaded = copied if has_input_cache(chain) else _loaded_in_place(chain, registers, rows[1])
-    traffic = {"input": images * loaded * ELEMENT_BYTES}
-    traffic |= {filter_name(index + 1): _filter_elements(chain, index, registers) * ELEMENT_BYTES for index in order}
-    traffic["output"] = prod(tensor_extents(chain)[-1].packed_shape) * ELEMENT_BYTES
-    macs = {conv_name(i + 1): images * rows[i + 1] * _row_macs(chain, i, registers) for i in order}
-    return Work(traffic, macs)
+    made = {conv_name(i + 1): rows[i + 1] * _row_macs(chain, i, registers) for i in range(len(chain.conv))}
+    return {name: chain.input[0] * macs for name, macs in made.items()}
 
 
 def _loaded_in_place(chain: Chain, registers: Registers, rows: int) -> int:

@@ -7,8 +7,8 @@ from math import prod
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hexconv.analyze.bands import PlannedBands
-from hexconv.kernel.host.bands import BandEdges, balanced_edges, first_stripe_ends
+from hexconv.host.edges import BandEdges, balanced_edges, first_stripe_ends
+from hexconv.host.planned import PlannedBands
 from hexconv.spec import Chain, Conv2d, Padding, Plan
 
 STRIPE_ROWS = 8

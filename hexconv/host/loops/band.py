@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 
 from tvm import tirx
 
+from hexconv.host.loops.bands import Bands, NewRows, Progress
+from hexconv.host.loops.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
+from hexconv.host.loops.conv import Address, Conv
+from hexconv.host.loops.convolve import convolve
+from hexconv.host.loops.filters import Filter
+from hexconv.host.loops.output import OutputCache, cache_address, packed_address, write_back
+from hexconv.host.loops.panels import Panels, panel_rows, rows_of_stripe
+from hexconv.host.loops.stage import Lines, Stage
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host.bands import Bands, NewRows, Progress
-from hexconv.schedule.host.caches import Cache, allocate, clear, fill_input, roll, save_seam, take_seam
-from hexconv.schedule.host.conv import Conv
-from hexconv.schedule.host.convolve import convolve
-from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.output import cache_address, packed_address
-from hexconv.schedule.host.panels import Panels, panel_rows, rows_of_stripe
-from hexconv.schedule.host.stage import Lines, Stage
-from hexconv.spec.names import INPUT_CACHE, intermediate
+from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, intermediate
 
 PART = "band of the output's rows"
 
@@ -39,6 +40,7 @@ class Kernel:
     biases: tuple[tirx.Buffer | None, ...]
     slopes: tuple[tirx.Buffer | None, ...]
     panels: Panels
+    staged: bool
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -58,14 +60,18 @@ class Caches:
     Attributes:
         read: by conv, the cache that it reads; None where it reads the argument.
         seams: by tensor, the rows kept for the band above; empty where nothing is handed up.
+        output: the cache of the output; None where convs write to the argument.
     """
 
     read: tuple[Cache | None, ...]
     seams: dict[int, tirx.Buffer]
+    output: OutputCache | None
 
     def of_band(self, band: Number) -> "Caches":
         """Return the caches of one band, where the caches of all bands lie in the same buffers."""
-        return replace(self, read=tuple(cache and replace(cache, first=band * cache.elements) for cache in self.read))
+        read = tuple(cache and replace(cache, first=band * cache.elements) for cache in self.read)
+        output = self.output and replace(self.output, first=band * self.output.elements)
+        return replace(self, read=read, output=output)
 
 
 def compute(block: Block, kernel: Kernel, images: int) -> None:
@@ -145,7 +151,7 @@ def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
     """Allocate the caches of a number of bands."""
     first, *readers = kernel.stages
     read: list[Cache | None] = [None]
-    if not first.reads_in_place:
+    if kernel.staged or not first.reads_in_place:
         read = [_cache(block, kernel, INPUT_CACHE, 0, Lines.of_input(first), bands)]
     for tensor, reader in enumerate(readers, 1):
         read.append(_cache(block, kernel, intermediate(tensor), tensor, Lines.of_intermediate(reader), bands))
@@ -155,7 +161,14 @@ def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
         if rows:
             elements = (bands - 1) * rows * Lines.of_intermediate(reader).row
             seams[tensor] = allocate(block, f"seam{tensor}", elements)
-    return Caches(tuple(read), seams)
+    return Caches(tuple(read), seams, _output_cache(block, kernel, bands) if kernel.staged else None)
+
+
+def _output_cache(block: Block, kernel: Kernel, bands: int) -> OutputCache:
+    """Allocate the cache of a stripe of the output for a number of bands."""
+    stage, rows = kernel.stages[-1], kernel.bands.stripe_rows
+    elements = rows * stage.out_size[1] * stage.out_blocks * CHANNEL_BLOCK
+    return OutputCache(allocate(block, OUTPUT_CACHE, bands * elements), int32(0), stage, elements, kernel.lanes)
 
 
 def _cache(block: Block, kernel: Kernel, name: str, tensor: int, lines: Lines, bands: int) -> Cache:
@@ -180,6 +193,8 @@ def _stripe(
         convolve(block, conv, rows[number + 1].begin, rows[number + 1].own_end)
         if number + 1 in caches.seams and not isinstance(stripe, int):
             _take(block, caches, rows, progress, number + 1)
+    if caches.output:
+        write_back(block, rows[-1], caches.output, kernel.output, image)
     return rows
 
 
@@ -194,9 +209,9 @@ def _take(block: Block, caches: Caches, rows: Sequence[NewRows], progress: Progr
 def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number, number: int, filter: Filter) -> Conv:
     """Return a conv with its buffers, for one stripe."""
     source = caches.read[number]
-    target = caches.read[number + 1] if number + 1 < len(caches.read) else None
     stripe_rows = rows_of_stripe(kernel.stages, number, kernel.bands.stripe_rows)
     lines = source.lines if source else Lines.of_input(filter.stage)
+    buffer, address = _target(kernel, caches, rows, image, number, filter)
     return Conv(
         name=f"conv2d #{number + 1}",
         source=source.buffer if source else kernel.image,
@@ -208,11 +223,18 @@ def _conv(kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number
         panel_rows=panel_rows(filter, lines, stripe_rows, kernel.panels),
         bias=kernel.biases[number],
         slope=kernel.slopes[number],
-        target=target.buffer if target else kernel.output,
-        address=(
-            cache_address(target, rows[number + 1].base)
-            if target
-            else packed_address(filter.stage, image, kernel.lanes)
-        ),
-        is_output=target is None,
+        target=buffer,
+        address=address,
+        is_output=number + 1 == len(caches.read),
     )
+
+
+def _target(
+    kernel: Kernel, caches: Caches, rows: Sequence[NewRows], image: Number, number: int, filter: Filter
+) -> tuple[tirx.Buffer, Address]:
+    """Return where a conv writes: the next conv's cache, else the output or its cache."""
+    if number + 1 < len(caches.read) and (cache := caches.read[number + 1]):
+        return cache.buffer, cache_address(cache, rows[number + 1].base)
+    if caches.output:
+        return caches.output.buffer, caches.output.address(rows[number + 1].begin)
+    return kernel.output, packed_address(filter.stage, image, kernel.lanes)

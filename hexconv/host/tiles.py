@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hexconv.kernel.host.registers import Registers
+from hexconv.host.registers import Registers
 
 MULTIPLY_ADDS_PER_CYCLE = 2
 MULTIPLY_ADD_CYCLES = 4  # latency from one addition to the next one to the same sum

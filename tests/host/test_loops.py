@@ -12,9 +12,13 @@ from tvm.sym import Analyzer
 
 from hexconv.analyze import cache_usage
 from hexconv.errors import HexconvError, InputError, Unsupported
-from hexconv.kernel.host.bands import edge_rows
-from hexconv.kernel.host.registers import ELEMENT_BYTES, SETS
-from hexconv.kernel.host.tiles import tiling
+from hexconv.host.edges import edge_rows
+from hexconv.host.loops import chain_function
+from hexconv.host.loops.bands import Bands
+from hexconv.host.loops.chain import ALONE_BYTES
+from hexconv.host.loops.stage import stages_of
+from hexconv.host.registers import ELEMENT_BYTES, SETS
+from hexconv.host.tiles import tiling
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.lower.function import lower_function
 from hexconv.lower.host import compile_for_host
@@ -23,10 +27,6 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import output_shape, packed_arguments, random_tensors
 from hexconv.schedule.block import int32
-from hexconv.schedule.host import chain_function
-from hexconv.schedule.host.bands import Bands
-from hexconv.schedule.host.chain import ALONE_BYTES
-from hexconv.schedule.host.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, kernel_of, refusals
 from hexconv.sweep.verdict import judge
 from tests.any_chain.bounds import with_checks
@@ -101,6 +101,20 @@ def test_rows_at_a_seam_are_handed_up(name: str) -> None:
     assert cache_usage(case, lowered).agrees
     assert run_case(case, lowered, Host()).check.passed
     run_with_checks(case.chain, lowered.module)
+
+
+@pytest.mark.parametrize("name", SEAMS)
+def test_what_the_planned_nest_would_cost_is_timed_on_right_results(name: str) -> None:
+    chain, threads = SEAMS[name]
+    case = Case("nested", chain, Plan(kernel="host", threads=threads, simd="avx2"))
+    lowered = lower_function(chain_function(chain, case.settled, staged=True))
+    assert [cache.name for cache in lowered.caches if cache.name.endswith("put_cache")] == [
+        "input_cache",
+        "output_cache",
+    ]
+    check = run_case(case, lowered, Host()).check
+    assert check.passed
+    assert check.fringe_is_zero
 
 
 def run_with_checks(chain: Chain, module: tvm.IRModule) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hexconv.kernel.host.stripes import Band, stripes_of
+from hexconv.host.stripes import Band, stripes_of
 from hexconv.spec import Chain, Conv2d
 
 CONV = Conv2d(out_channels=128, kernel=(3, 3))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.host.loops import vector
+from hexconv.host.loops.filters import Filter
+from hexconv.host.loops.stage import Lines
 from hexconv.schedule.block import Block, Number
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.stage import Lines
 
 UNROLL = 4
 """The number of input channels in the body of the innermost loop."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hexconv.kernel.host.panels import CYCLES_PER_BYTE, FIRST_CACHE_BYTES, WORTH, Reads, rows_of_panel
+from hexconv.host.panels import CYCLES_PER_BYTE, FIRST_CACHE_BYTES, WORTH, Reads, rows_of_panel
 
 KIB = 1024
 READS = st.builds(

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.compute.activations import FUNCTIONS, activated, clamped
+from hexconv.host.loops import vector
+from hexconv.host.loops.conv import Conv
+from hexconv.host.loops.filters import Group
+from hexconv.host.loops.tile import Operands, Tile, reduce, start
 from hexconv.schedule.block import Block, Number
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.conv import Conv
-from hexconv.schedule.host.filters import Group
-from hexconv.schedule.host.tile import Operands, Tile, reduce, start
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from hexconv.kernel.host.stripes import Band, StripeRows, stripe_of
+from hexconv.host.stripes import Band, StripeRows, stripe_of
 from hexconv.spec.chain import Chain
 
 

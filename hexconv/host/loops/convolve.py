@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from tvm import tirx
 
+from hexconv.host.loops.conv import Conv
+from hexconv.host.loops.filters import Group
+from hexconv.host.loops.rows import larger, smaller
+from hexconv.host.loops.tile import allocate_tile
+from hexconv.host.loops.tiles import Tiles, beside
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host.conv import Conv
-from hexconv.schedule.host.filters import Group
-from hexconv.schedule.host.tile import allocate_tile
-from hexconv.schedule.host.tiles import Tiles, beside
-from hexconv.schedule.rows import larger, smaller
 
 
 def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from hexconv.kernel.host.registers import Registers
-from hexconv.kernel.host.tiles import Tiling, split_evenly
+from hexconv.host.loops import vector
+from hexconv.host.loops.stage import Stage
+from hexconv.host.registers import Registers
+from hexconv.host.tiles import Tiling, split_evenly
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 WORD = 4  # The packed filter has this many input channels side by side.

@@ -1,14 +1,16 @@
 """Addresses of results, in an intermediate or in the packed output, and the zeros of the output's fringe."""
 
 import math
+from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.host.loops import vector
+from hexconv.host.loops.bands import NewRows
+from hexconv.host.loops.caches import Cache
+from hexconv.host.loops.conv import Address
+from hexconv.host.loops.stage import Stage
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.caches import Cache
-from hexconv.schedule.host.conv import Address
-from hexconv.schedule.host.stage import Stage
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
 
 
@@ -35,6 +37,53 @@ def packed_address(stage: Stage, image: Number, lanes: int) -> Address:
         return (tile * (ROW_BLOCK * COLUMN_BLOCK) + low * COLUMN_BLOCK + inside) * CHANNEL_BLOCK + rest
 
     return address
+
+
+@dataclass(frozen=True)
+class OutputCache:
+    """A cache of a stripe of the output: rows of pixels, each with whole blocks of channels.
+
+    Attributes:
+        buffer: the flat buffer that holds the caches of all bands, one after the other.
+        first: the element at which this band's rows start.
+        stage: the last conv.
+        elements: the elements of one band's cache.
+        lanes: the lanes of a vector.
+    """
+
+    buffer: tirx.Buffer
+    first: Number
+    stage: Stage
+    elements: int
+    lanes: int
+
+    def address(self, base: Number) -> Address:
+        """Return the address function of the cache, whose first row is `base`."""
+        pixel, width = self.stage.out_blocks * CHANNEL_BLOCK, self.stage.out_size[1]
+
+        def address(row: Number, column: Number, number: Number) -> Number:
+            return self.first + ((row - base) * width + column) * pixel + number * self.lanes
+
+        return address
+
+
+def write_back(block: Block, rows: NewRows, cache: OutputCache, output: tirx.Buffer, image: Number) -> None:
+    """Copy the rows of a stripe from their cache to the output."""
+    source, target = cache.address(rows.begin), packed_address(cache.stage, image, cache.lanes)
+    vectors, lanes = math.ceil(cache.stage.out_channels / cache.lanes), cache.lanes
+
+    def pixel(at: Block, row: Number, column: Number) -> None:
+        def one(inner: Block, number: Number) -> None:
+            loaded = vector.load(cache.buffer, source(row, column, number), lanes)
+            vector.store(inner, output, target(row, column, number), loaded, lanes)
+
+        at.loop("vector", vectors, one)
+
+    def line(at: Block, index: Number) -> None:
+        row = at.bind("row", rows.begin + index)
+        at.loop("column", cache.stage.out_size[1], lambda inner, column: pixel(inner, row, column))
+
+    block.loop("line", rows.end - rows.begin, line, part="output cache write back")
 
 
 def zero_fringe(

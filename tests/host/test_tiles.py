@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hexconv.kernel.host.registers import SETS
-from hexconv.kernel.host.tiles import MOST_ROWS, Tiling, split_evenly, tiling
+from hexconv.host.registers import SETS
+from hexconv.host.tiles import MOST_ROWS, Tiling, split_evenly, tiling
 
 SIMDS = st.sampled_from(sorted(SETS))
 

@@ -1,7 +1,7 @@
 """The kernel of a whole float32 chain for the host: bands of rows side by side, every conv rolling through its band.
 
     stage the filters and biases, zero the fringe of the output
-    for image: the bands of its rows, in parallel (`hexconv.schedule.host.band`)
+    for image: the bands of its rows, in parallel (`hexconv.host.loops.band`)
 
 A stripe of every intermediate stays in the cache of its core.
 """
@@ -11,19 +11,19 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from hexconv.kernel.host.panels import rows_of_panel
-from hexconv.kernel.host.registers import ELEMENT_BYTES, Registers, registers_of
-from hexconv.kernel.host.tiles import Tiling, tiling
-from hexconv.schedule.arguments import Arguments
+from hexconv.host.loops import vector
+from hexconv.host.loops.arguments import Arguments
+from hexconv.host.loops.band import Kernel, compute
+from hexconv.host.loops.bands import Bands
+from hexconv.host.loops.caches import allocate
+from hexconv.host.loops.filters import Filter, cache_elements, stage_filter
+from hexconv.host.loops.output import zero_fringe
+from hexconv.host.loops.panels import Panels
+from hexconv.host.loops.stage import Stage, stages_of
+from hexconv.host.panels import rows_of_panel
+from hexconv.host.registers import ELEMENT_BYTES, Registers, registers_of
+from hexconv.host.tiles import Tiling, tiling
 from hexconv.schedule.block import Block
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.band import Kernel, compute
-from hexconv.schedule.host.bands import Bands
-from hexconv.schedule.host.caches import allocate
-from hexconv.schedule.host.filters import Filter, cache_elements, stage_filter
-from hexconv.schedule.host.output import zero_fringe
-from hexconv.schedule.host.panels import Panels
-from hexconv.schedule.host.stage import Stage, stages_of
 from hexconv.spec import Chain, Plan, tensor_extents
 from hexconv.spec.activations import PRELU, SLOPE
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
@@ -36,7 +36,9 @@ ALONE_BYTES = 64 * 1024
 """Filters up to this size are staged by one thread: this takes microseconds, no more than waking another thread."""
 
 
-def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel) -> tirx.PrimFunc:
+def chain_function(
+    chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels = rows_of_panel, staged: bool = False
+) -> tirx.PrimFunc:
     """`main(input, filter1, ..., bias1, ..., output)`, arguments as `hexconv.compute.chain_module` has them.
 
     Args:
@@ -45,12 +47,15 @@ def chain_function(chain: Chain, plan: Plan, cut: Cut = tiling, panels: Panels =
             which registers.
         cut: how the outputs are cut into tiles.
         panels: how many rows all groups of channels go over before the next rows.
+        staged: whether stripes of the input and of the output pass through caches, and bands compute all rows that they
+            read, as in the planned nest. No plan asks for that: `hexconv.bench.in_nest` measures what it costs.
     """
     stages = stages_of(chain)
     arguments = _arguments(chain, stages)
-    bands = Bands.of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
+    bands_of = Bands.even if staged else Bands.of
+    bands = bands_of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
-    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, panels)
+    kernel = _prepare(body, bands, stages, arguments, registers_of(plan.simd), cut, panels, staged)
     _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
@@ -86,6 +91,7 @@ def _prepare(
     registers: Registers,
     cut: Cut,
     panels: Panels,
+    staged: bool,
 ) -> Kernel:
     """Allocate the buffers that all bands share, and fill the biases and slopes."""
     filters, biases, slopes = [], [], []
@@ -99,7 +105,7 @@ def _prepare(
 
     image = block.view(arguments.image, _elements(arguments.image), "float32")
     output = block.view(arguments.output, _elements(arguments.output), "float32")
-    return Kernel(bands, image, output, tuple(filters), tuple(biases), tuple(slopes), panels)
+    return Kernel(bands, image, output, tuple(filters), tuple(biases), tuple(slopes), panels, staged)
 
 
 def _fill(block: Block, kernel: Kernel, images: int) -> None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from hexconv.schedule.rows import reach_of
+from hexconv.host.loops.rows import reach_of
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK
 

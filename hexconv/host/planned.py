@@ -1,6 +1,6 @@
 """Which rows the bands of a host kernel compute, and which they hand up to the band above: the closed form.
 
-`hexconv.kernel.host.bands` says where bands begin. A band's own rows of a tensor begin at the row that the first row of
+`hexconv.host.edges` says where bands begin. A band's own rows of a tensor begin at the row that the first row of
 the band's output reads, carried back through the convs by `* stride - padding.top` for each, but at 0 at least. Of the
 last intermediate, the rows that the band makes ahead come before that. The band above reads the next `reach - stride`
 rows too. A band hands them up if no band's first stripe, except the last band's, reads past the band's own rows, and if
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from hexconv.kernel.host.bands import Band, BandEdges, balanced_edges, edge_rows, even_edges, first_stripe
-from hexconv.kernel.host.stripes import stripes_of
+from hexconv.host.edges import Band, BandEdges, balanced_edges, edge_rows, even_edges, first_stripe
+from hexconv.host.stripes import stripes_of
 from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import ROW_BLOCK
 

@@ -1,13 +1,13 @@
-"""The panels of a conv's rows: the values that the rule of `hexconv.kernel.host.panels` needs."""
+"""The panels of a conv's rows: the values that the rule of `hexconv.host.panels` needs."""
 
 import math
 from collections.abc import Callable, Sequence
 
-from hexconv.kernel.host.panels import Cycles, Reads
-from hexconv.kernel.host.registers import ELEMENT_BYTES
-from hexconv.kernel.host.tiles import cycles_per_product
-from hexconv.schedule.host.filters import Filter
-from hexconv.schedule.host.stage import Lines, Stage
+from hexconv.host.loops.filters import Filter
+from hexconv.host.loops.stage import Lines, Stage
+from hexconv.host.panels import Cycles, Reads
+from hexconv.host.registers import ELEMENT_BYTES
+from hexconv.host.tiles import cycles_per_product
 
 Panels = Callable[[Reads, Cycles], int]
 """The rule that gives the rows of a panel, from what a conv reads for a stripe and the cycles of its rows."""

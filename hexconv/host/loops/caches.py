@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.host.loops import vector
+from hexconv.host.loops.bands import NewRows
+from hexconv.host.loops.rows import larger, only_where, smaller
+from hexconv.host.loops.stage import Lines, Stage
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.schedule.host import vector
-from hexconv.schedule.host.bands import NewRows
-from hexconv.schedule.host.stage import Lines, Stage
-from hexconv.schedule.rows import larger, only_where, smaller
 
 Step = Callable[[Block, Number, int], None]
 """What to do with some elements, given the block to write to, the first element and their number."""

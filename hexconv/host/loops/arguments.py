@@ -1,4 +1,4 @@
-"""The arguments of a kernel that is written as TIR, which the HVX and the host kernels have in common."""
+"""The arguments of the host kernel."""
 
 from dataclasses import dataclass
 
