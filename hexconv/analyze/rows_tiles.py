@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.rows_steps import RowSteps
@@ -16,8 +16,10 @@ from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
+    VECTOR_BYTES,
     WORD_CHANNELS,
     has_vector_rows,
+    joins_planes,
     multiplied_words,
     overlaps_tiles,
     splats_serve,
@@ -60,6 +62,10 @@ class RowTiles(RowSteps):
         diagonal = diagonal_of(self.chain, index)
         return diagonal.width if diagonal else plane_of(self.forms, index, halves=False).count
 
+    def planes_apart(self, index: int) -> int:
+        """How many planes of what conv `index` reads are runs of their own for its tiles."""
+        return 1 if self.joins_planes(index) else self.planes(index)
+
     def tile_row_bytes(self, index: int) -> int:
         """How many bytes of a stored row of what conv `index` reads a tile of channels multiplies, or takes apart."""
         return self.row_bytes(index) // plane_of(self.forms, index, halves=False).count * self.planes(index)
@@ -80,8 +86,20 @@ class RowTiles(RowSteps):
         """Whether conv `index` makes a tensor in blocks of 4 channels."""
         return self.forms.channel_units[index + 1] == WORD_CHANNELS
 
+    def makes_narrow(self, index: int) -> bool:
+        """Whether conv `index` makes a tensor of which fewer than 32 channels lie together."""
+        return self.forms.channel_units[index + 1] < CHANNEL_BLOCK
+
+    def narrow_blocks(self, index: int) -> int:
+        """How many narrow blocks of channels a tensor has that conv `index` makes."""
+        return ceil(self.chain.conv[index].out_channels / self.forms.channel_units[index + 1])
+
+    def narrow_pixels(self, index: int) -> int:
+        """How many pixels of a narrow tensor that conv `index` makes are a vector."""
+        return VECTOR_BYTES // self.forms.channel_units[index + 1]
+
     def blocks_together(self, index: int) -> int:
-        """How many blocks of 32 channels lie together in what conv `index` makes, which has no blocks of 4."""
+        """How many blocks of 32 channels lie together in what conv `index` makes, which isn't narrow."""
         return self.forms.channel_units[index + 1] // CHANNEL_BLOCK
 
     def has_offsets(self, index: int) -> bool:
@@ -146,6 +164,17 @@ class RowTiles(RowSteps):
         is_whole = self.multiplied_vectors(index) == self.filter_vectors(index)
         return conv.kernel[1] == 1 or (conv.dilation[1] == 1 and is_whole)
 
+    def joins_planes(self, index: int) -> bool:
+        """Whether the words that tiles of conv `index` multiply for a row of taps are one run, from plane to plane."""
+        words = plane_of(self.forms, index, halves=False).words
+        return not self.splats(index) and joins_planes(self.chain.conv[index].kernel[1], words, self.planes(index))
+
+    def runs(self, index: int) -> int:
+        """How many runs the words are that tiles of conv `index` multiply for a row of taps."""
+        if self.joins_planes(index):
+            return 1
+        return self.planes(index) * (1 if self.is_one_run(index) else self.chain.conv[index].kernel[1])
+
     def multiplied_vectors(self, index: int) -> int:
         """How many vectors of the filter tiles multiply: those of channels that the source has."""
         if lanes := self.pixels(index) or self.dense(index):
@@ -170,7 +199,7 @@ class RowTiles(RowSteps):
                 blocks: times
                 for blocks, times in self.tiles(index).items()
                 if overlaps_tiles(
-                    conv.kernel[0], self.planes(index), words, blocks, (end - first) // tile_pixels(blocks)
+                    conv.kernel[0], self.planes_apart(index), words, blocks, (end - first) // tile_pixels(blocks)
                 )
             }
         )

@@ -10,7 +10,7 @@ from hexconv.analyze import cache_usage, work_usage
 from hexconv.analyze.rows import planned_rows
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.kernel import Forms, forms_of
-from hexconv.kernel.hvx import fours
+from hexconv.kernel.hvx import blocks
 from hexconv.kernel.hvx.rows import rows_forms
 from hexconv.lower import lower_case
 from hexconv.run.count import count
