@@ -50,6 +50,8 @@ MOST_STRIDE = 2
 PRODUCTS_OF_PACKET = 2
 TURN = 3
 """What it takes to enter the inner loop once more, where the words of a row of taps are several runs."""
+ENDINGS_OF_PACKET = 2
+"""Instructions of the end of a tile that fit a packet: what is left out of them counts as it runs."""
 MOVED = 3
 """Instructions that deal and store a vector of results."""
 EXCHANGED_PIXELS = 8
@@ -287,8 +289,8 @@ def _saved(lanes: PixelLanes, blocks: int, ending: float) -> float:
     if lanes.unit >= CHANNEL_BLOCK:
         return 0.0
     folds = lanes.conv.out_channels - (blocks - 1) * CHANNEL_BLOCK <= lanes.unit
-    saved = (1 - lanes.unit / CHANNEL_BLOCK) * (ending + MOVED / VECTOR_BLOCKS - 1) if folds else 0.0
-    return saved - (blocks - folds) / EXCHANGED_PIXELS
+    left_out = (1 - lanes.unit / CHANNEL_BLOCK) * (ending + MOVED / VECTOR_BLOCKS - 1) if folds else 0.0
+    return left_out / ENDINGS_OF_PACKET - (blocks - folds) / EXCHANGED_PIXELS
 
 
 def _ending(how: Requantize | None) -> float:

@@ -3,8 +3,8 @@
     input cache      NHWC         a row of the image is one run, pixels widened to doublewords; those of 1 to 3
                                   channels stay dense where that takes fewer packets (`hexconv.kernel.hvx.dense`)
     intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
-                     channels as its tiles narrow at a time; as wide as their stores reach. Of few channels NHCW32w4c
-                 (`hexconv.kernel.hvx.blocks`)
+                     channels as its tiles narrow at a time; as wide as their stores reach. NHCW8w16c, NHCW16w8c or
+                     NHCW32w4c where these are filled up less and take no more packets (`hexconv.kernel.hvx.blocks`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
     filters          in the order in which the inner loop multiplies them (`hexconv.kernel.hvx.filters`)
