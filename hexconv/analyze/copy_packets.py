@@ -6,7 +6,7 @@ from hexconv.analyze.kept_packets import on_kept
 from hexconv.analyze.packet_parts import UNROLLED, Parts, Spent
 from hexconv.analyze.rows import PlannedRows
 from hexconv.kernel.depthwise import is_depthwise
-from hexconv.kernel.hvx.fours import filling_stores
+from hexconv.kernel.hvx.blocks import filling_stores
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.spec.edges import IN_BLOCKS, PIXELS
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, blocks

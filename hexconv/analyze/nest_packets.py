@@ -100,10 +100,10 @@ from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.scalar_packets import on_scalar
 from hexconv.analyze.tile_packets import on_dense, on_own_words, on_pixels, on_tile
 from hexconv.kernel.grouped import own_words_of
+from hexconv.kernel.hvx.blocks import filled_columns
 from hexconv.kernel.hvx.dense import DenseRows
-from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
-from hexconv.kernel.hvx.planes import LANES, deals
+from hexconv.kernel.hvx.planes import deals
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 
 
@@ -163,9 +163,10 @@ def _on_conv(planned: PlannedRows, index: int) -> Spent:
         filled, all_vectors = _filled_vectors(planned, index, blocks)
         row.add({"fill": filled, "row": 1}, times)
         blank.add({"fill": all_vectors, "blank_row": 1}, times)
-    if lanes and planned.makes_fours(index):
-        row["fill"] = lanes.results * len(filled_columns(planned.extents[index + 1]))
-        blank["fill"] = lanes.results * planned.source_columns(index + 1) // LANES
+    if planned.makes_narrow(index):
+        blocks, pixels = planned.narrow_blocks(index), planned.narrow_pixels(index)
+        row["fill"] = blocks * len(filled_columns(planned.extents[index + 1], pixels))
+        blank["fill"] = blocks * planned.source_columns(index + 1) // pixels
     row.add(_windows(planned, index) if planned.sums_windows_ahead(index) else {}, tiles.total())
     if index == 0 and planned.source_bytes > 1:
         row["split"] = tiles.total() * planned.chain.conv[0].stride[0] * planned.tile_row_bytes(0) / VECTOR_BYTES
@@ -218,10 +219,10 @@ def _tiles_of_dense_rows(planned: PlannedRows, index: int, dense: DenseRows) -> 
 def _filled_vectors(planned: PlannedRows, index: int, blocks: int) -> tuple[int, int]:
     """How many vectors of fringe a row with elements has, and a row without any, for one tile of channels.
 
-    None in blocks of 4 channels, whose vectors tiles of 32 channels don't count.
+    None in narrow blocks, whose vectors tiles of 32 channels don't count.
     """
     tensor, in_blocks = planned.extents[index + 1], planned.makes_blocks(index)
-    if planned.makes_fours(index):
+    if planned.makes_narrow(index):
         return 0, 0
     together = planned.blocks_together(index)
     pixels = VECTOR_BLOCKS // together if planned.chain.conv[index].requantize else 1

@@ -21,6 +21,7 @@ Scalar code in their nest reads 4 bytes of the source and 32 of the filter for 8
 element for 8 products (a depthwise conv one each), and one of the filter for each. It writes all that it makes.
 """
 
+from collections.abc import Sequence
 from math import ceil
 
 from hexconv.analyze.cache import DTYPE_BYTES
@@ -29,10 +30,10 @@ from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.analyze.touched import Bytes, Touched
 from hexconv.kernel.depthwise import TILE_ROWS, handed_down, is_depthwise
 from hexconv.kernel.grouped import own_words_of
+from hexconv.kernel.hvx.blocks import filled_columns
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
-from hexconv.kernel.hvx.fours import filled_columns
 from hexconv.kernel.hvx.pixels import PixelLanes
-from hexconv.kernel.hvx.planes import LANES, PixelPlanes
+from hexconv.kernel.hvx.planes import PixelPlanes
 from hexconv.kernel.hvx.tiles import FIRST_WORDS, PAIR_BYTES, VECTOR_BLOCKS, VECTOR_BYTES, tile_pixels
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, kept_cache, numbered, source_cache, target_cache
@@ -200,8 +201,8 @@ def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
     """Add what a conv writes: vectors of results, and vectors of the fringe."""
     how, is_last = planned.chain.conv[index].requantize, index == len(planned.chain.conv) - 1
     name = target_cache(index + 1, len(planned.chain.conv))
-    if planned.makes_fours(index):
-        _fours(planned, index, name, touched)
+    if planned.makes_narrow(index):
+        _narrow(planned, index, name, touched)
         return
     is_wide, together = planned.source_bytes > 1, planned.blocks_together(index)
     result_bytes = WORD_BYTES if how is None else 2 if is_wide and is_last else 1
@@ -220,10 +221,22 @@ def _target(planned: PlannedRows, index: int, touched: Touched) -> None:
         touched.blank_row[name] += times * blocks // together * (columns // pixels) * size
 
 
-def _fours(planned: PlannedRows, index: int, name: str, touched: Touched) -> None:
-    """Add what a conv writes in blocks of 4 channels: a vector for 32 pixels of a block."""
-    lanes = planned.pixels(index)
-    assert lanes, "blocks of 4 channels lie beside convs whose lanes are pixels"
-    filled = len(filled_columns(planned.extents[index + 1]))
-    touched.row[name] += lanes.results * (lanes.vectors + filled) * VECTOR_BYTES
-    touched.blank_row[name] += lanes.results * planned.source_columns(index + 1) // LANES * VECTOR_BYTES
+def _narrow(planned: PlannedRows, index: int, name: str, touched: Touched) -> None:
+    """Add what a conv writes in narrow blocks: whole vectors of the pixels of each tile, and those of the fringe."""
+    blocks, pixels = planned.narrow_blocks(index), planned.narrow_pixels(index)
+    stored = sum(ceil(size / pixels) * times for size, times in _tiles_of_row(planned, index))
+    filled = len(filled_columns(planned.extents[index + 1], pixels))
+    touched.row[name] += blocks * (stored + filled) * VECTOR_BYTES
+    touched.blank_row[name] += blocks * planned.source_columns(index + 1) // pixels * VECTOR_BYTES
+
+
+def _tiles_of_row(planned: PlannedRows, index: int) -> Sequence[tuple[int, int]]:
+    """Return (pixels of a tile, how many of these a row has) for a conv that makes narrow blocks."""
+    if lanes := planned.pixels(index):
+        return [(tile.pixels, times) for tile, times in lanes.tiles]
+    blocks = max(planned.tiles(index))
+    if dense := planned.dense(index):
+        return dense.tiles(blocks)
+    first, end = planned.extents[index + 1].valid_columns
+    whole, rest = divmod(end - first, tile_pixels(blocks))
+    return [(tile_pixels(blocks), whole), (rest, 1)]

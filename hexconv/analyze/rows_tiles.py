@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from hexconv.analyze.cache import DTYPE_BYTES
 from hexconv.analyze.of_conv import of_conv
@@ -17,8 +17,10 @@ from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
+    VECTOR_BYTES,
     WORD_CHANNELS,
     has_vector_rows,
+    joins_planes,
     multiplied_words,
     overlaps_tiles,
     splats_serve,
@@ -66,6 +68,11 @@ class RowTiles(RowSteps):
         return diagonal.width if diagonal else plane_of(self.forms, index, halves=False).count
 
     @of_conv
+    def planes_apart(self, index: int) -> int:
+        """How many planes of what conv `index` reads are runs of their own for its tiles."""
+        return 1 if self.joins_planes(index) else self.planes(index)
+
+    @of_conv
     def tile_row_bytes(self, index: int) -> int:
         """How many bytes of a stored row of what conv `index` reads a tile of channels multiplies, or takes apart."""
         return self.row_bytes(index) // plane_of(self.forms, index, halves=False).count * self.planes(index)
@@ -88,8 +95,20 @@ class RowTiles(RowSteps):
         """Whether conv `index` makes a tensor in blocks of 4 channels."""
         return self.forms.channel_units[index + 1] == WORD_CHANNELS
 
+    def makes_narrow(self, index: int) -> bool:
+        """Whether conv `index` makes a tensor of which fewer than 32 channels lie together."""
+        return self.forms.channel_units[index + 1] < CHANNEL_BLOCK
+
+    def narrow_blocks(self, index: int) -> int:
+        """How many narrow blocks of channels a tensor has that conv `index` makes."""
+        return ceil(self.chain.conv[index].out_channels / self.forms.channel_units[index + 1])
+
+    def narrow_pixels(self, index: int) -> int:
+        """How many pixels of a narrow tensor that conv `index` makes are a vector."""
+        return VECTOR_BYTES // self.forms.channel_units[index + 1]
+
     def blocks_together(self, index: int) -> int:
-        """How many blocks of 32 channels lie together in what conv `index` makes, which has no blocks of 4."""
+        """How many blocks of 32 channels lie together in what conv `index` makes, which isn't narrow."""
         return self.forms.channel_units[index + 1] // CHANNEL_BLOCK
 
     @of_conv
@@ -162,6 +181,19 @@ class RowTiles(RowSteps):
         return conv.kernel[1] == 1 or (conv.dilation[1] == 1 and is_whole)
 
     @of_conv
+    def joins_planes(self, index: int) -> bool:
+        """Whether the words that tiles of conv `index` multiply for a row of taps are one run, from plane to plane."""
+        words = plane_of(self.forms, index, halves=False).words
+        return not self.splats(index) and joins_planes(self.chain.conv[index].kernel[1], words, self.planes(index))
+
+    @of_conv
+    def runs(self, index: int) -> int:
+        """How many runs the words are that tiles of conv `index` multiply for a row of taps."""
+        if self.joins_planes(index):
+            return 1
+        return self.planes(index) * (1 if self.is_one_run(index) else self.chain.conv[index].kernel[1])
+
+    @of_conv
     def multiplied_vectors(self, index: int) -> int:
         """How many vectors of the filter tiles multiply: those of channels that the source has."""
         if lanes := self.pixels(index) or self.dense(index):
@@ -187,7 +219,7 @@ class RowTiles(RowSteps):
                 blocks: times
                 for blocks, times in self.tiles(index).items()
                 if overlaps_tiles(
-                    conv.kernel[0], self.planes(index), words, blocks, (end - first) // tile_pixels(blocks)
+                    conv.kernel[0], self.planes_apart(index), words, blocks, (end - first) // tile_pixels(blocks)
                 )
             }
         )

@@ -8,6 +8,7 @@ from hexconv.kernel.depthwise import products_of_tile
 from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.activations import TABLE
+from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 
 LONG_TRIP = 8
@@ -21,11 +22,10 @@ FILTER_BLOCKS = -3
 def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
     """Count the parts of one tile of conv `index`: sums of `blocks` channel blocks by `pixels` pixels."""
     conv = planned.chain.conv[index]
-    planes = planned.planes(index)
     words = planned.multiplied_vectors(index) // planned.extents[index + 1].channel_blocks
     is_dense, sums = planned.is_one_run(index), blocks * pixels
     passes = planned.source_bytes * planned.filter_bytes
-    runs = conv.kernel[0] * planes * (1 if is_dense else conv.kernel[1]) * passes
+    runs = conv.kernel[0] * planned.runs(index) * passes
     trips = words * passes // 2
     in_tile = planned.filter_zero(index) != 0 and not planned.sums_windows_ahead(index)
     trip = max(pixels * (blocks + in_tile), 2 * blocks, (2 * blocks + pixels) / 2)
@@ -44,7 +44,8 @@ def on_tile(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts
     parts["splat"] = pixels if planned.sums_windows_ahead(index) else 0
     parts.add(_leaving(planned, index, blocks, pixels))
     first, end = planned.extents[index + 1].valid_columns
-    if is_dense and not in_tile and overlaps_tiles(conv.kernel[0], planes, words, blocks, (end - first) // pixels):
+    planes, tiles = planned.planes_apart(index), (end - first) // pixels
+    if is_dense and not in_tile and overlaps_tiles(conv.kernel[0], planes, words, blocks, tiles):
         parts["overlapped"] = sums
     return parts
 
@@ -100,12 +101,30 @@ def _leaving(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Part
     sums = blocks * pixels
     if planned.chain.conv[index].requantize is None:
         return Parts(whole=sums)
+    if planned.makes_narrow(index):
+        return _leaving_narrow(planned, index, blocks, pixels)
     together = planned.blocks_together(index)
     vectors = blocks // together * ceil(pixels * together / VECTOR_BLOCKS) * planned.source_bytes
     return _ending(planned, index, sums, vectors, blocks)
 
 
-def _ending(planned: PlannedRows, index: int, sums: int, vectors: int, lanes: int) -> Parts:
+def _leaving_narrow(planned: PlannedRows, index: int, blocks: int, pixels: int) -> Parts:
+    """Count the parts of the epilogue of a tile that makes narrow blocks (`hexconv.lower.hvx.write`).
+
+    Where the last block of 32 channels fits a narrow one, pixels share vectors of its sums. Each tile counts its share.
+    """
+    tensor, unit = planned.extents[index + 1], planned.forms.channel_units[index + 1]
+    fits = 0 < planned.chain.conv[index].out_channels - (tensor.channel_blocks - 1) * CHANNEL_BLOCK <= unit
+    last = blocks / tensor.channel_blocks * fits
+    shared, stored = CHANNEL_BLOCK // unit, ceil(pixels / planned.narrow_pixels(index))
+    sums = last * ceil(pixels / shared) + (blocks - last) * pixels
+    vectors = last * stored + (blocks - last) * ceil(pixels / VECTOR_BLOCKS)
+    parts = _ending(planned, index, sums, vectors, blocks)
+    parts["across"] = last * pixels * (1 - 1 / shared) + (blocks - last) * stored
+    return parts
+
+
+def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes: int) -> Parts:
     """Count the parts of requantising `sums` vectors of sums to `vectors` vectors of results.
 
     A tile loads `lanes` vectors for each value that differs by channel.

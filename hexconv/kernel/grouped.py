@@ -181,8 +181,7 @@ def _pays_with_pixels(chain: Chain, index: int, steps: int, beside: float) -> bo
     if not (fits_pixels(plane) and can_have_pixels(chain, index)):
         return False
     planes = PixelPlanes(conv, left=0, vectors=1, channels=channels, source=plane)
-    tiles = ceil(ceil(conv.out_channels / CHANNEL_BLOCK) / MOST_BLOCKS)
-    lanes = PixelLanes(conv, LANES, CHANNEL_BLOCK, tiles, planes)
+    lanes = PixelLanes(conv, LANES, CHANNEL_BLOCK, MOST_BLOCKS, planes)
     return packets_of_pixels(lanes) < packets_of_words(lanes, steps) + beside
 
 

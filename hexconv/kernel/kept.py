@@ -2,7 +2,7 @@
 
     cache      NHCW4w32c     kept   [rows, blocks of channels, columns, 32]
                NHCBW4w32c           [rows, blocks of channels, bytes of an element, columns, 32]
-               NHCW32w4c            [rows, blocks of channels, columns, 4]
+               NHCW32w4c            [rows, blocks of channels, columns, 4], and so on for 8 and 16
                NHWC                 [rows, columns, channels]
 
 A run has some columns of a row, one after the other, with all channels that lie together.

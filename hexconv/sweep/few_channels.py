@@ -1,4 +1,8 @@
-"""Draw chains of few channels and wide rows: convs whose lanes are pixels, and between them blocks of 4 channels."""
+"""Draw chains of few channels and wide rows: narrow blocks of channels lie between their convs.
+
+In two chains of three most convs have pixels as lanes. In the others any zero point of a filter is as likely as 0, and
+lanes are channels more often.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,9 +16,9 @@ from hexconv.sweep.geometry import input_axis
 from hexconv.sweep.scope import Kind
 
 MOST_CHANNELS = 28
-MANY_CHANNELS = (36, 56, 60)
-"""More channels than a block of 32 has, which blocks of 4 hold without filling up."""
-LEAST_COLUMNS, MOST_COLUMNS = 20, 140
+MANY_CHANNELS = (36, 40, 48, 56, 60)
+"""More channels than a block of 32 has, which narrow blocks hold without filling up."""
+LEAST_COLUMNS, MOST_COLUMNS = 8, 140
 MOST_ROWS = 12
 
 
@@ -24,11 +28,12 @@ def few_channels(draw: Draw, kind: Kind) -> Iterator[Chain]:
     channels = [draw.one_of(draw.number(1, MOST_CHANNELS), draw.number(1, 4)), *(_channels(draw) for _ in convs)]
     convs = [replace(conv, out_channels=out) for conv, out in zip(convs, channels[1:], strict=True)]
     width, zero_point = draw.number(LEAST_COLUMNS, MOST_COLUMNS), drawn_zero_point(draw, kind.dtype)
+    keeps_zeros = draw.is_one_in(3)
     ends: list[EdgeLayout] = [draw.one_of(*EDGE_LAYOUTS) for _ in ("input", "output")]
     for rows, first in ((draw.number(1, MOST_ROWS), 0), (1, 0), *((1, first) for first in range(1, len(convs)))):
         left = convs[first:]
         height, columns = (input_axis(draw, left, axis, size) for axis, size in enumerate((rows, width)))
-        filtered = [_with_filters(draw, kind, conv) for conv in left]
+        filtered = [_with_filters(draw, kind, conv, keeps_zeros) for conv in left]
         yield Chain(
             input=(1, height, columns, channels[first]),
             dtype=kind.dtype,
@@ -40,10 +45,10 @@ def few_channels(draw: Draw, kind: Kind) -> Iterator[Chain]:
         )
 
 
-def _with_filters(draw: Draw, kind: Kind, conv: Conv2d) -> Conv2d:
-    """Add what a conv sums; five filters in six have a zero point that pixels as lanes serve."""
+def _with_filters(draw: Draw, kind: Kind, conv: Conv2d, keeps_zeros: bool) -> Conv2d:
+    """Add what a conv sums; unless zero points are kept, five in six of them are such that pixels as lanes serve."""
     filtered = with_filters(draw, kind, conv)
-    if draw.is_one_in(6):
+    if keeps_zeros or draw.is_one_in(6):
         return filtered
     is_signed = (kind.filter_dtype or kind.dtype) == "int8"
     return replace(filtered, filter_zero_point=0 if is_signed else draw.one_of(0, MADE_UNSIGNED))

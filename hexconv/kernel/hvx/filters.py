@@ -24,7 +24,7 @@ their zero point; as int8, 128 is subtracted from those of uint8. A zero point o
 from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import Forms, Packing
 from hexconv.kernel.grouped import computed_filter, own_words_of, side_by_side
-from hexconv.kernel.hvx.fours import DENSE_UNIT
+from hexconv.kernel.hvx.blocks import DENSE_UNIT
 from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, unsigned_zero
 from hexconv.layout import Layout, packed

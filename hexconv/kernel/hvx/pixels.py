@@ -5,7 +5,8 @@ weights of one output channel, and a sum is 32 pixels of that channel.
 
     tile:    for rows of taps, planes: sums of pixels x channels += dot4(plane, weights)
     result:  4 sums narrow to one vector of words; those of a block (where no channel is: the fringe) are shuffled to
-             pixels of 32 channels, or stored as they are in blocks of 4 channels (`hexconv.kernel.hvx.fours`)
+             pixels of 32 channels, to pixels of 8 or 16 in narrow blocks (`hexconv.kernel.hvx.blocks`), or
+             stored as they are in blocks of 4
 
 The alternative is channels as lanes (`hexconv.kernel.hvx.tiles`), which takes 32 of them however few there are. The way
 of fewer packets is used. Packets are estimated from counts of instructions: two products fit a packet, or one of
@@ -23,10 +24,15 @@ from hexconv.kernel.hvx.plane import Plane, plane_of
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
 from hexconv.kernel.hvx.tiles import (
     MADE_UNSIGNED,
+    PAIR_BYTES,
+    VECTOR_BLOCKS,
     VECTOR_BYTES,
     WORD_CHANNELS,
+    joins_planes,
+    makes_blocks,
     multiplied_words,
     tile_blocks,
+    tile_pixels,
     unsigned_zero,
 )
 from hexconv.spec import Chain, Conv2d, Requantize, tensor_extents
@@ -42,6 +48,14 @@ MOST_SUMS = 16
 MOST_STRIDE = 2
 """The largest stride along a row."""
 PRODUCTS_OF_PACKET = 2
+TURN = 3
+"""What it takes to enter the inner loop once more, where the words of a row of taps are several runs."""
+ENDINGS_OF_PACKET = 2
+"""Instructions of the end of a tile that fit a packet: what is left out of them counts as it runs."""
+MOVED = 3
+"""Instructions that deal and store a vector of results."""
+EXCHANGED_PIXELS = 8
+"""Pixels whose channels an instruction exchanges where narrow blocks are made of whole ones."""
 TIES = 3
 """Instructions that subtract one from sums half way above an even result."""
 
@@ -72,15 +86,20 @@ class PixelLanes:
         conv: the conv.
         columns: the columns of a row of outputs.
         unit: output channels that lie together in a pixel of the target.
-        tiles_of_channels: the tiles of channels in which a row is computed; each of them lays out its own planes.
+        tile_blocks: blocks of 32 output channels that are computed together; each tile of them lays out its own planes.
         planes: the planes that the conv multiplies.
     """
 
     conv: Conv2d
     columns: int
     unit: int
-    tiles_of_channels: int
+    tile_blocks: int
     planes: PixelPlanes
+
+    @property
+    def tiles_of_channels(self) -> int:
+        """The tiles of channels in which a row is computed."""
+        return ceil(ceil(self.conv.out_channels / CHANNEL_BLOCK) / self.tile_blocks)
 
     @property
     def tile(self) -> PixelTile:
@@ -147,9 +166,8 @@ def pixel_lanes(chain: Chain, index: int, forms: Forms, k_split: int) -> PixelLa
         return None
     found = lanes_between(chain, index, source, unit, k_split)
     if source.is_dense:
-        return found if unit == WORD_CHANNELS or packets_of_pixels(found) <= packets_of_dense(found) else None
-    is_beside_words = source.is_of_words or unit == WORD_CHANNELS
-    return found if is_beside_words or packets_of_pixels(found) < packets_of_channels(found) else None
+        return found if packets_of_pixels(found) <= packets_of_dense(found) else None
+    return found if packets_of_pixels(found) < packets_of_channels(found) else None
 
 
 def dense_rows(chain: Chain, index: int, forms: Forms, k_split: int) -> DenseRows | None:
@@ -181,7 +199,7 @@ def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: i
         conv,
         columns=end - first,
         unit=unit,
-        tiles_of_channels=ceil(blocks / tile_blocks(min(k_split, blocks))),
+        tile_blocks=tile_blocks(min(k_split, blocks)),
         planes=PixelPlanes(
             conv,
             left=first,
@@ -196,6 +214,12 @@ def serves_pixels(chain: Chain, index: int) -> bool:
     """Whether conv `index` can have pixels as lanes: it reads and makes bytes, some, and its stride is 1 or 2."""
     conv, (first, end) = chain.conv[index], tensor_extents(chain)[index + 1].valid_columns
     return conv.groups == 1 and first < end and can_have_pixels(chain, index)
+
+
+def serves_narrow(chain: Chain, index: int) -> bool:
+    """Whether conv `index`, which HVX computes, can read and make narrow blocks: of bytes, some, without groups."""
+    first, end = tensor_extents(chain)[index + 1].valid_columns
+    return chain.dtype in BYTES and chain.conv[index].groups == 1 and first < end
 
 
 def can_have_pixels(chain: Chain, index: int) -> bool:
@@ -229,7 +253,7 @@ def packets_of_dense(lanes: PixelLanes) -> float:
 
     Weights are taken to have a zero point, as int8 weights have.
     """
-    if not serves_dense(lanes.planes):
+    if not (serves_dense(lanes.planes) and makes_blocks(lanes.unit, lanes.conv.out_channels, lanes.tile_blocks)):
         return inf
     dense = dense_between(lanes)
     sums = dense.columns * dense.blocks
@@ -239,22 +263,43 @@ def packets_of_dense(lanes: PixelLanes) -> float:
 
 @lru_cache(REMEMBERED)
 def packets_of_channels(lanes: PixelLanes) -> float:
-    """The packets of a row of outputs with 32 channels as lanes."""
-    taps, plane = lanes.conv.kernel[0] * lanes.conv.kernel[1], lanes.planes.source
-    return packets_of_words(
-        lanes, taps * plane.count * multiplied_words(lanes.planes.channels, plane.words, plane.count)
-    )
+    """The packets of a row of outputs with 32 channels as lanes; infinite where that can't be."""
+    conv, plane = lanes.conv, lanes.planes.source
+    if plane.is_of_words or not makes_blocks(lanes.unit, conv.out_channels, lanes.tile_blocks):
+        return inf
+    (rows, columns), words = conv.kernel, multiplied_words(lanes.planes.channels, plane.words, plane.count)
+    is_one_run = columns == 1 or (conv.dilation[1] == 1 and words == plane.words)
+    runs = 1 if joins_planes(columns, plane.words, plane.count) else plane.count * (1 if is_one_run else columns)
+    trips = words * columns * plane.count // runs * WORD_CHANNELS // PAIR_BYTES
+    tiles = lanes.tiles_of_channels * ceil(lanes.columns / tile_pixels(lanes.tile_blocks))
+    broken = tiles * rows * (runs - 1) * TURN if trips > 1 else 0
+    return packets_of_words(lanes, rows * columns * plane.count * words) + broken
 
 
 def packets_of_words(lanes: PixelLanes, steps: int) -> float:
     """The packets of a row of outputs with 32 channels as lanes that multiply `steps` words under a window."""
-    blocks = ceil(lanes.conv.out_channels / CHANNEL_BLOCK)
-    return lanes.columns * blocks * (steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize))
+    blocks, ending = ceil(lanes.conv.out_channels / CHANNEL_BLOCK), _ending(lanes.conv.requantize)
+    return lanes.columns * (blocks * (steps / PRODUCTS_OF_PACKET + ending) - _saved(lanes, blocks, ending))
+
+
+def _saved(lanes: PixelLanes, blocks: int, ending: float) -> float:
+    """The packets that narrow blocks of the target save for each pixel.
+
+    Pixels share vectors of the last block's sums, where it fits a narrow one, and then vectors of results, which are
+    dealt and stored; an instruction puts two vectors into one. Of other blocks, one more exchanges the channels of 8
+    pixels.
+    """
+    if lanes.unit >= CHANNEL_BLOCK:
+        return 0.0
+    folds = lanes.conv.out_channels - (blocks - 1) * CHANNEL_BLOCK <= lanes.unit
+    left_out = (1 - lanes.unit / CHANNEL_BLOCK) * (ending + MOVED / VECTOR_BLOCKS - 1) if folds else 0.0
+    return left_out / ENDINGS_OF_PACKET - (blocks - folds) / EXCHANGED_PIXELS
 
 
 def _ending(how: Requantize | None) -> float:
-    """Instructions that narrow a vector of sums, with a fourth of those that narrow four of them to bytes."""
-    assert how
+    """Instructions that narrow a vector of sums, with a fourth of those that narrow four to bytes, or that store it."""
+    if how is None:
+        return 1
     sequence, _offset = narrowing(how, how.zero_point)
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)

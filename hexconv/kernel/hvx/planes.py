@@ -13,7 +13,7 @@ instead of 7, one of 5 taps of 1 channel 2 words instead of 5. A plane then has 
 An input of 1 to 3 channels is dense: its pixels lie side by side without a byte between them. Loads of 32 pixels are
 spread to words, a pixel each, before anything else.
 
-A source in blocks of 4 channels (`hexconv.kernel.hvx.fours`) lies in such planes already. With stride 1 its cache is
+A source in blocks of 4 channels (`hexconv.kernel.hvx.blocks`) lies in such planes already. With stride 1 its cache is
 multiplied as it is, and nothing is laid out.
 """
 

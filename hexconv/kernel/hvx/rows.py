@@ -3,8 +3,8 @@
     input cache      NHWC         a row of the image is one run, pixels widened to doublewords; those of 1 to 3
                                   channels stay dense where that takes fewer packets (`hexconv.kernel.hvx.dense`)
     intermediates    NHCW4w32c, NHCW2w64c or NHCW128c: four, two pixels or one are a vector, of as many blocks of
-                     channels as its tiles narrow at a time; as wide as their stores reach. Of few channels NHCW32w4c
-                 (`hexconv.kernel.hvx.fours`)
+                     channels as its tiles narrow at a time; as wide as their stores reach. NHCW8w16c, NHCW16w8c or
+                     NHCW32w4c where these are filled up less and take no more packets (`hexconv.kernel.hvx.blocks`)
     output cache     NHWC8h8w32c  as the document has it; kept in rows like an intermediate (of int16 NHCW2w32c, of
                      sums NHCW32c), where the output lies in rows itself or a stripe is some of its rows
     filters          in the order in which the inner loop multiplies them (`hexconv.kernel.hvx.filters`)
@@ -25,8 +25,8 @@ from hexconv.kernel.depthwise import columns_read, is_depthwise
 from hexconv.kernel.depthwise_words import WORD_PIXELS
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
 from hexconv.kernel.grouped import blocks_of_tile, without_groups
+from hexconv.kernel.hvx.blocks import Lies, chosen_blocks
 from hexconv.kernel.hvx.filters import rows_filter
-from hexconv.kernel.hvx.fours import Lies, chosen_blocks
 from hexconv.kernel.hvx.tiles import (
     PAIR_BYTES,
     VECTOR_BLOCKS,

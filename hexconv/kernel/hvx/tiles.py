@@ -3,6 +3,7 @@
 from math import ceil, gcd
 
 from hexconv.spec import Chain
+from hexconv.spec.extents import CHANNEL_BLOCK
 
 PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
@@ -12,6 +13,8 @@ MADE_UNSIGNED = 128
 """What is added to int8 elements that are multiplied as uint8."""
 VECTOR_BLOCKS = 4
 """Blocks of 32 channels of pixels in a vector."""
+HALF_BLOCK, QUARTER_BLOCK = 16, 8
+"""The channels of narrow blocks that tiles of channels make."""
 MOST_BLOCKS = 4
 """Blocks of output channels that a tile of sums in registers has at most."""
 FEW_BLOCKS = 2
@@ -61,6 +64,25 @@ def narrowed_blocks(out_blocks: int, k_split: int) -> int:
     return gcd(interleaved_blocks(out_blocks, k_split), VECTOR_BLOCKS)
 
 
+def makes_blocks(unit: int, out_channels: int, blocks: int) -> bool:
+    """Whether tiles of channels as lanes make blocks of `unit` channels without more stores than wide blocks take.
+
+    A tile of 8 pixels fills vectors of 8 pixels of 16 channels; a vector that holds 16 pixels of 8 channels is filled
+    half, instead of 2 vectors of wide blocks, where a tile has no channels but these.
+
+    Args:
+        unit: the channels that lie together.
+        out_channels: the logical channels.
+        blocks: blocks of output channels of a tile.
+
+    >>> [makes_blocks(unit, 8, 1) for unit in (4, 8, 16, 32)], makes_blocks(8, 24, 1), makes_blocks(16, 112, 4)
+    ([False, True, True, True], False, False)
+    """
+    if unit >= CHANNEL_BLOCK:
+        return True
+    return tile_pixels(blocks) == 2 * VECTOR_BLOCKS and (unit == HALF_BLOCK or out_channels <= unit == QUARTER_BLOCK)
+
+
 def overlaps_tiles(rows: int, planes: int, words: int, blocks: int, tiles: int) -> bool:
     """Whether a tile's first words are multiplied while the tile before it is narrowed.
 
@@ -91,6 +113,17 @@ def multiplied_words(channels: int, pixel_words: int, planes: int) -> int:
     """
     pairs = ceil(channels / PAIR_BYTES)
     return pixel_words if planes > 1 else min(pixel_words, pairs * (PAIR_BYTES // WORD_CHANNELS))
+
+
+def joins_planes(columns: int, pixel_words: int, planes: int) -> bool:
+    """Whether the words that a window of one column multiplies in narrow blocks are one run, from plane to plane.
+
+    Args:
+        columns: columns of taps.
+        pixel_words: the words of 4 channels in a stored pixel of a plane.
+        planes: planes of channels, which don't lie side by side.
+    """
+    return columns == 1 and planes > 1 and pixel_words < CHANNEL_BLOCK // WORD_CHANNELS
 
 
 def has_vector_rows(pixel_bytes: int, columns: int) -> bool:

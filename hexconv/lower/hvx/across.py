@@ -1,5 +1,7 @@
 """HVX instructions that move bytes and words between lanes: they deal, pack, spread, rotate and exchange."""
 
+from collections.abc import Sequence
+
 from tvm import tirx
 
 from hexconv.lower.hvx.vector import BYTES, VECTOR, instruction, moved, repeated, signed, splat
@@ -64,6 +66,19 @@ def exchange(high: tirx.Expr, low: tirx.Expr, run: int) -> tirx.Expr:
     low, high    a0 a1 a2 a3, b0 b1 b2 b3    becomes    a0 b0 a2 b2, a1 b1 a3 b3
     """
     return instruction("vshuffvdd", high, low, int32(run), result="int32x64")
+
+
+def folded(block: Block, vectors: Sequence[tirx.Expr], count: int) -> tirx.Expr:
+    """Put the first lanes of up to `count` vectors into one, in their order: a share of 1 / `count` of each.
+
+    `count` is 1, 2 or 4. Places of missing vectors hold anything.
+    """
+    some, run = [*vectors, *[vectors[-1]] * (count - len(vectors))], BYTES // 2
+    while len(some) > 1:
+        half = len(some) // 2
+        pairs = [exchange(high, low, run) for low, high in zip(some[:half], some[half:], strict=True)]
+        some, run = [block.bind("folded", lower(pair), VECTOR) for pair in pairs], run // 2
+    return some[0]
 
 
 def twice(block: Block, value: tirx.Expr) -> tirx.Expr:

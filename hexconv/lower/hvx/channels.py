@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from tvm import tirx
 
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep, Rows, StepOperands, in_ring
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
@@ -123,13 +122,12 @@ def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
         bytes_apart = 2 if conv.is_wide and not conv.is_last else 1
         block_elements, together = conv.target_columns * CHANNEL_BLOCK * bytes_apart, conv.narrowed_blocks
         held = channels.step.most_blocks * together if conv.is_last else conv.out_blocks
-        of_row = conv.fours * conv.fours_elements if conv.makes_fours else held * block_elements
-        of_pixel = WORD_CHANNELS if conv.makes_fours else CHANNEL_BLOCK * together
+        of_row = conv.units * conv.unit_elements if conv.makes_narrow else held * block_elements
         index = in_ring(place, place.first + y) * of_row
         base = block.bind("target_row", place.origin + index + channels.first * block_elements)
 
         def pixel(part: Number, column: Number) -> Number:
-            return base + part * block_elements + column * of_pixel
+            return base + part * block_elements + column * conv.target_unit
 
     table = channels.scratch.table
     return Target(conv, place.buffer, pixel, channels.blocks, channels.is_ragged, _lanes(channels), table)

@@ -11,7 +11,6 @@ from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
 from hexconv.spec.room import bias_limit
 from hexconv.spec.sums import raised_sums
@@ -53,8 +52,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=blocks_of_tile(chain, index, plan.k_split),
-        narrowed_blocks=max(forms.channel_units[index + 1] // CHANNEL_BLOCK, 1),
-        makes_fours=makes_fours,
+        target_unit=forms.channel_units[index + 1],
         depthwise=depthwise,
         goes_down=goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,

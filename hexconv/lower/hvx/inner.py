@@ -9,7 +9,7 @@ from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.own_words import OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, multiplied_words, splats_serve
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, joins_planes, multiplied_words, splats_serve
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
@@ -50,8 +50,7 @@ class InnerConv:
         out_channels: the logical output channels.
         side_by_side: how many blocks of output channels lie side by side in the filter.
         tile_blocks: how many blocks of output channels a tile has.
-        narrowed_blocks: how many blocks of a tile make up a vector of the target; 1 where 4 channels do.
-        makes_fours: whether its target lies in blocks of 4 channels; int8 is uint8 there.
+        target_unit: the channels that lie together in a pixel of its target.
         depthwise: the conv, if it is computed as a depthwise one; else None.
         goes_down: whether its tiles follow each other down the image (`hexconv.kernel.depthwise`).
         has_table: whether results are looked up in a table.
@@ -87,8 +86,7 @@ class InnerConv:
     out_channels: int
     side_by_side: int
     tile_blocks: int
-    narrowed_blocks: int
-    makes_fours: bool
+    target_unit: int
     depthwise: Conv2d | None = None
     goes_down: bool = False
     has_table: bool = False
@@ -118,14 +116,38 @@ class InnerConv:
         return ceil(self.out_channels / CHANNEL_BLOCK)
 
     @property
-    def fours(self) -> int:
-        """Blocks of 4 output channels, the last one perhaps part full."""
-        return ceil(self.out_channels / WORD_CHANNELS)
+    def narrowed_blocks(self) -> int:
+        """How many blocks of a tile make up a vector of the target; 1 where it is narrow."""
+        return max(self.target_unit // CHANNEL_BLOCK, 1)
 
     @property
-    def fours_elements(self) -> int:
-        """Elements of a row of a block of 4 channels in its target."""
-        return self.target_columns * WORD_CHANNELS
+    def makes_fours(self) -> bool:
+        """Whether its target lies in blocks of 4 channels; int8 is uint8 there."""
+        return self.target_unit == WORD_CHANNELS
+
+    @property
+    def makes_narrow(self) -> bool:
+        """Whether fewer than 32 channels lie together in its target."""
+        return self.target_unit < CHANNEL_BLOCK
+
+    @property
+    def units(self) -> int:
+        """Blocks of output channels as they lie together in a narrow target, the last one perhaps part full."""
+        return ceil(self.out_channels / self.target_unit)
+
+    @property
+    def unit_elements(self) -> int:
+        """Elements of a row of one of these blocks."""
+        return self.target_columns * self.target_unit
+
+    @property
+    def folded(self) -> int:
+        """How many pixels share a vector of sums while the last block is narrowed: those whose channels fit its lanes.
+
+        1 where a vector of sums has channels of a single pixel all the time.
+        """
+        fits = self.makes_narrow and not self.pixels and self.last_channels <= self.target_unit
+        return CHANNEL_BLOCK // self.target_unit if fits else 1
 
     @property
     def last_channels(self) -> int:
@@ -175,6 +197,11 @@ class InnerConv:
     def is_one_run(self) -> bool:
         """Whether the words that tiles multiply for a row of taps lie side by side."""
         return self.kernel[1] == 1 or (self.dilation[1] == 1 and self.multiplied_words == self.plane.words)
+
+    @property
+    def joins_planes(self) -> bool:
+        """Whether the words that tiles multiply for a row of taps are one run, from plane to plane."""
+        return not self.splats and joins_planes(self.kernel[1], self.plane.words, self.planes)
 
     @property
     def filter_low_bytes(self) -> int:

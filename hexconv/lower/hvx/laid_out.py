@@ -1,7 +1,8 @@
 """Lay out once, in numpy, what each output channel of a conv has of its own, as HVX kernels load it.
 
     offset:  for channel: int32
-    scales:  for vector of the sequence (multiplier, shift, mask, half): for channel: int32
+    scales:  for vector of the sequence (multiplier, shift, mask, half): for channel: int32; where several pixels share
+             the vector of the last block, again for each of them
 
 Both are arguments in the place of the bias, and of multipliers and shifts per channel. They have whole blocks of 32
 channels. An offset is what a channel's sums start from: its bias, and the correction for the zero point of the input.
@@ -93,7 +94,14 @@ def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Arr
     made = {"multiplier": multiplier, "shift": right}
     if how.halves_per_channel:
         made |= _halves(multiplier, right.astype(np.int64))
-    return _wrapped(np.concatenate([made[name] for name in how.vectors]))
+    return _wrapped(np.concatenate([_folded(conv, made[name]) for name in how.vectors]))
+
+
+def _folded(conv: InnerConv, values: Array) -> Array:
+    """Repeat the values of the last block's channels as often as pixels share a vector of its sums."""
+    lanes = CHANNEL_BLOCK // conv.folded
+    last = values[-CHANNEL_BLOCK:]
+    return np.concatenate([values[:-CHANNEL_BLOCK], np.tile(last[:lanes], conv.folded)])
 
 
 def _halves(multiplier: Array, right: Array) -> dict[str, Array]:

@@ -1,18 +1,14 @@
 """Load words of weights where lanes are pixels, and store results: vectors of words become vectors of pixels."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 from tvm import tirx
 
-from hexconv.kernel.hvx.planes import LANES
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.planes import LANE_BYTES
 from hexconv.lower.hvx.write import Target, kept, store_vector
-from hexconv.schedule.block import Block, Number, int32
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.schedule.block import Block, Number
 
 
 def weights_of(block: Block, words: tirx.Var, byte: tirx.Expr, channels: Sequence[int]) -> list[tirx.Expr]:
@@ -35,27 +31,25 @@ def with_fringe(words: tirx.Expr, fringe: int, channels: int) -> tirx.Expr:
     return tirx.bitwise_or(kept_words, vector.splat(vector.signed(others))) if fringe else kept_words
 
 
-def first_pixels(words: tirx.Expr, pixels: int, fringe: int) -> tirx.Expr:
-    """Keep the words of the first pixels, and put the fringe into the others."""
-    if pixels == LANES:
-        return words
-    exists = [byte < pixels * LANE_BYTES for byte in range(VECTOR_BYTES)]
-    there = tirx.bitwise_and(words, vector.repeated([255 if element else 0 for element in exists]))
-    others = vector.repeated([0 if element else fringe & 0xFF for element in exists])
-    return tirx.bitwise_or(there, others) if fringe else there
-
-
 def store_pixels(
-    block: Block, target: Target, part: int, column: Number, words: Sequence[tirx.Expr | None], pixels: int
+    block: Block,
+    target: Target,
+    element: Callable[[Number], Number],
+    column: Number,
+    words: Sequence[tirx.Expr | None],
+    pixels: int,
 ) -> None:
-    """Store the results of up to 32 pixels, given as words of all channels that lie together."""
-    fringe = vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
+    """Store the results of up to 32 pixels from a stored column on, given as words of all channels that lie together.
+
+    `element` returns where these channels of a stored column begin.
+    """
+    together, fringe = target.conv.target_unit, vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
     shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
     for number in range(ceil(pixels / most)):
         value, there = shuffled[number], min(pixels - number * most, most)
         assert value is not None, "some channel is there"
-        ordered = kept(target.conv, value, [CHANNEL_BLOCK] * (there * target.conv.narrowed_blocks))
-        store_vector(block, target, target.pixel(int32(part), column + number * most), ordered)
+        ordered = kept(target.conv, value, [together] * there, together)
+        store_vector(block, target, element(column + number * most), ordered)
 
 
 def _shuffled(block: Block, words: Sequence[tirx.Expr | None], fringe: tirx.Expr) -> list[tirx.Expr | None]:

@@ -4,11 +4,13 @@ for tile of up to 128 pixels:
 for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
 for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
 
-A target in blocks of 4 channels gets the vectors of words as they are.
+A target in narrow blocks gets each block as soon as its channels are there: blocks of 4 are vectors of words as they
+are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tvm import tirx
 
@@ -18,11 +20,11 @@ from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import dots, scaling, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, row_of_source, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.pixel_words import first_pixels, store_pixels, weights_of, with_fringe
+from hexconv.lower.hvx.pixel_words import store_pixels, weights_of, with_fringe
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
-from hexconv.lower.hvx.write import Target, as_codes, fill_columns, store_vector
+from hexconv.lower.hvx.write import Target, as_codes, fill_columns
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint
@@ -89,33 +91,43 @@ class _Some:
 def _tile(block: Block, row: _Row, x: Number) -> None:
     """Emit all channels of one tile, from logical column `x` on."""
     column, together = block.bind("column", x + row.channels.conv.target.left), row.channels.conv.narrowed_blocks
-    if row.channels.conv.makes_fours:
+    if row.channels.conv.makes_narrow:
         for part in range(row.channels.blocks):
-            _store_fours(block, row, column, part)
+            _store_units(block, row, column, part)
         return
     for first in range(0, row.channels.blocks, together):
-        words = [_block_words(block, row, column, part) for part in range(first, first + together)]
-        for number in range(row.tile.vectors):
-            pixels = min(row.tile.pixels - number * LANES, LANES)
-            some = [group[number] if group else None for part in words for group in part]
-            store_pixels(block, row.target, first, column + number * LANES, some, pixels)
+        words = [group for part in range(first, first + together) for group in _block_words(block, row, column, part)]
+        _store(block, row, partial(row.target.pixel, int32(first)), column, words)
 
 
-def _store_fours(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
-    """Compute and store the blocks of 4 channels of 32 channels."""
+def _store_units(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
+    """Compute 32 channels and store them in narrow blocks, each as soon as its words are there."""
     number, weights = _block(block, row, part)
     there, at_once = row.target.channels(part), row.tile.channels
+    of_unit = row.channels.conv.target_unit // WORD_CHANNELS
+    words: list[list[tirx.Expr] | None] = []
+    unit = 0
     for first in range(0, there, at_once):
-        words = _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
-        for four, vectors in enumerate(words, first // WORD_CHANNELS):
-            for index, value in enumerate(vectors):
-                pixels = min(row.tile.pixels - index * LANES, LANES)
-                store_vector(
-                    block,
-                    row.target,
-                    row.target.word(part, four, column + index * LANES),
-                    first_pixels(value, pixels, row.channels.conv.fringe),
-                )
+        words += _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
+        if first + at_once >= there:
+            words += [None] * (-len(words) % of_unit)
+        while len(words) >= of_unit:
+            _store(block, row, partial(row.target.unit, part, unit), column, words[:of_unit])
+            words, unit = words[of_unit:], unit + 1
+
+
+def _store(
+    block: Block,
+    row: _Row,
+    element: Callable[[Number], Number],
+    column: tirx.Expr,
+    words: Sequence[list[tirx.Expr] | None],
+) -> None:
+    """Store the pixels of a tile, given as words of all channels that lie together, 32 pixels at a time."""
+    for number in range(row.tile.vectors):
+        pixels = min(row.tile.pixels - number * LANES, LANES)
+        some = [group[number] if group else None for group in words]
+        store_pixels(block, row.target, element, column + number * LANES, some, pixels)
 
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:

@@ -130,9 +130,33 @@ def _reduce_pass(
 
     def add_row(at: Block, tap: tirx.Expr) -> None:
         row = operands.row(at, tap)
+        if conv.joins_planes:
+            _add_joined(at, tile, here, over, row + left_byte + over.source_byte, tap, skip_pairs)
+            return
         at.loop("plane", conv.planes, lambda inner, number: add_plane(inner, row, tap, number))
 
     block.loop("row", conv.kernel[0], add_row)
+
+
+def _add_joined(
+    block: Block,
+    tile: Tile,
+    operands: Operands,
+    over: Pass,
+    byte: tirx.Expr,
+    tap: tirx.Expr,
+    skip_pairs: int,
+) -> None:
+    """Emit a row of one tap over all planes: a run of pairs of words, some of which lie side by side in a plane."""
+    plane, of_plane = tile.conv.plane, tile.conv.multiplied_words * WORD_BYTES // PAIR_BYTES
+    pairs, base = tile.conv.planes * of_plane, block.bind("base", byte)
+
+    def one(at: Block, index: tirx.Expr) -> None:
+        number, inside = tirx.floordiv(index, int32(of_plane)), tirx.floormod(index, int32(of_plane))
+        place = at.bind("place", base + number * plane.bytes + inside * PAIR_BYTES)
+        _add_pair(at, tile, operands, over, place, (tap * pairs + index) * 2)
+
+    block.loop("pair", trips(pairs - skip_pairs, tile.blocks), lambda at, index: one(at, index + skip_pairs))
 
 
 def _add_pair(block: Block, tile: Tile, operands: Operands, over: Pass, byte: tirx.Expr, step: tirx.Expr) -> None:

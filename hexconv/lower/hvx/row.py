@@ -119,11 +119,12 @@ def _one_tile(block: Block, tiles: _Tiles, x: tirx.Expr) -> None:
 def _overlaps(tiles: _Tiles) -> bool:
     """Whether a tile's first words are multiplied while the tile before it is narrowed."""
     conv, blocks = tiles.channels.conv, tiles.channels.blocks
+    planes = 1 if conv.joins_planes else conv.planes
     return (
         conv.is_one_run
         and not tiles.tile.windows
         and not conv.splats
-        and overlaps_tiles(conv.kernel[0], conv.planes, conv.multiplied_steps, blocks, tiles.count)
+        and overlaps_tiles(conv.kernel[0], planes, conv.multiplied_steps, blocks, tiles.count)
     )
 
 

@@ -8,7 +8,6 @@ from math import ceil
 from tvm import tirx
 
 from hexconv.kernel.depthwise import tile_rows
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.hvx.channels import Channels, target_of
 from hexconv.lower.hvx.dense import emit_dense_row
@@ -27,9 +26,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
     """Emit the statements of one step."""
     block = Block()
-    full = step.most_blocks * conv.narrowed_blocks
-    if conv.makes_fours:
-        full = ceil(step.most_blocks * WORD_CHANNELS / CHANNEL_BLOCK)
+    full = ceil(step.most_blocks * conv.target_unit / CHANNEL_BLOCK)
     rest = conv.out_blocks % full or full
     is_ragged = conv.last_channels < CHANNEL_BLOCK
     if conv.out_blocks <= full or not (is_ragged or rest < full):

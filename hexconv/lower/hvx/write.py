@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 import tvm
 from tvm import tirx
 
-from hexconv.kernel.hvx.fours import filled_columns
-from hexconv.kernel.hvx.planes import LANES
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.kernel.hvx.blocks import filled_columns
 from hexconv.lower.hvx import across, scaling, vector
 from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
 from hexconv.lower.hvx.requantize import Lanes, deal_pixels, narrow, split, two_pixels
@@ -45,21 +44,21 @@ class Target:
     @property
     def vector_pixels(self) -> int:
         """How many pixels a vector holds."""
-        if self.conv.makes_fours:
-            return LANES
+        if self.conv.makes_narrow:
+            return vector.BYTES // self.conv.target_unit
         return VECTOR_BLOCKS // self.conv.narrowed_blocks // self.conv.result_bytes
 
     def channels(self, part: int) -> int:
         """Return how many logical channels a block has."""
         return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
 
-    def fours(self, part: int) -> range:
-        """Return the numbers of the blocks of 4 channels in a block of the tile."""
-        return range(ceil(self.channels(part) / WORD_CHANNELS))
+    def units(self, part: int) -> range:
+        """Return the numbers of the narrow blocks of channels in a block of the tile."""
+        return range(ceil(self.channels(part) / self.conv.target_unit))
 
-    def word(self, part: int, four: int, column: Number) -> Number:
-        """Return the element where a block of 4 channels of a pixel begins, in a target of such blocks."""
-        return self.pixel(int32(part), column) + four * self.conv.fours_elements
+    def unit(self, part: int, number: int, column: Number) -> Number:
+        """Return the element where a narrow block of channels of a pixel begins, in a target of such blocks."""
+        return self.pixel(int32(part), column) + number * self.conv.unit_elements
 
 
 def stores(
@@ -77,6 +76,18 @@ def stores(
     if apart:
         return [lambda at: _store_two(at, target, column, apart, [total for row in sums for total in row])]
     together, pixels = target.conv.narrowed_blocks, target.vector_pixels
+    if target.conv.makes_narrow:
+        return [
+            partial(
+                _store_narrow,
+                target=target,
+                part=part,
+                column=column + first,
+                sums=[row[part] for row in sums[first : first + pixels]],
+            )
+            for part in range(target.blocks)
+            for first in range(0, len(sums), pixels)
+        ]
     if target.conv.narrowing is None:
         return [
             lambda at, part=part, pixel=pixel: _store_sums(at, target, part, column + pixel, sums[pixel][part])
@@ -100,8 +111,8 @@ def fill_columns(block: Block, target: Target) -> None:
 def columns_filled(target: Target) -> Sequence[int]:
     """Return the columns where vectors begin that no tile stores to, or that a later tile stores to in part only."""
     (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
-    if target.conv.makes_fours:
-        return filled_columns(target.conv.target)
+    if target.conv.makes_narrow:
+        return filled_columns(target.conv.target, pixels)
     if target.conv.makes_blocks:
         return range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels)
     return [at for at in range(0, target.conv.target_columns, pixels) if at < first or at + pixels > end]
@@ -117,9 +128,9 @@ def fill_row(block: Block, target: Target) -> None:
 
         at.loop("column", target.conv.target_columns // pixels, some)
 
-    if target.conv.makes_fours:
-        fours = sum(len(target.fours(number)) for number in range(target.blocks))
-        vectors = fours * target.conv.target_columns // pixels
+    if target.conv.makes_narrow:
+        units = sum(len(target.units(number)) for number in range(target.blocks))
+        vectors = units * target.conv.target_columns // pixels
         block.loop("vector", vectors, lambda at, i: _store_filled(at, target, target.pixel(int32(0), i * pixels)))
         return
     block.loop("block", target.blocks // together, part)
@@ -128,11 +139,11 @@ def fill_row(block: Block, target: Target) -> None:
 def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
     for part in range(0, target.blocks if columns else 0, target.conv.narrowed_blocks):
         for column in columns:
-            if not target.conv.makes_fours:
+            if not target.conv.makes_narrow:
                 _store_filled(block, target, target.pixel(part, int32(column)))
                 continue
-            for four in target.fours(part):
-                _store_filled(block, target, target.word(part, four, int32(column)))
+            for number in target.units(part):
+                _store_filled(block, target, target.unit(part, number, int32(column)))
 
 
 def _store_filled(block: Block, target: Target, element: Number) -> None:
@@ -184,6 +195,34 @@ def _store_bytes(block: Block, target: Target, part: int, column: Number, sums: 
         store_vector(block, target, place, kept(conv, as_codes(block, target, ordered), channels))
 
 
+def _store_narrow(block: Block, target: Target, part: int, column: Number, sums: Sequence[tirx.Expr]) -> None:
+    """Store a block of 32 channels of the pixels of a vector, in narrow blocks; the fringe goes where no element is.
+
+    The last block of channels may fit a narrow one. Then lanes without a channel take those of other pixels before sums
+    are narrowed. Otherwise two vectors have the even and the odd pixels, and exchange the upper half of the channels.
+    """
+    conv, channels, unit = target.conv, target.channels(part), target.conv.target_unit
+    if channels <= unit:
+        together = [sums[at : at + conv.folded] for at in range(0, len(sums), conv.folded)]
+        codes = [_codes(block, target, part, [across.folded(block, some, conv.folded) for some in together])]
+    else:
+        even, odd = (_codes(block, target, part, some or sums) for some in (sums[::2], sums[1::2]))
+        pair = block.bind("both", across.exchange(odd, even, unit), "int32x64")
+        codes = [across.lower(pair), across.upper(pair)]
+    for number, value in enumerate(codes):
+        there = [min(channels - number * unit, unit)] * len(sums)
+        store_vector(block, target, target.unit(part, number, column), kept(conv, value, there, unit))
+
+
+def _codes(block: Block, target: Target, part: int, sums: Sequence[tirx.Expr]) -> tirx.Expr:
+    """Narrow up to four vectors of sums of a block of channels to codes, vector after vector; they come in turn."""
+    assert target.conv.narrowing
+    lanes = [target.lanes(block, part)] * VECTOR_BLOCKS if target.lanes else []
+    in_turn = [sums[at % len(sums)] for at in range(VECTOR_BLOCKS)]
+    narrowed = narrow(block, in_turn, target.conv.narrowing, lanes)
+    return as_codes(block, target, deal_pixels(block, scaling.clamped_bytes(narrowed, *target.conv.codes)))
+
+
 def _store_two(block: Block, target: Target, column: Number, apart: int, sums: Sequence[tirx.Expr]) -> None:
     """Store 16 channels of some pixels and of as many others, a vector each; the fringe fills what doesn't exist."""
     conv, channels = target.conv, target.channels(0)
@@ -216,12 +255,14 @@ def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:
     return [*there, *[there[-1]] * (count - len(there))]
 
 
-def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int]) -> tirx.Expr:
-    """Keep the channels that exist, as many of each block of a vector as `channels` says, and fill in the fringe."""
+def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int], together: int = CHANNEL_BLOCK) -> tirx.Expr:
+    """Keep the channels that exist, as many of each block of a vector as `channels` says, and fill in the fringe.
+
+    A block has `together` channels.
+    """
     size = conv.result_bytes
     exists = [
-        byte // (CHANNEL_BLOCK * size) < len(channels)
-        and byte // size % CHANNEL_BLOCK < channels[byte // (CHANNEL_BLOCK * size)]
+        byte // (together * size) < len(channels) and byte // size % together < channels[byte // (together * size)]
         for byte in range(vector.BYTES)
     ]
     if all(exists):

@@ -1,19 +1,25 @@
-"""Which tensors of few channels lie in a way of their own: dense inputs, and intermediates in blocks of 4 channels.
+"""Channel blocks that fit: how many channels lie together in a tensor of a nest of rows.
 
 An input of 1 to 3 channels is dense where that takes fewer packets: its pixels lie side by side as they arrive.
-Otherwise the kernel's scalar stores widen each of them to 8 bytes. Of intermediates, those of few channels
-between convs whose lanes are pixels lie in blocks of 4 channels.
+Otherwise the kernel's scalar stores widen each of them to 8 bytes. An intermediate lies in blocks of 32 channels, or of
+64 or 128 where tiles narrow so many together, or in narrow blocks, which are filled up less:
 
-    NHCW32w4c    32 neighbouring pixels of 4 channels are a vector: what one product multiplies, and what 4 channels
-                 of a tile narrow to
+    NHCW8w16c    8 neighbouring pixels of 16 channels are a vector
+    NHCW16w8c    16 neighbouring pixels of 8 channels
+    NHCW32w4c    32 neighbouring pixels of 4 channels: what one product multiplies where lanes are pixels, and what 4
+                 channels of a tile narrow to
 
-Blocks of 32 would be filled up where channels are no multiple of 32. A conv that reads such blocks deals them to planes
-of words (`hexconv.kernel.hvx.planes`), and one that makes them shuffles words to pixels. Blocks of 4 take neither.
+A conv with channels as lanes (`hexconv.kernel.hvx.tiles`) reads narrow blocks of 8 or 16 as it reads others. It makes
+them where tiles fill vectors of them (`makes_blocks` there). A conv with pixels as lanes deals what it reads to planes
+of words (`hexconv.kernel.hvx.planes`), and shuffles the words that it makes to pixels: the fewer channels lie together,
+the fewer instructions that takes. Blocks of 4 take none.
 
-A conv beside a tensor in blocks of 4 has pixels as lanes. That may not pay for each conv by itself. One behind a dense
-input has pixels as lanes, or multiplies windows of dense rows (`hexconv.kernel.hvx.dense`). So the layouts of all
+Beside a tensor in blocks of 4 every conv has pixels as lanes, which may not pay for each conv by itself. One behind a
+dense input has pixels as lanes, or multiplies windows of dense rows (`hexconv.kernel.hvx.dense`). So the layouts of all
 tensors are chosen together: those of the fewest packets, by the estimates of `hexconv.kernel.hvx.pixels`, and of the
 fewest bytes where packets are equal.
+
+Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels.
 """
 
 from collections.abc import Sequence
@@ -27,19 +33,22 @@ from hexconv.kernel.hvx.pixels import (
     packets_of_channels,
     packets_of_dense,
     packets_of_pixels,
+    serves_narrow,
     serves_pixels,
 )
 from hexconv.kernel.hvx.plane import Plane, plane_in
-from hexconv.kernel.hvx.planes import LANES
-from hexconv.kernel.hvx.tiles import PAIR_BYTES, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK
 
-FOURS_TAG = "NHCW32w4c"
+NARROW_UNITS = (WORD_CHANNELS, 8, 16)
+"""The channels of narrow blocks."""
 DENSE_TAG, DENSE_UNIT = "NHWC", 1
 """How a dense input lies, and the channels that a step along its axis C counts."""
 STORES_OF_PACKET = 2
+STORED_PIXELS = 8
+"""The pixels from a store of a tile to the next one: of blocks of 8 channels, tiles of channels store half a vector."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +59,9 @@ class Lies:
     unit: int
 
     @property
-    def is_fours(self) -> bool:
-        """Whether it lies in blocks of 4 channels."""
-        return self.unit == WORD_CHANNELS
+    def is_narrow(self) -> bool:
+        """Whether it lies in narrow blocks."""
+        return self.unit in NARROW_UNITS
 
     @property
     def is_dense(self) -> bool:
@@ -65,19 +74,19 @@ class Lies:
         return prod(self.layout.physical_shape[2:])
 
 
-def filled_columns(extents: Extents) -> list[int]:
-    """The columns at which vectors of the fringe are stored in a row in blocks of 4 channels.
+def filled_columns(extents: Extents, pixels: int) -> list[int]:
+    """The columns at which vectors of the fringe are stored in a row in narrow blocks, of which `pixels` are a vector.
 
     Stores of results cover whole vectors from the first logical column on. What else is stored is padding.
 
-    >>> filled_columns(Extents(1, 8, 70, 12, top=1, left=1, logical_rows=6, logical_columns=68))
+    >>> filled_columns(Extents(1, 8, 70, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
     [0]
-    >>> filled_columns(Extents(1, 8, 100, 12, top=1, left=1, logical_rows=6, logical_columns=68))
+    >>> filled_columns(Extents(1, 8, 100, 12, top=1, left=1, logical_rows=6, logical_columns=68), 32)
     [0, 96]
     """
     first, end = extents.valid_columns
-    reached = first + ceil((end - first) / LANES) * LANES
-    return [at for at in range(0, extents.columns, LANES) if at < first or min(at + LANES, extents.columns) > reached]
+    reached = first + ceil((end - first) / pixels) * pixels
+    return [at for at in range(0, extents.columns, pixels) if at < first or min(at + pixels, extents.columns) > reached]
 
 
 @dataclass(frozen=True)
@@ -94,19 +103,19 @@ def chosen_blocks(chain: Chain, wide: Sequence[Lies], is_hvx: Sequence[bool], k_
 
     Args:
         chain: the chain, in which convs have the groups that HVX computes (`hexconv.kernel.grouped`).
-        wide: how every tensor lies without blocks of 4 channels.
+        wide: how every tensor lies without narrow blocks.
         is_hvx: for each conv, whether HVX instructions compute it.
         k_split: blocks of output channels of a step.
     """
-    serves = [is_hvx[index] and serves_pixels(chain, index) for index in range(len(chain.conv))]
+    serves = [is_hvx[index] and serves_narrow(chain, index) for index in range(len(chain.conv))]
     ways = [_Way(0.0, 0, (wide[0],))]
-    if serves[0] and chain.input[3] < WORD_CHANNELS:
+    if is_hvx[0] and serves_pixels(chain, 0) and chain.input[3] < WORD_CHANNELS:
         dense = Lies(packed(DENSE_TAG, logical(tensor_extents(chain)[0])), DENSE_UNIT)
         ways = [_Way(_widening(chain, wide[0]), 0, (wide[0],)), _Way(0.0, 0, (dense,))]
     for index, served in enumerate(serves):
         found = [wide[index + 1]]
         if served and all(serves[index + 1 : index + 2]) and index + 1 < len(serves):
-            found += _fours(chain, index + 1, wide[index + 1])
+            found += [found for unit in NARROW_UNITS for found in _narrow(chain, index + 1, wide[index + 1], unit)]
         ways = [min((_next(chain, index, way, to, served, k_split) for way in ways), key=_cost) for to in found]
     return list(min(ways, key=_cost).lies)
 
@@ -131,18 +140,31 @@ def filling_stores(start: int, end: int) -> int:
     return (end - start) // gcd(start, PAIR_BYTES)
 
 
-def _fours(chain: Chain, tensor: int, wide: Lies) -> list[Lies]:
-    """Blocks of 4 channels for a tensor, unless blocks of 32 take as few bytes: as wide as convs store and load."""
-    extents = tensor_extents(chain)[tensor]
-    first, end = extents.valid_columns
-    plane = Plane(ceil(extents.channels / WORD_CHANNELS), 0, WORD_CHANNELS, 0)
-    planes = lanes_between(chain, tensor, plane, CHANNEL_BLOCK, 1).planes
-    stored = first + ceil((end - first) / LANES) * LANES
-    read = planes.read_lanes if planes.is_direct else extents.columns
+def _narrow(chain: Chain, tensor: int, wide: Lies, unit: int) -> list[Lies]:
+    """Blocks of `unit` channels for a tensor, unless wide ones take as few bytes: as wide as convs store and load."""
+    extents, pixels = tensor_extents(chain)[tensor], VECTOR_BYTES // unit
     batch, rows, columns, channels = logical(extents)
-    layout = packed(FOURS_TAG, (batch, rows, max(columns, stored, read), channels), logical="NHWC")
-    found = Lies(layout, WORD_CHANNELS)
+    if ceil(channels / unit) * unit * columns >= wide.row_bytes:
+        return []
+    first, end = extents.valid_columns
+    apart = pixels if unit == WORD_CHANNELS else STORED_PIXELS
+    stored = first + (ceil((end - first) / apart) - 1) * apart + pixels
+    layout = packed(
+        f"NHCW{pixels}w{unit}c",
+        (batch, rows, max(columns, stored, _read(chain, tensor, unit)), channels),
+        logical="NHWC",
+    )
+    found = Lies(layout, unit)
     return [found] if found.row_bytes < wide.row_bytes else []
+
+
+def _read(chain: Chain, tensor: int, unit: int) -> int:
+    """The columns that a conv loads of a tensor which it multiplies as it lies; 0 where it doesn't."""
+    if unit != WORD_CHANNELS or not serves_pixels(chain, tensor):
+        return 0
+    plane = Plane(ceil(chain.shapes[tensor][3] / unit), 0, unit, 0)
+    planes = lanes_between(chain, tensor, plane, CHANNEL_BLOCK, 1).planes
+    return planes.read_lanes if planes.is_direct else 0
 
 
 def _next(chain: Chain, index: int, way: _Way, to: Lies, served: bool, k_split: int) -> _Way:
@@ -154,12 +176,12 @@ def _next(chain: Chain, index: int, way: _Way, to: Lies, served: bool, k_split: 
 
 def _packets(chain: Chain, index: int, source: Lies, to: Lies, served: bool, k_split: int) -> float:
     """The packets of a row of a conv; infinite where it can't read or make what lies so."""
-    has_to = source.is_fours or source.is_dense or to.is_fours
     if not served:
-        return inf if has_to else 0.0
+        return inf if source.is_narrow or source.is_dense or to.is_narrow else 0.0
     plane = plane_in(source.layout, source.unit)
     lanes = lanes_between(chain, index, plane, to.unit, k_split)
-    of_pixels = packets_of_pixels(lanes) if fits_pixels(plane) else inf
-    if source.is_dense and not to.is_fours and fits_pixels(plane):
-        return min(of_pixels, packets_of_dense(lanes))
-    return of_pixels if has_to else min(of_pixels, packets_of_channels(lanes))
+    has_pixels = serves_pixels(chain, index) and fits_pixels(plane)
+    of_pixels = packets_of_pixels(lanes) if has_pixels else inf
+    if source.is_dense:
+        return min(of_pixels, packets_of_dense(lanes)) if has_pixels else inf
+    return min(of_pixels, packets_of_channels(lanes))
