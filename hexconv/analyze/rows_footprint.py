@@ -179,7 +179,8 @@ def scale_vectors(how: Requantize, result_bits: int) -> int:
     >>> scale_vectors(how, 8), scale_vectors(how, 16)
     (1, 3)
     """
-    has_halves = how.rounding == "even" and (how.least_odd or 1) < 2 ** (result_bits + 1)
+    is_exact = how.rounding == "even" and how.fraction_bits is None
+    has_halves = is_exact and (how.least_odd or 1) < 2 ** (result_bits + 1)
     return len(how.vectors) + (2 if how.vectors and has_halves else 0)
 
 

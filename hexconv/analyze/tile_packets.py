@@ -136,6 +136,7 @@ def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes
     if not isinstance(sequence, FixedPoint):
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
     is_even = sequence.has_halves
-    parts = Parts(narrow=vectors, scale=sums, away=sums * sequence.ties_away, even=sums * is_even, table=looked_up)
+    parts = Parts(narrow=vectors, scale=sums, even=sums * is_even, table=looked_up)
+    parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0))
     parts["initial"] = lanes * len(sequence.vectors)
     return parts

@@ -89,7 +89,7 @@ def requantized(value: tirx.Expr, by: Requantize, by_channel: Mapping[str, tirx.
     wide = value.astype("int64")
     wide = wide if by.saturates_at is None else _clamped(wide, -by.saturates_at, by.saturates_at)
     rounded = (
-        _once(wide * multiplier, FRACTION_BITS - shift)
+        _to_even(wide * multiplier, by, FRACTION_BITS - shift)
         if by.rounding == "even"
         else _twice(wide, by, multiplier, shift)
     )
@@ -109,6 +109,15 @@ def _hidden(value: tirx.Expr) -> tirx.Expr:
     Where TVM can prove that a clamp leaves one code, it makes the result a constant, and the conv then reads nothing.
     """
     return tirx.reinterpret("int64", tirx.reinterpret("uint64", value))
+
+
+def _to_even(product: tirx.Expr, by: Requantize, bits: tirx.Expr) -> tirx.Expr:
+    """Round `product / 2**bits` half to even, after it is rounded half up to the stated binary places, if any are."""
+    if by.fraction_bits is None:
+        return _once(product, bits)
+    dropped = FRACTION_BITS - by.lift
+    kept = (product + tirx.const(1 << (dropped - 1), "int64")) >> tirx.const(dropped, "int64")
+    return _once(kept, tirx.const(by.fraction_bits, "int64"))
 
 
 def _once(product: tirx.Expr, bits: tirx.Expr) -> tirx.Expr:

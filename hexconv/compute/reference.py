@@ -103,17 +103,24 @@ def requantized(sums: Array, by: Requantize, dtype: str, by_channel: Mapping[str
         np.asarray(by_channel.get(what, getattr(by, what)), np.int64) for what in ("multiplier", "shift")
     )
     sums = sums if by.saturates_at is None else np.clip(sums, -by.saturates_at, by.saturates_at)
-    if by.rounding == "even":
+    if by.fraction_bits is not None:
+        rounded = _half_to_even(_half_up(sums * multiplier, FRACTION_BITS - by.lift), by.fraction_bits)
+    elif by.rounding == "even":
         rounded = _half_to_even(sums * multiplier, FRACTION_BITS - shift)
     else:
         rounded = _twice_rounded(sums, multiplier, shift, by.rounding == "away")
     return np.clip(rounded + by.zero_point, *by.codes(*INTEGER_RANGE[dtype])).astype(dtype)
 
 
-def _half_to_even(product: Array, bits: Array) -> Array:
+def _half_up(product: Array, bits: int) -> Array:
+    """`product / 2**bits` rounded to the nearest integer, ties up."""
+    return (product + (1 << (bits - 1))) >> bits
+
+
+def _half_to_even(product: Array, bits: Array | int) -> Array:
     """`product / 2**bits` rounded to the nearest integer, ties to even: the floor, or one more."""
     below = product >> bits
-    rest, half = product - (below << bits), np.int64(1) << (bits - 1)
+    rest, half = product - (below << bits), np.left_shift(np.int64(1), bits - 1)
     return below + ((rest > half) | ((rest == half) & (below % 2 == 1)))
 
 

@@ -40,6 +40,11 @@ class Scaled:
     how: Requantize
     vectors: Mapping[str, Array] = field(default_factory=dict)
 
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers of all channels, [K], or [1] where they have one."""
+        return self.vectors["multiplier"] if "multiplier" in self.vectors else np.atleast_1d(self.how.multiplier)
+
 
 def scale_of(source: Array, filter: Array, output: Array) -> Array:
     """The scale from sums to output, float32, one or one a channel, computed as ONNX Runtime does."""

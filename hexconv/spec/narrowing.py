@@ -8,6 +8,10 @@ Half to even. All sequences round up where half is left. Let a multiplier be m *
 sum * m / 2**(t + 1) with t = 30 - shift - v. Half is left where sum is an odd number of times 2**t, say o, and what is
 below it is even where o * m = 1 modulo 4. From such a sum one is taken, which is less than half a result. A result that
 isn't cut has |o * m| < 2**(bits + 1): larger odd parts never show.
+
+Half to even of a product of F fraction bits. Sums are lifted so far to the left that the high half of the product has
+these bits, rounded. Half is left where its low F bits are 2**(F - 1), and what is below it is even where bit F is 0.
+From such a product one is taken.
 """
 
 from dataclasses import dataclass
@@ -22,11 +26,11 @@ BYTE_BITS, HALFWORD_BITS = 8, 16
 
 @dataclass(frozen=True)
 class Halves:
-    """The sums half way above an even result: `sum & mask == half`. The kernel subtracts one from each of these sums.
+    """The numbers half way above an even result: `number & mask == half`. The kernel subtracts one from each of them.
 
     Attributes:
         mask: a mask of the low bits, 32 at most.
-        half: the value of the masked bits in such a sum.
+        half: the value of the masked bits in such a number.
     """
 
     mask: int
@@ -52,7 +56,7 @@ class Shifts:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """y = saturate_uint8(round(((sum * multiplier + 2**30) >> 31) >> shift) + zero_point).
+    """y = saturate_uint8(round((((sum << lift) * multiplier + 2**30) >> 31) >> shift) + zero_point).
 
     Attributes:
         multiplier: Q0.31; None where each channel has its own.
@@ -62,6 +66,8 @@ class FixedPoint:
         rounds_once: whether the high half is not rounded, so that the shift alone rounds.
         halves: the sums that round to even, or None.
         halves_per_channel: whether each channel has halves of its own.
+        lift: how far sums are shifted to the left before they are multiplied.
+        halves_of_product: the high halves of products that round to even, or None.
     """
 
     multiplier: int | None
@@ -71,11 +77,13 @@ class FixedPoint:
     rounds_once: bool = False
     halves: Halves | None = None
     halves_per_channel: bool = False
+    lift: int = 0
+    halves_of_product: Halves | None = None
 
     @property
     def has_halves(self) -> bool:
         """Whether some sums are halfway between two results, and go to the even one."""
-        return self.halves is not None or self.halves_per_channel
+        return self.halves is not None or self.halves_per_channel or self.halves_of_product is not None
 
     @property
     def vectors(self) -> tuple[str, ...]:
@@ -102,7 +110,12 @@ def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, in
     (Shifts(first=5, rounds=False, second=7, halves=None), 1)
     >>> narrowing(Requantize(multiplier=1 << 30, shift=-9, rounding="even"), 3)[0].halves
     Halves(mask=2047, half=1536)
+    >>> kept, _offset = narrowing(Requantize(multiplier=3 << 29, shift=-9, rounding="even", fraction_bits=11), 3)
+    >>> kept.lift, kept.shift, kept.halves_of_product
+    (2, 11, Halves(mask=4095, half=1024))
     """
+    if how.fraction_bits is not None:
+        return _of_fraction(how, how.fraction_bits, zero_point), 0
     if how.vectors or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
         return _per_channel(how, zero_point, BYTE_BITS), 0
     first, second = FRACTION_BITS - (how.multiplier.bit_length() - 1), -how.shift
@@ -133,6 +146,13 @@ def _per_channel(how: Requantize, zero_point: int, bits: int) -> FixedPoint:
     return FixedPoint(None, shift, zero_point, ties_away, rounds_once=is_even, halves_per_channel=has_halves)
 
 
+def _of_fraction(how: Requantize, bits: int, zero_point: int) -> FixedPoint:
+    """Return the sequence that rounds a product to so many binary places, and then half to even."""
+    multiplier = how.multiplier if isinstance(how.multiplier, int) else None
+    halves = Halves((2 << bits) - 1, 1 << (bits - 1))
+    return FixedPoint(multiplier, bits, zero_point, lift=how.lift, halves_of_product=halves)
+
+
 def _halves(how: Requantize, bits: int, added: int = 0) -> Halves | None:
     """Return the sums from which half to even subtracts one, if any; `added` results are in the sums already."""
     assert isinstance(how.multiplier, int)
@@ -153,6 +173,8 @@ def narrowing_to_halfwords(how: Requantize) -> tuple[Shifts | FixedPoint, int]:
     >>> narrowing_to_halfwords(Requantize(multiplier=1 << 24, shift=-4, rounding="up"))
     (Shifts(first=11, rounds=True, second=0, halves=None), 64)
     """
+    if how.fraction_bits is not None:
+        return _of_fraction(how, how.fraction_bits, 0), 0
     if how.vectors or not isinstance(how.multiplier, int) or not isinstance(how.shift, int):
         found = _per_channel(how, 0, HALFWORD_BITS)
         away = how.rounding == "away" and found.shift != 0

@@ -14,10 +14,13 @@ PerChannel = Literal["per_channel"]
 PER_CHANNEL: PerChannel = "per_channel"
 Multiplier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Shift = Annotated[int, Field(ge=-31, le=30)]
+FractionBits = Annotated[int, Field(ge=1, le=30)]
 ZeroPoint = Annotated[int, Field(ge=-128, le=255)]
 
 LARGEST_MULTIPLIER = 2**31 - 1
 SMALLEST_SHIFT = -31
+MOST_LIFT = 30
+"""With one bit more the high half of a product would have all of its bits, so that nothing is rounded."""
 FRACTION_BITS = 31
 """The largest multiplier of a Q0.31 number: 2**31 would be one."""
 
@@ -27,7 +30,7 @@ FRACTION_BITS = 31
 class Requantize:
     """`output = saturate(zero_point + round(accumulator * multiplier * 2**(shift - 31)))`.
 
-    There are three ways to round that product:
+    There are four ways to round that product:
 
         away   TFLite's reference kernel (`MultiplyByQuantizedMultiplier`), which rounds twice: the accumulator is
                shifted left where `shift` is positive, multiplied with the high half of twice the product kept, rounded
@@ -35,6 +38,11 @@ class Requantize:
         up     the same, the ties of the division up, as HVX's `vasr:rnd`
         even   the exact product, rounded once, half to even; with a multiplier that holds a float's 24 bits this is
                `rint(accumulator * scale)`, ONNX Runtime's QLinearConv but for its roundings to float32
+    even, with fraction_bits
+               the exact product, rounded half up to so many binary places, then half to even. Products next to a half
+               are taken for a half, as where ONNX Runtime rounds them to float32:
+               `q = (accumulator * multiplier * 2**(shift + fraction_bits) + 2**30) >> 31`, and then
+               `rint(q / 2**fraction_bits)`, all of it exact
 
     Attributes:
         multiplier: the factor in Q0.31 fixed point, so that 2**30 is one half; `"per_channel"`: an int32 of 1 to 2**31
@@ -43,6 +51,8 @@ class Requantize:
             output channel (`shift1`, ...), if multipliers are per channel too.
         zero_point: the zero point of the output, in the range of its dtype.
         rounding: how the product is rounded: `"away"` and `"up"` round twice, `"even"` rounds the exact product once.
+        fraction_bits: how many binary places of the product are kept before it is rounded half to even; if left out,
+            all. It goes with `rounding = "even"` and one shift for all channels; `shift + fraction_bits` is 0 to 30.
         clamp: the least and the most code that the output may have, as a relu, relu6 or clip makes it; if left out, the
             range of its dtype.
         least_odd: for multipliers per channel, the least number that is left of any of them after it is divided by 2 as
@@ -53,14 +63,15 @@ class Requantize:
             such a sum is at an end of its range anyway.
 
     Raises:
-        InputError: a shift for each channel beside one multiplier for all, a clamp that leaves nothing, or `least_odd`
-            beside one multiplier for all.
+        InputError: a shift for each channel beside one multiplier for all, a clamp that leaves nothing, `least_odd`
+            beside one multiplier for all, or `fraction_bits` with a rounding or a shift that they don't go with.
     """
 
     multiplier: Multiplier | PerChannel
     shift: Shift | PerChannel = 0
     zero_point: ZeroPoint = 0
     rounding: Rounding = "away"
+    fraction_bits: FractionBits | None = None
     clamp: tuple[int, int] | None = None
     least_odd: Multiplier | None = None
     saturates_at: Multiplier | None = None
@@ -74,6 +85,20 @@ class Requantize:
         if self.least_odd is not None and self.multiplier != PER_CHANNEL:
             known = f'multiplier = "{PER_CHANNEL}", or no least_odd: that of one multiplier is known'
             raise InputError("chain.conv.requantize.least_odd", f"{self.least_odd} beside one multiplier", known)
+        if self.fraction_bits is not None:
+            self._check_fraction_bits(self.fraction_bits)
+
+    def _check_fraction_bits(self, bits: int) -> None:
+        """Refuse binary places that do not go with the rounding or the shift."""
+        where = "chain.conv.requantize.fraction_bits"
+        if self.rounding != "even":
+            raise InputError(where, f'{bits} with rounding = "{self.rounding}"', 'rounding = "even", or none')
+        if not isinstance(self.shift, int):
+            why = "one shift for all channels, or none: a channel without a shift would be lifted by all of these bits"
+            raise InputError(where, f'{bits} with shift = "{self.shift}"', why)
+        if not 0 <= self.lift <= MOST_LIFT:
+            asked = f"{max(1, -self.shift)} to {MOST_LIFT - max(0, self.shift)} with this shift"
+            raise InputError(where, f"{bits} with shift = {self.shift}", asked)
 
     @property
     def vectors(self) -> tuple[str, ...]:
@@ -99,6 +124,15 @@ class Requantize:
         False
         """
         return (self.least_odd or 1) < 2 << bits
+
+    @property
+    def lift(self) -> int:
+        """How far sums are shifted to the left so that the high half of their product has `fraction_bits`; else 0.
+
+        >>> Requantize(multiplier=1 << 30, shift=-9, rounding="even", fraction_bits=11).lift
+        2
+        """
+        return self.fraction_bits + self.shift if self.fraction_bits and isinstance(self.shift, int) else 0
 
     @property
     def shifts_left(self) -> bool:

@@ -12,6 +12,7 @@ the filter of one output channel within `filter_l1` where a conv states it. The 
 | saturated | the sum with bias, within `saturates_at` | yes | yes |
 | shifted left | that times 2**shift, where shift is positive; saturated to 32 bits after it | in 64 bits | |
 | with offset | that and a constant, mostly the output's zero point, to the left as far as shifts go back | | yes |
+| lifted | that times 2**(shift + fraction_bits), where these are stated | in the product | where that is more than 1 |
 | product | that times the multiplier, and 2**30 | in 64 bits | |
 | high half | that without its low 31 bits | in 64 bits | with a multiplier |
 | nudged | one less where it is negative, for ties away from zero | in 64 bits | with a multiplier |
@@ -20,7 +21,8 @@ the filter of one output channel within `filter_l1` where a conv states it. The 
 
 Where sums saturate, plain has the sum and the sum with bias in 64 bits; hvx never has them whole, but the two steps
 after them in their place (`hexconv.spec.raised`).
-With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`).
+With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`), or
+with `fraction_bits` from the high halves of their products.
 Multipliers and shifts that are one a channel count with the largest that a channel may have; hvx doubles what such a
 shift takes (`doubled`), so that one rounding shift by 1 ends all of them.
 
@@ -167,6 +169,8 @@ def _sum(chain: Chain, index: int) -> Step:
 def _plain(total: Step, how: Requantize) -> list[Step]:
     """Return the steps of `hexconv.compute.epilogue.requantized`."""
     shift = how.shift if isinstance(how.shift, int) else SMALLEST_SHIFT
+    if how.fraction_bits is not None:
+        return _plain_fraction(total, how, how.fraction_bits)
     if how.rounding == "even":
         product = total.then("product", lambda value: value * how.most_multiplier, 64)
         return [product, product.then("rounded", lambda value: value + (1 << (FRACTION_BITS - 1 - shift)))]
@@ -179,6 +183,14 @@ def _plain(total: Step, how: Requantize) -> list[Step]:
     return [*steps, steps[-1].then("rounded", lambda value: value + ((1 << bits) >> 1))]
 
 
+def _plain_fraction(total: Step, how: Requantize, bits: int) -> list[Step]:
+    """Return the steps where the product is rounded to so many binary places first."""
+    dropped = FRACTION_BITS - how.lift
+    product = total.then("product", lambda value: value * how.most_multiplier + (1 << (dropped - 1)), 64)
+    high = product.then("high half", lambda value: value >> dropped)
+    return [product, high, high.then("rounded", lambda value: value + (1 << (bits - 1)))]
+
+
 def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
     """Return the steps of the sequences of `hexconv.spec.narrowing`."""
     made_unsigned = 128 if dtype == "int8" else 0
@@ -186,7 +198,7 @@ def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
         narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
     )
     steps = [total.then("with offset", lambda value: value + offset)]
-    if how.rounding == "even":
+    if how.rounding == "even" and how.fraction_bits is None:
         steps.append(Step("less one", steps[-1].least - 1, steps[-1].most))
     if isinstance(sequence, Shifts):
         half = (1 << sequence.first) >> 1 if sequence.rounds else 0
@@ -199,8 +211,12 @@ def _fixed_point(total: Step, how: FixedPoint) -> list[Step]:
     multiplier, half = how.multiplier or LARGEST_MULTIPLIER, 1 << 30 if rounds_product else 0
     if how.shift is None:
         return _shifted_by_channel(total, how, multiplier, half)
-    steps = [total.then("high half", lambda value: (value * multiplier + half) >> 31)]
+    lifted = [total.then("lifted", lambda value: value << how.lift)] if how.lift else []
+    factor = lifted[0] if lifted else total
+    steps = [*lifted, factor.then("high half", lambda value: (value * multiplier + half) >> 31)]
     last = min(how.shift, MOST_NARROWING_SHIFT)
+    if how.halves_of_product:
+        steps.append(replace(steps[-1], name="less one", least=steps[-1].least - 1))
     if how.ties_away:
         steps.append(steps[-1].then("nudged", lambda value: value + (value >> 31)))
     if how.shift > last:

@@ -18,6 +18,10 @@ LEAST_ODD = 2**9
 SATURATIONS = (2**28, 2**29, 2**30)
 """Where sums of int16 mostly saturate; HVX has room for such limits beside sums of low bytes."""
 INT32 = 2**31
+LIFTED_BITS = 15
+"""By how many bits int32 holds more than a product of two bytes; a sum that is lifted has to leave room for a bias."""
+MOST_PLACES = 30
+"""The most binary places that a product may be rounded to."""
 MOST_EIGHTHS = 12
 """The largest slope and offset of an activation that are drawn, in eighths: some multiply errors."""
 MOST_LEFT = 3
@@ -131,10 +135,22 @@ def _drawn_requantize(draw: Draw, kind: Kind, fan_in: int, is_long: bool) -> Req
     clamp = _drawn_clamp(draw, kind.dtype)
     rounding: Rounding = draw.one_of(*(HVX_ROUNDINGS if kind.kernel == "hvx" else ROUNDINGS))
     how = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding, clamp=clamp)
+    if rounding == "even" and draw.is_one_in(3):
+        room = LIFTED_BITS - fan_in.bit_length() if kind.dtype != "int16" and not is_long else 0
+        how = _of_few_places(draw, how, max(0, room))
     if not draw.is_one_in(4):
         return how
+    if how.fraction_bits:
+        return replace(how, multiplier=PER_CHANNEL)
     how = replace(how, multiplier=PER_CHANNEL, shift=PER_CHANNEL if draw.is_one_in(2) else min(shift, 0))
     return replace(how, least_odd=draw.around(1, LARGEST_MULTIPLIER, LEAST_ODD)) if draw.is_one_in(2) else how
+
+
+def _of_few_places(draw: Draw, how: Requantize, most_lift: int) -> Requantize:
+    """Round products to few binary places first, where sums are lifted by at most some bits."""
+    assert isinstance(how.shift, int)
+    places = draw.number(0, most_lift) - how.shift
+    return replace(how, fraction_bits=places) if 1 <= places <= MOST_PLACES and how.shift <= 0 else how
 
 
 def _shifted_left(multiplier: int, shift: int, left: int) -> tuple[int, int]:

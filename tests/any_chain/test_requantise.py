@@ -13,10 +13,29 @@ from tests.compute.test_reference import by_definition
 SCALES = [(2**30, 0), (2**30, -1), (2**30, -2), (2**30 + 1, -3), (2**31 - 1, 0), (3 * 2**29, 3), (2**30, 24), (1, -31)]
 
 
+PLACES = [
+    (2**30 + 1, -3, 3),
+    (2**30, -1, 1),
+    (3 * 2**29, 3, 6),
+    (5 * 2**28, -9, 9),
+    (2**31 - 1, 0, 30),
+    (2**30 - 1, -2, 8),
+]
+
+
 @pytest.mark.parametrize("rounding", ["away", "up", "even"])
 @pytest.mark.parametrize(("multiplier", "shift"), SCALES)
 def test_every_sum_goes_where_the_definition_says(multiplier: int, shift: int, rounding: str) -> None:
-    by = Requantize(multiplier=multiplier, shift=shift, zero_point=-3, rounding=rounding)
+    check_every_sum(Requantize(multiplier=multiplier, shift=shift, zero_point=-3, rounding=rounding))
+
+
+@pytest.mark.parametrize(("multiplier", "shift", "places"), PLACES)
+def test_products_of_few_places_go_where_the_definition_says(multiplier: int, shift: int, places: int) -> None:
+    check_every_sum(Requantize(multiplier=multiplier, shift=shift, rounding="even", fraction_bits=places))
+
+
+def check_every_sum(by: Requantize) -> None:
+    """Compile a chain whose sums are all numbers of 8 bits, and compare its results with the definition."""
     chain = Chain(input=(1, 16, 16, 1), dtype="int8", conv=(Conv2d(out_channels=1, requantize=by),))
     image = np.arange(-128, 128, dtype=np.int8).reshape(chain.input)
     tensors = Tensors(image, (np.ones((1, 1, 1, 1), np.int8),), (None,))

@@ -1,10 +1,10 @@
 """The reference against answers of other making: SciPy's convolution, TFLite's requantisation from its definition."""
 
 from fractions import Fraction
-from math import copysign, erfc, exp, pi, sqrt, tanh
+from math import copysign, erfc, exp, floor, pi, sqrt, tanh
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.signal import convolve2d
 
@@ -99,10 +99,11 @@ def by_definition(value: int, by: Requantize, dtype: str) -> int:
     """
     if by.rounding == "even":
         low, most = INTEGER_RANGE[dtype]
+        product = Fraction(value * by.multiplier) * Fraction(2) ** (by.shift - 31)
+        if by.fraction_bits:
+            product = floor(product * 2**by.fraction_bits + Fraction(1, 2)) / Fraction(2**by.fraction_bits)
         # Python rounds a fraction to the nearest integer, half to even
-        return min(
-            max(round(Fraction(value * by.multiplier) * Fraction(2) ** (by.shift - 31)) + by.zero_point, low), most
-        )
+        return min(max(round(product) + by.zero_point, low), most)
     left, right = max(by.shift, 0), max(-by.shift, 0)
     shifted = min(max(value * 2**left, -(2**31)), 2**31 - 1)
     high = nearest(shifted * by.multiplier, 2**31, "up")
@@ -130,6 +131,22 @@ def test_requantisation_is_tflites_or_the_nearest(
     value: int, multiplier: int, shift: int, rounding: str, dtype: str
 ) -> None:
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding=rounding)
+    assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
+
+
+@settings(max_examples=300)
+@given(
+    value=st.one_of(st.integers(-(2**30), 2**30), st.integers(-300, 300)),
+    multiplier=st.one_of(st.integers(1, 2**31 - 1), st.integers(1, 9).map(lambda odd: odd << 27)),
+    shift=st.integers(-30, 10),
+    bits=st.integers(1, 30),
+    dtype=st.sampled_from(("int8", "uint8", "int16")),
+)
+def test_a_product_is_rounded_to_few_places_first(
+    value: int, multiplier: int, shift: int, bits: int, dtype: str
+) -> None:
+    assume(0 <= shift + bits <= 30)
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=3, rounding="even", fraction_bits=bits)
     assert int(requantized(np.array([value]), by, dtype)[0]) == by_definition(value, by, dtype)
 
 

@@ -62,6 +62,15 @@ CASES = {
         ),
         replace(PLAN, k_split=2, filters="resident"),
     ),
+    "products of few places, one multiplier and one a channel": (
+        chain(
+            45,
+            "uint8",
+            replace(THREE, requantize=replace(EVEN, shift=-8, fraction_bits=12)),
+            replace(THREE, requantize=Requantize(multiplier=1339778560, shift=-9, rounding="even", fraction_bits=11)),
+        ),
+        PLAN,
+    ),
     "3 channels, every second pixel": (
         chain(91, "uint8", replace(THREE, kernel=(7, 7), stride=(2, 2), out_channels=40), THREE, channels=3),
         replace(PLAN, storage="filters"),

@@ -19,11 +19,15 @@ def words(sums: Array, how: Shifts | FixedPoint) -> dict[str, Array]:
     steps, value = {"with offset": sums}, sums
     if how.shift is None and how.rounds_once:
         value = steps["doubled"] = 2 * value
+    if how.lift:
+        value = steps["lifted"] = value << how.lift
     value = steps["high half"] = (value * multiplier + half) >> 31
     if how.shift is None:  # the worst of all channels: the largest multiplier, and no shift
         if not how.rounds_once:
             value = steps["doubled"] = 2 * value + (value >> 31 if how.ties_away else 0)
         return steps | {"rounded": value + 1}
+    if halves := how.halves_of_product:
+        value = steps["less one"] = value - ((value & halves.mask) == halves.half)
     if how.ties_away:
         value = steps["nudged"] = value + (value >> 31)
     last = min(how.shift, 15)

@@ -12,6 +12,7 @@ from hexconv.errors import HexconvError, InputError
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize, kernel_of, tensor_extents
 from hexconv.spec.dtypes import ZERO_POINTS
 from hexconv.spec.knobs import Halo, Order
+from hexconv.spec.requantize import Rounding
 
 Dtypes = tuple[Literal["uint8", "int8", "int16"], Literal["uint8", "int8", "int16"]]
 
@@ -22,6 +23,7 @@ ORDERS_AND_HALOS: tuple[tuple[Order, Halo], ...] = (
     ("h_outer", "recompute"),
     ("h_outer", "roll"),
 )
+ROUNDINGS: tuple[Rounding, ...] = ("up", "away", "even", "even")
 MOST_BLOCKS = 1 << 10
 LARGEST_L1 = 65535  # whose sums over int16 an int32 holds
 
@@ -109,5 +111,7 @@ def _requantize(draw: st.DrawFn, fan_in: int, zero_points: st.SearchStrategy[int
     multiplier, shift = draw(
         st.sampled_from([(1 << (31 - (bits - second)), -second), (1 << 30, 1 - bits), (0x5A7B3C1D, -bits)])
     )
-    rounding: Literal["away", "up"] = "up" if draw(st.booleans()) else "away"
-    return Requantize(multiplier=multiplier, shift=shift, zero_point=draw(zero_points), rounding=rounding)
+    rounding = draw(st.sampled_from(ROUNDINGS))
+    how = Requantize(multiplier=multiplier, shift=shift, zero_point=draw(zero_points), rounding=rounding)
+    places = draw(st.integers(0, 3)) - shift
+    return replace(how, fraction_bits=places) if rounding == "even" and places > 0 and draw(st.booleans()) else how

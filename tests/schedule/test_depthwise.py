@@ -33,10 +33,12 @@ def of(*convs: Conv2d, channels: int = 40, dtype: str = "uint8", filters: str = 
     return Chain(input=(1, 13, 22, channels), dtype=dtype, filter_dtype=filters, zero_point=zero_point, conv=convs)
 
 
+PLACES = Requantize(multiplier="per_channel", shift=-8, rounding="even", fraction_bits=12)
 WIDE = Conv2d(out_channels=72, requantize=EVEN)
 CHAINS = {
     "3x3": of(depthwise(40)),
     "3x3 stride 2 between dense ones": of(WIDE, depthwise(72, stride=(2, 2), how=EVEN), WIDE, channels=24),
+    "products of few places": of(WIDE, depthwise(72, stride=(2, 2), how=PLACES), WIDE, channels=24),
     "5x5 of int8": of(depthwise(40, 5, filter_zero_point=5), dtype="int8", zero_point=-9),
     "dilated, unsigned taps": of(depthwise(40, dilation=(2, 2)), filters="uint8"),
     "stride 3, any zero point": of(depthwise(40, stride=(3, 3), filter_zero_point=7), dtype="int8", filters="uint8"),

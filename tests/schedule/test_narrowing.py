@@ -1,5 +1,7 @@
 """The instruction sequences of requantisation, step by step in numpy, against the definition."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,6 +48,33 @@ def test_narrowing_to_halfwords_is_requantisation(multiplier: int, shift: int, r
     sequence, offset = narrowing_to_halfwords(how)
     sums = interesting_sums(how, seed)
     np.testing.assert_array_equal(to_halfwords(sums + offset, sequence), requantized(sums, how, "int16"))
+
+
+@settings(max_examples=400)
+@given(
+    multiplier=MULTIPLIERS,
+    shift=st.one_of(st.integers(-12, 0), st.integers(-24, 0)),
+    lift=st.integers(0, 8),
+    zero_point=st.one_of(st.just(0), st.integers(0, 255)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_narrowing_of_products_of_few_places_is_requantisation(
+    multiplier: int, shift: int, lift: int, zero_point: int, seed: int
+) -> None:
+    how = Requantize(
+        multiplier=multiplier,
+        shift=shift,
+        zero_point=zero_point,
+        rounding="even",
+        fraction_bits=min(max(1, lift - shift), 30),
+    )
+    sums = interesting_sums(how, seed)
+    sums = sums[np.abs(sums) < 2 ** (31 - how.lift)]  # as int32 holds them when they are lifted
+    sequence, offset = narrowing(how, zero_point)
+    np.testing.assert_array_equal(to_bytes(sums + offset, sequence), requantized(sums, how, "uint8"))
+    wide = replace(how, zero_point=0)
+    sequence, offset = narrowing_to_halfwords(wide)
+    np.testing.assert_array_equal(to_halfwords(sums + offset, sequence), requantized(sums, wide, "int16"))
 
 
 def interesting_sums(how: Requantize, seed: int) -> Array:

@@ -18,6 +18,7 @@ ENDINGS = (
     Requantize(multiplier=1518025757, shift=-8),
     Requantize(multiplier=1 << 30, shift=-7, zero_point=3, rounding="even"),
     Requantize(multiplier="per_channel", shift=-8),
+    Requantize(multiplier=1339778560, shift=-9, rounding="even", fraction_bits=11),
     Requantize(multiplier="per_channel", shift="per_channel", rounding="even"),
     UP,
     None,

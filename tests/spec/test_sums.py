@@ -17,7 +17,7 @@ from hexconv.compute import epilogue
 from hexconv.compute.reference import Array, convolution, requantized
 from hexconv.spec import Chain, Conv2d, Padding, Requantize, sums
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, ZERO_POINTS
-from hexconv.spec.narrowing import narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
 from hexconv.spec.requantize import PER_CHANNEL
 from hexconv.spec.room import bias_limit, sums_refusal
 from hexconv.spec.sums import Arithmetic, Step, raised_sums, requantisation_steps, window_products
@@ -41,7 +41,8 @@ def convs_of_integers(draw: st.DrawFn) -> Chain:
         rounding=draw(st.sampled_from(("away", "up", "even"))),
         saturates_at=draw(SATURATIONS) if dtype == "int16" else None,
     )
-    shifts = (PER_CHANNEL, min(requantize.shift, 0))
+    requantize = replace(requantize, fraction_bits=draw(_places(requantize)))
+    shifts = (min(requantize.shift, 0),) if requantize.fraction_bits else (PER_CHANNEL, min(requantize.shift, 0))
     by_channel = [replace(requantize, multiplier=PER_CHANNEL, shift=shift) for shift in shifts]
     bias = draw(st.booleans())
     conv = Conv2d(
@@ -65,6 +66,15 @@ def convs_of_integers(draw: st.DrawFn) -> Chain:
     zero_point = draw(_ends_or_between(*ZERO_POINTS[dtype]))
     image = (1, *size, channels)
     return Chain(input=image, dtype=dtype, filter_dtype=filter_dtype, zero_point=zero_point, conv=(conv,))
+
+
+def _places(how: Requantize) -> st.SearchStrategy[int | None]:
+    """The binary places that a product may be rounded to first, near the fewest as often as not."""
+    assert isinstance(how.shift, int)
+    least, most = max(1, -how.shift), 30 - max(0, how.shift)
+    if how.rounding != "even" or least > most:
+        return st.none()
+    return st.one_of(st.none(), st.integers(least, min(least + 3, most)), st.integers(least, most))
 
 
 def _ends_or_between(low: int, high: int) -> st.SearchStrategy[int]:
@@ -127,12 +137,18 @@ def evaluated(total: Array, how: Requantize | None, kernel: Arithmetic, dtype: s
         sequence, offset = (
             narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
         )
+        if how.fraction_bits:
+            return of_lifted(total, sequence)
         if how.rounding != "even":
             return words(total + offset, sequence)
         less = total + offset - np.array([1, 0, 0])  # one is taken from some
         steps = words(less, replace(sequence, halves=None))
         return {"with offset": total + offset, "less one": less, **{name: steps[name] for name in list(steps)[1:]}}
     shift = -31 if how.shift == PER_CHANNEL else how.shift
+    if how.fraction_bits:
+        product = total * how.most_multiplier + 2 ** (30 - how.lift)
+        high = product >> (31 - how.lift)
+        return {"product": product, "high half": high, "rounded": high + 2 ** (how.fraction_bits - 1)}
     if how.rounding == "even":
         product = total * how.most_multiplier
         return {"product": product, "rounded": product + 2 ** (30 - shift)}
@@ -143,6 +159,16 @@ def evaluated(total: Array, how: Requantize | None, kernel: Arithmetic, dtype: s
     if bits and how.rounding == "away":
         value = steps["nudged"] = value - (value < 0)
     return steps | {"rounded": value + (2**bits // 2)}
+
+
+def of_lifted(total: Array, how: FixedPoint) -> dict[str, Array]:
+    """The intermediates of hvx where products are rounded to few places; one is taken from some of these."""
+    assert how.shift
+    known = words(total, replace(how, halves_of_product=None))
+    steps = {name: known[name] for name in ("with offset", "lifted", "high half") if name in known}
+    last, less = min(how.shift, 15), known["high half"] - np.array([1, 0, 0])
+    shifted = {"shifted": less >> (how.shift - last)} if how.shift > last else {}
+    return {**steps, "less one": less, **shifted, "rounded": shifted.get("shifted", less) + 2 ** (last - 1)}
 
 
 def serves(kernel: Arithmetic, chain: Chain) -> bool:

@@ -304,4 +304,4 @@ def _ending(how: Requantize | None) -> float:
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)
     is_even = sequence.has_halves
-    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None)
+    return 3 + TIES * is_even + sequence.ties_away + (sequence.shift is None) + (sequence.lift > 0)

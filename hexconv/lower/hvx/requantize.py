@@ -1,6 +1,7 @@
 """Requantise int32 sums to uint8: 3 instructions for 128 sums, and 2 more for each 32 if there is a multiplier.
 
-Rounding ties to even takes 3 more for each 32 sums; a shift per channel takes 2 more.
+Rounding ties to even takes 3 more for each 32 sums; a shift per channel takes 2 more; sums that are lifted, so that
+their products have enough fraction bits, take 1 more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +83,7 @@ def ready_sums(
 
 
 def _to_even(block: Block, total: tirx.Expr, halves: Halves) -> tirx.Expr:
-    """Subtract one from the sums that lie half way above an even result."""
+    """Subtract one from the sums, or products, that lie half way above an even result."""
     mask, half = (vector.splat(vector.signed(word)) for word in (halves.mask, halves.half))
     return _less_one(block, total, mask, half)
 
@@ -106,18 +107,27 @@ def _pairs(block: Block, halves: Sequence[tirx.Expr]) -> tuple[tirx.Expr, tirx.E
 
 
 def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
-    """Compute (total * multiplier + 2**30) >> 31, an instruction a half; if only one step rounds, without 2**30."""
+    """Compute (total * multiplier + 2**30) >> 31, an instruction a half; if only one step rounds, without 2**30.
+
+    Sums are lifted before that, and products that lie half way above an even result lessened behind it, where the
+    sequence says so.
+    """
     if how.halves_per_channel:
         total = _less_one(block, total, lanes["mask"], lanes["half"])
     elif how.halves:
         total = _to_even(block, total, how.halves)
+    if how.lift:
+        total = block.bind("lifted", vector.shift_left(total, how.lift), vector.VECTOR)
     if how.rounds_once and how.shift is None:
         total = block.bind("doubled", total + total, vector.VECTOR)
     factors = lanes["multiplier"] if how.multiplier is None else vector.splat(how.multiplier)
     low = block.bind("low", scaling.multiply_low(total, factors), vector.VECTOR)
     is_floor = how.rounds_once and how.shift != 0  # without a shift nothing else rounds
     high = (scaling.multiply_high_add_floor if is_floor else scaling.multiply_high_add)(low, total, factors)
-    return _shifted(block, block.bind("scaled", high, vector.VECTOR), how, lanes)
+    scaled = block.bind("scaled", high, vector.VECTOR)
+    if how.halves_of_product:
+        scaled = _to_even(block, scaled, how.halves_of_product)
+    return _shifted(block, scaled, how, lanes)
 
 
 def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:

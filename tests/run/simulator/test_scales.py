@@ -16,8 +16,7 @@ from tests.deep import one_in
 
 CHANNELS, PIXELS = 70, 16
 LIMIT = 2**29
-ONE = {"multiplier1": 5 << 27, "shift1": -7}
-"""Where they are one for all; a small odd part, so that halves show."""
+FEW_PLACES = [("uint8", -9, 11), ("int8", -8, 16), ("int16", -7, 7)]
 
 
 @pytest.mark.simulator
@@ -28,7 +27,23 @@ ONE = {"multiplier1": 5 << 27, "shift1": -7}
 def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int | str, rounding: Rounding) -> None:
     dtype, zero_point = ("uint8", 77) if shift == PER_CHANNEL or multiplier == 1 << 30 else ("int8", -100)
     by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding=rounding)
-    conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=LIMIT, requantize=by)
+    check_near_halves(by, dtype, LIMIT)
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("multiplier", [5 << 27, 1339778560, PER_CHANNEL])
+@pytest.mark.parametrize(
+    ("dtype", "shift", "places"), one_in(3, [("uint8", -9, 11), ("int8", -8, 16), ("int16", -7, 7)])
+)
+def test_products_of_few_places_go_where_numpy_says(multiplier: int | str, dtype: str, shift: int, places: int) -> None:
+    zero_point = {"uint8": 77, "int8": -100, "int16": 0}[dtype]
+    by = Requantize(multiplier=multiplier, shift=shift, zero_point=zero_point, rounding="even", fraction_bits=places)
+    check_near_halves(by, dtype, LIMIT >> by.lift)
+
+
+def check_near_halves(by: Requantize, dtype: str, limit: int) -> None:
+    """Run sums at and next to halves, and compare them with numpy."""
+    conv = Conv2d(out_channels=CHANNELS, bias=True, bias_limit=limit, requantize=by)
     chain = Chain(input=(1, 1, PIXELS, 1), dtype=dtype, filter_dtype="int8", conv=(conv,))
     case = Case("halves", chain, Plan(kernel="hvx", order="h_outer"))
     assert kernel_of(chain, case.plan) == "hvx"
@@ -36,7 +51,7 @@ def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int 
     image = np.arange(PIXELS, dtype=dtype).reshape(chain.input)
     for seed in range(2):
         vectors = drawn_vectors(chain, seed)
-        bias = near_halves({**{name: np.full(CHANNELS, value) for name, value in ONE.items()}, **vectors}, by, seed)
+        bias = near_halves(vectors, by, seed, limit)
         tensors = Tensors(image, (np.ones((CHANNELS, 1, 1, 1), np.int8),), (bias,), vectors)
         arguments, shape = packed_arguments(chain, tensors, case.settled), output_shape(chain)
         run = Simulator(slots=False).run(module, arguments, [(shape, dtype)])
@@ -46,13 +61,13 @@ def test_sums_near_halves_go_where_numpy_says(multiplier: int | str, shift: int 
     assert len(seen) > 16
 
 
-def near_halves(vectors: Vectors, by: Requantize, seed: int) -> np.ndarray:
+def near_halves(vectors: Vectors, by: Requantize, seed: int, limit: int) -> np.ndarray:
     """A bias from which sixteen sums go over half of an output of the channel, or over any number."""
     random = np.random.default_rng(seed)
     multiplier = vectors["multiplier1"] if by.multiplier == PER_CHANNEL else by.multiplier
     shift = vectors["shift1"] if by.shift == PER_CHANNEL else by.shift
     unit = 2.0 ** (31 - np.asarray(shift)) / np.asarray(multiplier)  # of the sums, one output
     outputs = random.integers(-100, 100, CHANNELS) + 0.5
-    far = random.uniform(-LIMIT, LIMIT, CHANNELS)
-    bias = np.where(np.abs(outputs * unit) < LIMIT, outputs * unit, far) - random.integers(0, PIXELS, CHANNELS)
-    return np.clip(np.floor(bias), -LIMIT, LIMIT).astype(np.int32)
+    far = random.uniform(-limit, limit, CHANNELS)
+    bias = np.where(np.abs(outputs * unit) < limit, outputs * unit, far) - random.integers(0, PIXELS, CHANNELS)
+    return np.clip(np.floor(bias), -limit, limit).astype(np.int32)
