@@ -8,19 +8,11 @@ only, once for all of them.
 from dataclasses import dataclass
 from functools import cached_property
 
+from hexconv.analyze.rolled import Made, Rolled
 from hexconv.analyze.slabs import Splits
 from hexconv.analyze.steps import steps_backwards
 from hexconv.spec import Chain, Plan
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
-
-
-@dataclass(frozen=True)
-class Made:
-    """What the steps of a tensor make: its logical rows, its slabs, and how many steps stage a filter."""
-
-    rows: int
-    slabs: int
-    stagings: int
 
 
 @dataclass(frozen=True)
@@ -43,10 +35,40 @@ class PlannedBlocks(Splits):
         """Whether stripes make new slabs alone, and caches are rings."""
         return self.plan.halo == "roll"
 
+    @cached_property
+    def rolled(self) -> Rolled:
+        """What holds if they do."""
+        return Rolled(self.chain, self.h_split)
+
+    @property
+    def rings(self) -> int:
+        """How many tensors have rings, the input first."""
+        return self.rolled.streamed if self.rolls else 0
+
     @property
     def ahead(self) -> int:
-        """The slabs of the input that its ring holds ahead, beside a stripe."""
-        return self.ahead_slabs if self.rolls and self.plan.buffering == "double" else 0
+        """The slabs of the input that its ring holds ahead."""
+        return self.rolled.ahead if self.rings and self.plan.buffering == "double" else 0
+
+    @property
+    def reads_ahead(self) -> int:
+        """How many steps come first that only read the input."""
+        return (self.rolled.warm_up(self.ahead) - self.rolled.run_in) * self.rolled.shares[0].steps if self.rings else 0
+
+    @cached_property
+    def slabs(self) -> tuple[int, ...]:
+        """The slabs that are held of every tensor, without those that are read ahead."""
+        return self.rolled.slabs if self.rolls else super().slabs
+
+    @cached_property
+    def step_slabs(self) -> tuple[int, ...]:
+        """The slabs that each conv makes in a step."""
+        return self.rolled.step_slabs if self.rolls else super().step_slabs
+
+    @cached_property
+    def row_steps(self) -> tuple[int, ...]:
+        """The trips of the loop over the steps of each conv."""
+        return self.rolled.row_steps if self.rolls else super().row_steps
 
     def makes_source_again(self, index: int) -> bool:
         """Whether what conv `index` reads is made again for each of its channel tiles."""
@@ -73,7 +95,7 @@ class PlannedBlocks(Splits):
         >>> sorted(PlannedBlocks.of(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")).doubled)
         ['filter1_cache', 'filter2_cache', 'output_cache']
         """
-        rolls = {INPUT_CACHE} if self.rolls else set()
+        rolls = {INPUT_CACHE} if self.rings else set()
         names = {name for name, times in self.copy_times.items() if times > 1} - rolls
         return frozenset(names if self.plan.buffering == "double" else ())
 
@@ -89,11 +111,13 @@ class PlannedBlocks(Splits):
     @cached_property
     def made(self) -> tuple[Made, ...]:
         """What the steps of every tensor make, repetitions included."""
+        if self.rolls:
+            batch = self.extents[-1].batch
+            return tuple(Made(made.rows * batch, made.slabs * batch, made.stagings * batch) for made in self.rolled.made)
         found = []
-        walk = zip(reversed(self.extents), reversed(self.passes), steps_backwards(self, (self.rolls,)), strict=True)
+        walk = zip(reversed(self.extents), reversed(self.passes), steps_backwards(self), strict=True)
         for tensor, passes, steps in walk:
-            stages = (steps.slabs > 0) | (not self.rolls)
-            sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, stages))
+            sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, 1))
             found.append(Made(*(int(each) * passes for each in sums)))
         return tuple(reversed(found))
 

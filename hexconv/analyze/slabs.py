@@ -52,8 +52,8 @@ class Splits:
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
         >>> splits = Splits(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), h_split=2, k_split=1)
-        >>> splits.slabs, splits.row_steps, splits.ahead_slabs
-        ((3, 3, 2), (2, 4), 2)
+        >>> splits.slabs, splits.row_steps
+        ((3, 3, 2), (2, 4))
         """
 
         def read(index: int, slabs: Any) -> Any:
@@ -68,6 +68,11 @@ class Splits:
         return tuple(ceil_divide(slabs, self.h_split) for slabs in (*self.slabs[1:-1], self.extents[-1].row_blocks))
 
     @cached_property
+    def step_slabs(self) -> tuple[Any, ...]:
+        """The slabs that each conv makes in a step."""
+        return tuple(smaller(self.h_split, slabs) for slabs in self.slabs[1:])
+
+    @cached_property
     def channel_tiles(self) -> tuple[Any, ...]:
         """The tiles of output channels of each conv."""
         return tuple(ceil_divide(tensor.channel_blocks, self.k_split) for tensor in self.extents[1:])
@@ -76,14 +81,3 @@ class Splits:
     def staged_blocks(self) -> tuple[Any, ...]:
         """The blocks of output channels in a tile of each conv."""
         return tuple(smaller(self.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
-
-    @property
-    def ahead_slabs(self) -> Any:
-        """The slabs of the input that a ring holds beside its stripe where it is read ahead.
-
-        There are none where a stride steps over slabs: the next slabs to read then aren't those that follow.
-        """
-        if any(slabs_read(conv, 0) < 0 for conv in self.chain.conv):
-            return 0 * self.h_split
-        step = smaller(self.h_split, self.slabs[1]) * self.chain.conv[0].stride[0]
-        return smaller(step, self.extents[0].row_blocks - self.slabs[0])
