@@ -51,9 +51,9 @@ class PlannedBlocks(Splits):
         return self.rolled.ahead if self.rings and self.plan.buffering == "double" else 0
 
     @property
-    def reads_ahead(self) -> int:
+    def reads_first(self) -> int:
         """How many steps come first that only read the input."""
-        return (self.rolled.warm_up(self.ahead) - self.rolled.run_in) * self.rolled.shares[0].steps if self.rings else 0
+        return self.rolled.reads_first(self.ahead) if self.rolls else 0
 
     @cached_property
     def slabs(self) -> tuple[int, ...]:
@@ -113,7 +113,9 @@ class PlannedBlocks(Splits):
         """What the steps of every tensor make, repetitions included."""
         if self.rolls:
             batch = self.extents[-1].batch
-            return tuple(Made(made.rows * batch, made.slabs * batch, made.stagings * batch) for made in self.rolled.made)
+            return tuple(
+                Made(made.rows * batch, made.slabs * batch, made.stagings * batch) for made in self.rolled.made
+            )
         found = []
         walk = zip(reversed(self.extents), reversed(self.passes), steps_backwards(self), strict=True)
         for tensor, passes, steps in walk:

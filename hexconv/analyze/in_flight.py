@@ -36,7 +36,7 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if cache in blocks.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
     if blocks.ahead:
-        in_flight["input"] = most_in_flight(blocks.rolled.reads(blocks.ahead), blocks.reads_ahead, blocks.ahead)
+        in_flight["input"] = most_in_flight(blocks.rolled.reads(blocks.ahead), blocks.reads_first, blocks.ahead)
     elif blocks.rings:
-        in_flight["input"] = 1 + blocks.reads_ahead  # a group for each step that only reads, and one for the next step
+        in_flight["input"] = 1 + blocks.reads_first  # a group for each step that only reads, and one for the next step
     return in_flight

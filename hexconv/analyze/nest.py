@@ -84,7 +84,7 @@ def _conv(planned: PlannedBlocks, index: int, after: tuple[Node, ...] = ()) -> t
     tile = (*filter, *_blocks(planned, index), *after)
     source = _source(planned, index)
     if not planned.makes_source_again(index):
-        ahead = (_READ_INPUT,) if index + 1 == planned.rings and planned.reads_ahead else ()
+        ahead = (_READ_INPUT,) if index + 1 == planned.rings and planned.reads_first else ()
         return (*ahead, *_loops((stripes,), (*source, *_loops((channel_tiles,), tile))))
     return _loops((channel_tiles, stripes), (*source, *tile))
 

@@ -7,13 +7,14 @@ step, as they do without rings. Tensors before it have rings, whose slabs are ma
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from hexconv.analyze.row_step import Steps
 from hexconv.analyze.shares import Share, ahead_of, shares_of
 from hexconv.analyze.slabs import Splits
-from hexconv.spec import Chain
+from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows
 
 
@@ -61,8 +62,9 @@ class Rolled:
         rows = [tensor.row_blocks for tensor in self._whole.extents]
         return shares_of(self._kernels, rows, self.h_split, self.h_split)
 
-    @property
-    def _kernels(self) -> list:
+    @cached_property
+    def _kernels(self) -> list[Conv2d]:
+        """The convs up to that one, which count slabs."""
         return [in_slabs(conv) for conv in self.chain.conv[: self.streamed]]
 
     @cached_property
@@ -71,14 +73,17 @@ class Rolled:
         is_read = self.streamed and reads_input_rows(self.chain)
         return ahead_of(self._kernels, self.shares[0], self._whole.extents[0].row_blocks) if is_read else 0
 
-    def warm_up(self, ahead: int) -> int:
-        """The stripes before the first one, if the input is read so many slabs ahead."""
-        return max([self.run_in, *(share.warm_up(ahead) for share in self.shares[:1])])
-
     @cached_property
     def run_in(self) -> int:
         """The stripes before the first one that do more than read the input."""
         return max((share.warm_up() for share in self.shares[1:]), default=0)
+
+    def reads_first(self, ahead: int) -> int:
+        """How many steps come first that only read the input, if it is read so many slabs ahead."""
+        if not self.streamed:
+            return 0
+        first = self.shares[0]
+        return max(first.warm_up(ahead) - self.run_in, 0) * first.steps
 
     @cached_property
     def slabs(self) -> tuple[int, ...]:
@@ -96,7 +101,7 @@ class Rolled:
         if not self.streamed:
             return self._whole.row_steps
         steps = [*(share.steps for share in self.shares[1:]), 1]
-        parts = [of_source // of_reader for of_source, of_reader in zip(steps, steps[1:], strict=False)]
+        parts = [of_source // of_reader for of_source, of_reader in pairwise(steps)]
         whole = self._whole.row_steps[self.streamed - 1 :]
         return (*parts, whole[0] + self.run_in, *whole[1:])
 
@@ -116,7 +121,8 @@ class Rolled:
 
     def reads(self, ahead: int) -> Steps:
         """Return the steps that read the input, so many slabs ahead, those included that run in."""
-        share, stripes = self.shares[0], self._whole.row_steps[self.streamed - 1]
-        numbers = np.arange(-self.warm_up(ahead) * share.steps, stripes * share.steps)
+        share, stripes = self.shares[0], self.row_steps[self.streamed - 1]
+        first = -self.run_in * share.steps
+        numbers = np.arange(first - self.reads_first(ahead), first + stripes * share.steps)
         start = numbers * share.apart + share.lead + ahead
         return Steps(start, start + share.made, (0, self._whole.extents[0].row_blocks), times=1)

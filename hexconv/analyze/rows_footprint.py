@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import ceil
 
 from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.row_step import most_in_flight
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets

@@ -106,7 +106,6 @@ class RowStripes:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """For every tensor before the output, the rows that each stripe makes, where stripes stream."""
-
         rows = [tensor.rows for tensor in self.extents]
         return shares_of(self.chain.conv, rows, self.stripe_rows[-1])
 

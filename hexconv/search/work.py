@@ -12,8 +12,7 @@ from hexconv.analyze.needed import macs_per_output
 from hexconv.analyze.slabs import Splits
 from hexconv.analyze.steps import Steps, steps_backwards
 from hexconv.kernel import output_layout
-from hexconv.search.space import Space
-from hexconv.spec import Extents
+from hexconv.search.block_axes import BlockAxes
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class WorkGrid:
 
 @dataclass(frozen=True)
 class Made:
-    """Counts of one tensor by setting, [recompute, roll] x [H]: logical rows made, and steps that stage a filter."""
+    """Counts of one tensor, [words, H, 1]: the logical rows made, and the steps that stage a filter."""
 
     rows: Integers
     stagings: Integers
@@ -54,53 +53,57 @@ class Terms:
         return self.constant + sum(once * repeated for once, repeated in zip(self.once, times, strict=True))
 
 
-def work_grid(space: Space, splits: Splits) -> WorkGrid:
+def work_grid(axes: BlockAxes) -> WorkGrid:
     """Return the traffic and the MACs of every plan of a space."""
-    made = tensors_made(splits)
-    kind = figure_type(space, splits, made)
-    times = step_times(space, splits, kind)
-    totals = (np.broadcast_to(terms.total(times), space.shape) for terms in work_terms(space, splits, made, kind))
+    made = tensors_made(axes)
+    kind = figure_type(axes, made)
+    times = step_times(axes, kind)
+    totals = (np.broadcast_to(terms.total(times), axes.space.shape) for terms in work_terms(axes, made, kind))
     return WorkGrid(*totals)
 
 
-def tensors_made(splits: Splits) -> tuple[Made, ...]:
+def tensors_made(axes: BlockAxes) -> tuple[Made, ...]:
     """Return the work on every tensor: the input, then the output of each conv."""
-    steps, count = steps_backwards(splits, (False, True)), len(splits.h_split)
-    made = [_made(*each, count) for each in zip(reversed(splits.extents), steps, strict=True)]
-    return tuple(reversed(made))
+    count = len(axes.splits.extents)
+    walk = zip(reversed(range(count)), steps_backwards(axes.splits), strict=True)
+    return tuple(reversed([_made(axes, tensor, steps) for tensor, steps in walk]))
 
 
-def _made(tensor: Extents, steps: Steps, count: int) -> Made:
-    """Count the rows and the stagings of one tensor by setting."""
-    stages = (steps.first < steps.end) | (steps.setting < count)
-    return Made(_summed(steps, steps.rows_of(tensor), count), _summed(steps, stages.astype(np.int64), count))
+def _made(axes: BlockAxes, tensor: int, steps: Steps) -> Made:
+    """Count the rows and the stagings of one tensor; `steps` are those of plans without rings."""
+    rows = _summed(axes, steps, steps.rows_of(axes.splits.extents[tensor]))
+    stagings = _summed(axes, steps, np.ones_like(steps.start))
+    return Made(
+        axes.chosen(rows, lambda rolled: rolled.made[tensor].rows),
+        axes.chosen(stagings, lambda rolled: rolled.made[tensor].stagings),
+    )
 
 
-def _summed(steps: Steps, values: Integers, count: int) -> Integers:
-    """Sum times x value by setting: [2, H]."""
-    total = np.zeros(2 * count, steps.times.dtype)
+def _summed(axes: BlockAxes, steps: Steps, values: Integers) -> Integers:
+    """Sum times x value by h_split: [H]."""
+    total = np.zeros(len(axes.splits.h_split), steps.times.dtype)
     np.add.at(total, steps.setting, steps.times * values)
-    return total.reshape(2, count)
+    return total
 
 
-def figure_type(space: Space, splits: Splits, made: tuple[Made, ...]) -> type:
+def figure_type(axes: BlockAxes, made: tuple[Made, ...]) -> type:
     """Return an element type that holds every figure; an estimate in floating point decides which."""
-    times = step_times(space, splits, np.float64)
+    times = step_times(axes, np.float64)
     most = max(
         float(terms.constant.max())
         + sum(float(a.max()) * float(b.max()) for a, b in zip(terms.once, times, strict=True))
-        for terms in work_terms(space, splits, made, np.float64)
+        for terms in work_terms(axes, made, np.float64)
     )
     return integer_type(int(2 * most))
 
 
-def work_terms(space: Space, splits: Splits, made: tuple[Made, ...], kind: type) -> tuple[Terms, Terms]:
+def work_terms(axes: BlockAxes, made: tuple[Made, ...], kind: type) -> tuple[Terms, Terms]:
     """Return the terms of traffic and MACs, with elements of type `kind`."""
-    chain, last = splits.chain, len(splits.chain.conv) - 1
-    resident = space.flags("filters", "resident")
+    splits, chain, last = axes.splits, axes.splits.chain, len(axes.splits.chain.conv) - 1
+    resident = axes.space.flags("filters", "resident")
     nothing = np.zeros((1, 1, 1), kind)
-    rows = [_chosen(space, tensor.rows.astype(kind)) for tensor in made]
-    stagings = [_chosen(space, tensor.stagings.astype(kind)) for tensor in made]
+    rows = [tensor.rows.astype(kind) for tensor in made]
+    stagings = [tensor.stagings.astype(kind) for tensor in made]
     moved = [rows[0] * (_row_elements(splits, 0) * DTYPE_BYTES[chain.dtype])]
     constant = nothing + prod(output_layout(chain).physical_shape) * DTYPE_BYTES[chain.output_dtype(last)]
     computed = [nothing]
@@ -113,20 +116,14 @@ def work_terms(space: Space, splits: Splits, made: tuple[Made, ...], kind: type)
     return Terms(constant, tuple(moved)), Terms(nothing, tuple(computed))
 
 
-def step_times(space: Space, splits: Splits, kind: type) -> tuple[Integers, ...]:
+def step_times(axes: BlockAxes, kind: type) -> tuple[Integers, ...]:
     """Return per tensor [words, H, K]: how often its steps run, over channel tiles and images."""
-    total = splits.extents[-1].batch
-    times = [np.full((1, 1, 1), total, kind)]
-    by_channels = space.flags("order", "k_outer")
+    splits, by_channels = axes.splits, axes.space.flags("order", "k_outer")
+    times = [np.full((1, 1, 1), splits.extents[-1].batch, kind)]
     for index in reversed(range(len(splits.row_steps))):
-        again = by_channels & (splits.row_steps[index] > 1)[None, :, None]
+        again = by_channels & (axes.row_steps(index) > 1)
         times.append(times[-1] * np.where(again, splits.channel_tiles[index].astype(kind), 1))
     return tuple(reversed(times))
-
-
-def _chosen(space: Space, by_setting: Integers) -> Integers:
-    """Turn values for [recompute, roll] x [H] into [words, H, 1]."""
-    return np.where(space.rolls, by_setting[1][None, :, None], by_setting[0][None, :, None])
 
 
 def _row_elements(splits: Splits, tensor: int) -> int:
