@@ -14,7 +14,6 @@ these are under way between their start and their wait:
 """
 
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.row_step import most_in_flight
 from hexconv.analyze.rows_footprint import rows_in_flight
 from hexconv.spec.names import copied_arguments, copied_caches
 
@@ -35,8 +34,4 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if cache in blocks.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    if blocks.ahead:
-        in_flight["input"] = most_in_flight(blocks.rolled.reads(blocks.ahead), blocks.reads_first, blocks.ahead)
-    elif blocks.rings:
-        in_flight["input"] = 1 + blocks.reads_first  # a group for each step that only reads, and one for the next step
-    return in_flight
+    return {**in_flight, "input": blocks.reads_in_flight}

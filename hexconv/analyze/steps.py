@@ -6,21 +6,18 @@ output reads the stripe of the source that starts at slab `a * stride` (`hexconv
 in steps of its own: at its slabs 0, h_split, ... Slabs past the end of the tensor are left out. The input is read in
 one step for each stripe.
 
-Steps are kept in one long list for all values of h_split. One pass per tensor expands each step of a conv into the
-steps that make its stripe; equal steps are counted together where the list grows. Each step counts once, for one image:
-images and channel tiles repeat all steps of a tensor alike.
-
-So it is without rings; `hexconv.analyze.rolled` has the steps of stripes that roll.
+One pass per tensor expands each step of a conv into the steps that make its stripe; equal steps are counted together
+where the list grows. Each step counts once, for one image: images and channel tiles repeat all steps of a tensor alike.
+So it is without rings; with them every slab is made once (`hexconv.analyze.shares`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hexconv.analyze.exact import Integers, ceil_divide, integer_type
-from hexconv.analyze.slabs import Splits
-from hexconv.spec import Extents
+from hexconv.spec import Chain, Extents, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK
 
 MERGED_FROM = 1 << 14
@@ -28,17 +25,15 @@ MERGED_FROM = 1 << 14
 
 
 @dataclass(frozen=True)
-class Steps:
+class BlockSteps:
     """The steps that make a tensor, for one image, as arrays of one element a step.
 
     Attributes:
-        setting: which of all values of h_split the step belongs to.
         start: the slab at which the step starts.
         end: one past its last slab; at or before `start` where the tensor has ended.
         times: how often the step is run.
     """
 
-    setting: Integers
     start: Integers
     end: Integers
     times: Integers
@@ -55,64 +50,40 @@ class Steps:
         return np.maximum(0, high - low)
 
 
-def steps_backwards(splits: Splits) -> Iterator[Steps]:
+def steps_backwards(chain: Chain, h_split: int, slabs: Sequence[int]) -> Iterator[BlockSteps]:
     """The steps that make every conv's output and the input cache, from the last conv to the input.
 
     Args:
-        splits: how the tensors are divided; one setting for each value of `h_split`.
+        chain: the chain.
+        h_split: the slabs of a step.
+        slabs: the slabs that are held of every tensor.
 
-    >>> from hexconv.spec import Chain, Conv2d
+    >>> from hexconv.spec import Conv2d
     >>> conv = Conv2d(out_channels=32, kernel=(3, 3))
-    >>> splits = Splits(Chain(input=(1, 36, 36, 32), conv=(conv, conv)), h_split=2, k_split=1)
-    >>> _, steps, _ = steps_backwards(splits)
+    >>> _, steps, _ = steps_backwards(Chain(input=(1, 36, 36, 32), conv=(conv, conv)), h_split=2, slabs=(3, 3, 2))
     >>> steps.start.tolist(), steps.end.tolist()
     ([0, 2, 2, 4], [2, 3, 4, 5])
     """
-    yield (steps := _last_steps(splits))
-    for index in reversed(range(len(splits.chain.conv))):
-        yield (steps := _source_steps(splits, index, _merged(steps)))
+    blocks = [tensor.row_blocks for tensor in tensor_extents(chain)]
+    most = max(blocks) * ROW_BLOCK * blocks[-1]
+    for held in slabs[1:-1]:
+        most *= ceil_divide(held, h_split)
+    start = np.arange(0, blocks[-1], h_split)
+    yield (steps := BlockSteps(start, np.minimum(start + h_split, blocks[-1]), np.ones(len(start), integer_type(most))))
+    for index in reversed(range(len(chain.conv))):
+        steps, size = _merged(steps), h_split if index else slabs[0]
+        first, parts = steps.start[:, None] * chain.conv[index].stride[0], np.arange(0, slabs[index], size)
+        start, stripe_end = first + parts, np.minimum(first + slabs[index], blocks[index])
+        end, times = np.minimum(start + size, stripe_end), np.repeat(steps.times, len(parts))
+        yield (steps := BlockSteps(start.ravel(), end.ravel(), times))
 
 
-def _last_steps(splits: Splits) -> Steps:
-    """Return the steps of the last conv, stripe after stripe."""
-    blocks, h = splits.extents[-1].row_blocks, np.atleast_1d(splits.h_split)
-    setting, step = _repeated(np.atleast_1d(splits.row_steps[-1]))
-    start = step * h[setting]
-    largest = max(int(np.prod([int(np.max(steps)) for steps in splits.row_steps], dtype=object)), 1)
-    times = np.ones(len(start), integer_type(largest * ROW_BLOCK * max(t.row_blocks for t in splits.extents)))
-    return Steps(setting, start, np.minimum(start + h[setting], blocks), times)
-
-
-def _source_steps(splits: Splits, index: int, steps: Steps) -> Steps:
-    """Return the steps that make the source of conv `index`; the input is read in one step."""
-    conv, slabs = splits.chain.conv[index], np.atleast_1d(splits.slabs[index])
-    size = np.atleast_1d(splits.h_split) if index else slabs
-    origin, part = _repeated(ceil_divide(slabs, size)[steps.setting])
-    setting = steps.setting[origin]
-    first = steps.start[origin] * conv.stride[0]
-    start, read = first + part * size[setting], first + slabs[setting]
-    end = np.minimum(np.minimum(start + size[setting], read), splits.extents[index].row_blocks)
-    return Steps(setting, start, end, steps.times[origin])
-
-
-def _repeated(times: Integers) -> tuple[Integers, Integers]:
-    """Repeat index `i` as often as `times[i]` says; return also the number of each repetition, from 0.
-
-    >>> [part.tolist() for part in _repeated(np.array([2, 1, 3]))]
-    [[0, 0, 1, 2, 2, 2], [0, 1, 0, 0, 1, 2]]
-    """
-    index = np.repeat(np.arange(len(times)), times)
-    return index, np.arange(len(index)) - np.repeat(np.cumsum(times) - times, times)
-
-
-def _merged(steps: Steps) -> Steps:
+def _merged(steps: BlockSteps) -> BlockSteps:
     """Merge equal steps into one."""
     if len(steps.start) < MERGED_FROM:
         return steps
-    key = steps.setting
-    for part in (steps.start, steps.end):
-        key = key * (part.max() + 1) + np.maximum(part, 0)
+    key = steps.start * (steps.end.max() + 1) + np.maximum(steps.end, 0)
     _, chosen, where = np.unique(key, return_index=True, return_inverse=True)
     times = np.zeros(len(chosen), steps.times.dtype)
     np.add.at(times, where, steps.times)
-    return Steps(steps.setting[chosen], steps.start[chosen], steps.end[chosen], times)
+    return BlockSteps(steps.start[chosen], steps.end[chosen], times)

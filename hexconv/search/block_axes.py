@@ -1,75 +1,60 @@
-"""Take plans of a nest of blocks along the axis of their stripes: with rings, and without.
-
-Plans without rings are computed at once, on vectors (`hexconv.analyze.slabs`). Of those with rings each height of a
-stripe has a few numbers of its own (`hexconv.analyze.rolled`).
-"""
+"""Take plans of a nest of blocks along each axis of the space: plans that differ in stripes, or in tiles."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from hexconv.analyze.exact import Integers
-from hexconv.analyze.rolled import Rolled
-from hexconv.analyze.slabs import Splits
+from hexconv.analyze.blocks import PlannedBlocks
+from hexconv.analyze.exact import Integers, ceil_divide
 from hexconv.search.space import Space
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
 
 
 @dataclass(frozen=True)
 class BlockAxes:
-    """A plan space of a chain in which all plans have a nest of blocks.
+    """A chain over a plan space in which all plans have a nest of blocks.
 
-    Attributes:
-        space: the plans.
-        splits: how their splits divide the chain's tensors.
+    Arrays have the shape [words, H, K], or broadcast to it.
     """
 
+    chain: Chain
     space: Space
-    splits: Splits
 
     @cached_property
-    def _rolled(self) -> list[Rolled]:
-        """The plans with rings, [H]; none if no plan of the space has any."""
-        return [Rolled(self.splits.chain, int(h)) for h in self.splits.h_split] if self.space.rolls.any() else []
+    def _by_rows(self) -> dict[Plan, list[PlannedBlocks]]:
+        """The plans [H] for each combination of words that matters to stripes; their tiles say nothing."""
+        found = {}
+        for words in dict.fromkeys(map(_alike, self.space.words)):
+            one = PlannedBlocks.of(self.chain, words)
+            found[words] = [replace(one, h_split=int(h)) for h in self.space.h_splits]
+        return found
 
-    def chosen(self, whole: Any, rolled: Callable[[Rolled], Any]) -> Integers:
-        """Return figures [words, H, 1] of all plans.
+    def rows(self, of: Callable[[PlannedBlocks], Any]) -> Integers:
+        """Return figures [words, H, 1] that depend on stripes."""
+        known = {words: [of(planned) for planned in row] for words, row in self._by_rows.items()}
+        return np.array([known[_alike(words)] for words in self.space.words])[:, :, None]
 
-        Args:
-            whole: the figures [H] of plans without rings, or one figure for all.
-            rolled: gives the figure of a plan with rings.
-        """
-        known = np.broadcast_to(whole, self.splits.h_split.shape)[None, :, None]
-        if not self._rolled:
-            return known
-        return np.where(self.space.rolls, np.array([rolled(each) for each in self._rolled])[None, :, None], known)
+    def steps(self, index: int) -> Integers:
+        """Return whether conv `index` takes several steps over rows: [words, H, 1]."""
+        return self.rows(lambda planned: planned.row_steps[index] > 1)
 
-    def slabs(self, tensor: int) -> Integers:
-        """Return the slabs that are held of a tensor, with those that are read ahead."""
-        held = self.chosen(self.splits.slabs[tensor], lambda rolled: rolled.slabs[tensor])
-        if tensor:
-            return held
-        ahead = self.chosen(0, lambda rolled: rolled.ahead)
-        return held + np.where(self.space.flags("buffering", "double"), ahead, 0)
+    def tiles(self, index: int) -> Integers:
+        """Return the tiles of output channels of conv `index`: [1, 1, K]."""
+        return ceil_divide(self.extents[index + 1].channel_blocks, self.space.k_splits)[None, None]
 
-    def step_slabs(self, index: int) -> Integers:
-        """Return the slabs that conv `index` makes in a step."""
-        return self.chosen(self.splits.step_slabs[index], lambda rolled: rolled.step_slabs[index])
-
-    def row_steps(self, index: int) -> Integers:
-        """Return the trips of the loop over the steps of conv `index`."""
-        return self.chosen(self.splits.row_steps[index], lambda rolled: rolled.row_steps[index])
+    def staged(self, index: int) -> Integers:
+        """Return the blocks of output channels in a tile of conv `index`: [1, 1, K]."""
+        return np.minimum(self.space.k_splits, self.extents[index + 1].channel_blocks)[None, None]
 
     @property
-    def has_rings(self) -> Integers:
-        """Whether any tensor has a ring."""
-        return self.chosen(False, lambda rolled: rolled.streamed > 0)
+    def extents(self) -> tuple[Extents, ...]:
+        """The stored extents of every tensor."""
+        return tensor_extents(self.chain)
 
-    @property
-    def reads_first(self) -> Integers:
-        """Whether steps come first that only read the input."""
-        single = self.chosen(0, lambda rolled: rolled.reads_first(0))
-        double = self.chosen(0, lambda rolled: rolled.reads_first(rolled.ahead))
-        return np.where(self.space.flags("buffering", "double"), double, single) > 0
+
+def _alike(words: Plan) -> Plan:
+    """Reset the words on which stripes don't depend."""
+    return replace(words, order="h_outer", filters="resident")

@@ -8,7 +8,6 @@ import numpy as np
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.slabs import Splits
 from hexconv.search.block_axes import BlockAxes
 from hexconv.search.machine import Rates
 from hexconv.search.nest_grid import nest_grid
@@ -125,7 +124,7 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
         overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
         packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
         return replace(grid, latency_packets=packets)
-    axes = BlockAxes(space, Splits(chain, space.h_splits, space.k_splits))
+    axes = BlockAxes(chain, space)
     work = work_grid(axes)
     footprint = allocated_bytes(space, cache_grids(axes), programs(axes))
     traffic, macs = work.traffic_bytes.ravel(), work.macs.ravel()

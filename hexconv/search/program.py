@@ -66,7 +66,7 @@ class _Nest:
 def programs(axes: BlockAxes) -> Programs:
     """Return the programs of a space."""
     found, examples, of_plan = np.unique(_signatures(axes).ravel(), return_index=True, return_inverse=True)
-    space, chain = axes.space, axes.splits.chain
+    space, chain = axes.space, axes.chain
     accumulators = tuple(has_accumulator(chain, index) for index in range(len(chain.conv)))
     images, per_word = chain.input[0] > 1, space.size // len(space.words)
     lists = [
@@ -84,12 +84,11 @@ def programs(axes: BlockAxes) -> Programs:
 
 def _signatures(axes: BlockAxes) -> Integers:
     """Return [words, H, K] numbers that are equal only for nests that look alike."""
-    splits, signature = axes.splits, np.arange(len(axes.space.words))[:, None, None] * 2 + axes.reads_first
-    for index, staged in enumerate(splits.staged_blocks):
-        written = splits.extents[index + 1]
-        steps, tiles = axes.row_steps(index) > 1, (splits.channel_tiles[index] > 1)[None, None, :]
-        inside = (axes.step_slabs(index) > 1) | (staged > 1) | (written.column_blocks > 1)
-        signature = signature * 8 + steps * 4 + tiles * 2 + inside
+    signature = np.arange(len(axes.space.words))[:, None, None] * 2 + axes.rows(lambda planned: planned.reads_first > 0)
+    for index, written in enumerate(axes.extents[1:]):
+        slabs = axes.rows(lambda planned, index=index: planned.step_slabs[index])
+        inside = (slabs > 1) | (axes.staged(index) > 1) | (written.column_blocks > 1)
+        signature = signature * 8 + axes.steps(index) * 4 + (axes.tiles(index) > 1) * 2 + inside
     return np.broadcast_to(signature, axes.space.shape)
 
 

@@ -9,9 +9,7 @@ from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
-from hexconv.analyze.slabs import Splits
 from hexconv.search.block_axes import BlockAxes
-from hexconv.search.space import Space
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -33,7 +31,7 @@ class CacheGrid:
 def cache_grids(axes: BlockAxes) -> tuple[CacheGrid, ...]:
     """Return every cache of a chain, in the order in which caches are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known = plain_footprints(PlannedBlocks.of(axes.splits.chain, axes.space.words[0]))
+    known = plain_footprints(PlannedBlocks.of(axes.chain, axes.space.words[0]))
     grids, doubled = [], two_slots(axes)
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)
@@ -44,34 +42,32 @@ def cache_grids(axes: BlockAxes) -> tuple[CacheGrid, ...]:
 
 def two_slots(axes: BlockAxes) -> dict[str, Integers]:
     """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
-    space, splits = axes.space, axes.splits
-    double = space.flags("buffering", "double")
-    again = np.full((1, 1, 1), splits.extents[-1].batch > 1)
-    last = len(splits.row_steps) - 1
-    found = {}
+    double, per_tile = axes.space.flags("buffering", "double"), axes.space.flags("filters", "per_tile")
+    again = np.full((1, 1, 1), axes.extents[-1].batch > 1)
+    last, found = len(axes.chain.conv) - 1, {}
     for index in range(last, -1, -1):
-        steps = axes.row_steps(index) > 1
-        tiles = again | steps | (splits.channel_tiles[index] > 1)[None, None, :]
+        steps = axes.steps(index)
+        tiles = again | steps | (axes.tiles(index) > 1)
         if index == last:
             found[OUTPUT_CACHE] = double & tiles
-        found[filter_cache(index + 1)] = double & tiles & space.flags("filters", "per_tile")
+        found[filter_cache(index + 1)] = double & tiles & per_tile
         again = again | steps  # tiles repeat a source only where there are several steps, which repeat it by themselves
-    return {**found, INPUT_CACHE: double & again & ~axes.has_rings}
+    return {**found, INPUT_CACHE: double & again & axes.rows(lambda planned: not planned.rings)}
 
 
 def _elements(axes: BlockAxes, cache: PredictedCache) -> Integers:
     """Return the elements of one cache."""
     if cache.role == "filter":
-        return _filter(axes.space, axes.splits, cache.number - 1)
+        return _filter(axes, cache.number - 1)
     if cache.role == "accumulator":
         return np.full((1, 1, 1), prod(BLOCK))
-    extents, slabs = axes.splits.extents[cache.number], axes.slabs(cache.number)
-    channel_blocks = axes.splits.staged_blocks[-1] if cache.role == "output" else extents.channel_blocks
+    tensor, extents = cache.number, axes.extents[cache.number]
+    slabs = axes.rows(lambda planned: planned.slabs[tensor] + (0 if tensor else planned.ahead))
+    channel_blocks = axes.staged(tensor - 1) if cache.role == "output" else extents.channel_blocks
     return slabs * channel_blocks * (extents.column_blocks * prod(BLOCK))
 
 
-def _filter(space: Space, splits: Splits, index: int) -> Integers:
+def _filter(axes: BlockAxes, index: int) -> Integers:
     """Return the elements of a filter cache: the blocks of one tile, or of all tiles where the filters are resident."""
-    out_blocks, *block = packed_filter(splits.chain, index)
-    staged = np.where(space.flags("filters", "resident"), out_blocks, splits.staged_blocks[index])
-    return staged * prod(block)
+    out_blocks, *block = packed_filter(axes.chain, index)
+    return np.where(axes.space.flags("filters", "resident"), out_blocks, axes.staged(index)) * prod(block)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
-from hexconv.analyze.slabs import Splits
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
@@ -106,7 +105,7 @@ def test_figures_past_64_bits_are_exact() -> None:
     chain = Chain(input=(1, 64, 2**20, 2**20), conv=(huge, huge))
     space = Space.of(chain, Plan())
     part = Space(space.words, space.h_splits[:2], np.array([1, 1000]))
-    axes = BlockAxes(part, Splits(chain, part.h_splits, part.k_splits))
+    axes = BlockAxes(chain, part)
     work = work_grid(axes)
     taken = allocated_bytes(part, cache_grids(axes), programs(axes))
     assert work.macs.max() > 2**63
