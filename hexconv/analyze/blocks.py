@@ -1,16 +1,42 @@
 """A chain under a plan whose nest is kept in blocks of 8 rows: the value that its closed forms take.
 
+Stripes. A conv that computes `step` block rows writes 8 * step rows, 0 .. 8 * step - 1 of its step, and reads
+
+    rows 0 .. (8 * step - 1) * stride + (kernel - 1) * dilation         relative to where the step starts
+
+and a step that starts at a block row of the output starts at a block row of the input (`hexconv.spec.extents`), so the
+stripe that it reads holds
+
+    slabs = ((8 * step - 1) * stride + (kernel - 1) * dilation) // 8 + 1
+
+slabs of 8 rows, or the whole tensor if that is less. For 1x1 with stride 1 that is `step`. A 3x3 kernel reads 2 rows
+more than it writes, its halo, and these open one more slab: step 2 reads rows 0 .. 17, slabs 0, 1 and 2. This is why
+the document's 3x3 caches have h_split + 1 = 3 slabs. Stride 2 reads twice the rows: 31 + 2 rows, 5 slabs.
+
+Steps of earlier convs. The slabs of an intermediate are again computed h_split at a time (fewer if it has fewer), and
+the stripe behind them follows by the same formula with step = min(h_split, slabs).
+
 How often a step is run again: with the output channels outermost (`order = "k_outer"`) the source of a conv is made
 again for each of the conv's channel tiles; with the stripes outermost (`"h_outer"`), or where the conv has one row step
 only, once for all of them.
+
+Rings (`halo = "roll"`). The stripes are the steps of the last conv that takes more than one. Convs behind it make all
+that they make in one step, as without rings. Tensors before it have rings, whose slabs are made once, `h_split` at a
+time: a conv whose reader has stride s takes s steps for each step of its reader (`hexconv.analyze.shares`).
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-from hexconv.analyze.slabs import Splits
+import numpy as np
+
+from hexconv.analyze.exact import ceil_divide
+from hexconv.analyze.row_step import Steps, most_in_flight
+from hexconv.analyze.shares import Share, ahead_of, shares_of
 from hexconv.analyze.steps import steps_backwards
-from hexconv.spec import Chain, Plan
+from hexconv.spec import Chain, Conv2d, Extents, Plan, tensor_extents
+from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows, slabs_read
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -24,29 +50,90 @@ class Made:
 
 
 @dataclass(frozen=True)
-class PlannedBlocks(Splits):
+class PlannedBlocks:
     """A chain under a plan whose nest is kept in blocks; everything else is derived from it.
 
+    The input is tensor 0, conv i writes tensor i + 1.
+
     Attributes:
-        plan: the plan that the chain is computed by.
+        chain: the chain that is computed.
+        plan: the plan that it is computed by.
+        h_split: the slabs of a step.
+        k_split: the blocks of output channels in a tile.
     """
 
+    chain: Chain
     plan: Plan
+    h_split: int
+    k_split: int
 
-    @classmethod
-    def of(cls, chain: Chain, plan: Plan) -> "PlannedBlocks":
+    @staticmethod
+    def of(chain: Chain, plan: Plan) -> "PlannedBlocks":
         """Return what follows from a chain under a plan; each figure is computed once."""
-        return cls(chain, plan.h_split, plan.k_split, plan)
+        kind = RolledBlocks if plan.halo == "roll" else PlannedBlocks
+        return kind(chain, plan, plan.h_split, plan.k_split)
 
-    @property
-    def rolls(self) -> bool:
-        """Whether stripes make new slabs alone, and caches are rings."""
-        return self.plan.halo == "roll"
+    @cached_property
+    def extents(self) -> tuple[Extents, ...]:
+        """The stored extents of every tensor."""
+        return tensor_extents(self.chain)
 
-    @property
+    @cached_property
+    def slabs(self) -> tuple[int, ...]:
+        """The slabs of 8 rows that are held of every tensor, without those that are read ahead.
+
+        >>> from hexconv.spec import Conv2d
+        >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
+        >>> planned = PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(h_split=2))
+        >>> planned.slabs, planned.row_steps
+        ((3, 3, 2), (2, 4))
+        """
+
+        def read(index: int, slabs: int) -> int:
+            read = slabs_read(self.chain.conv[index], min(self.h_split, slabs))
+            return min(read, self.extents[index].row_blocks)
+
+        return self.chain.backwards(min(self.h_split, self.extents[-1].row_blocks), read)
+
+    @cached_property
+    def step_slabs(self) -> tuple[int, ...]:
+        """The slabs that each conv makes in a step."""
+        return tuple(min(self.h_split, slabs) for slabs in self.slabs[1:])
+
+    @cached_property
+    def row_steps(self) -> tuple[int, ...]:
+        """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
+        return tuple(ceil_divide(slabs, self.h_split) for slabs in (*self.slabs[1:-1], self.extents[-1].row_blocks))
+
+    @cached_property
+    def rings(self) -> int:
+        """How many tensors have rings, the input first."""
+        return 0
+
+    @cached_property
     def ahead(self) -> int:
-        """The slabs of the input that its ring holds ahead, beside a stripe."""
-        return self.ahead_slabs if self.rolls and self.plan.buffering == "double" else 0
+        """The slabs of the input that its ring holds ahead."""
+        return 0
+
+    @property
+    def reads_first(self) -> int:
+        """How many steps come first that only read the input."""
+        return 0
+
+    @property
+    def reads_in_flight(self) -> int:
+        """How many copies of the input are under way at once, with double buffering."""
+        return 2 if INPUT_CACHE in self.doubled else 1
+
+    @cached_property
+    def channel_tiles(self) -> tuple[int, ...]:
+        """The tiles of output channels of each conv."""
+        return tuple(ceil_divide(tensor.channel_blocks, self.k_split) for tensor in self.extents[1:])
+
+    @cached_property
+    def staged_blocks(self) -> tuple[int, ...]:
+        """The blocks of output channels in a tile of each conv."""
+        return tuple(min(self.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
 
     def makes_source_again(self, index: int) -> bool:
         """Whether what conv `index` reads is made again for each of its channel tiles."""
@@ -73,7 +160,7 @@ class PlannedBlocks(Splits):
         >>> sorted(PlannedBlocks.of(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")).doubled)
         ['filter1_cache', 'filter2_cache', 'output_cache']
         """
-        rolls = {INPUT_CACHE} if self.rolls else set()
+        rolls = {INPUT_CACHE} if self.rings else set()
         names = {name for name, times in self.copy_times.items() if times > 1} - rolls
         return frozenset(names if self.plan.buffering == "double" else ())
 
@@ -87,15 +174,20 @@ class PlannedBlocks(Splits):
         return self.chain.backwards(self.extents[-1].batch, read)
 
     @cached_property
+    def made_once(self) -> tuple[Made, ...]:
+        """What the steps of every tensor make in one pass over all of them."""
+        found = []
+        walk = steps_backwards(self.chain, self.h_split, self.slabs)
+        for tensor, steps in zip(reversed(self.extents), walk, strict=True):
+            sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, 1))
+            found.append(Made(*map(int, sums)))
+        return tuple(reversed(found))
+
+    @cached_property
     def made(self) -> tuple[Made, ...]:
         """What the steps of every tensor make, repetitions included."""
-        found = []
-        walk = zip(reversed(self.extents), reversed(self.passes), steps_backwards(self, (self.rolls,)), strict=True)
-        for tensor, passes, steps in walk:
-            stages = (steps.slabs > 0) | (not self.rolls)
-            sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, stages))
-            found.append(Made(*(int(each) * passes for each in sums)))
-        return tuple(reversed(found))
+        each = zip(self.made_once, self.passes, strict=True)
+        return tuple(Made(once.rows * times, once.slabs * times, once.stagings * times) for once, times in each)
 
     def logical_pixels(self, tensor: int) -> int:
         """Count the logical pixels of a tensor that its steps make."""
@@ -105,3 +197,100 @@ class PlannedBlocks(Splits):
     def filter_stagings(self, index: int) -> int:
         """Count how often all of the filter of conv `index` is staged."""
         return 1 if self.plan.filters == "resident" else self.made[index + 1].stagings
+
+
+@dataclass(frozen=True)
+class RolledBlocks(PlannedBlocks):
+    """A chain under a plan whose nest is kept in blocks, and whose stripes make new slabs alone."""
+
+    @cached_property
+    def _whole(self) -> PlannedBlocks:
+        """The same without rings."""
+        return PlannedBlocks(self.chain, self.plan, self.h_split, self.k_split)
+
+    @cached_property
+    def rings(self) -> int:
+        """How many tensors have rings: those before the conv whose steps are the stripes, none if there is none."""
+        return max((number for number, steps in enumerate(self._whole.row_steps, 1) if steps > 1), default=0)
+
+    @cached_property
+    def _kernels(self) -> list[Conv2d]:
+        """The convs up to that one, which count slabs."""
+        return [in_slabs(conv) for conv in self.chain.conv[: self.rings]]
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The share of each tensor that has a ring.
+
+        >>> from hexconv.spec import Conv2d
+        >>> conv, plan = Conv2d(out_channels=8, kernel=(3, 3)), Plan(order="h_outer", halo="roll", h_split=2)
+        >>> planned = RolledBlocks(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), plan, h_split=2, k_split=1)
+        >>> [(share.made, share.lead, share.ring) for share in planned.shares]
+        [(2, 2, 3), (2, 1, 3)]
+        """
+        rows = [tensor.row_blocks for tensor in self.extents]
+        return shares_of(self._kernels, rows, self.h_split, self.h_split)
+
+    @cached_property
+    def ahead(self) -> int:
+        """The slabs of the input that its ring holds ahead."""
+        is_ahead = self.rings and self.plan.buffering == "double" and reads_input_rows(self.chain)
+        return ahead_of(self._kernels, self.shares[0], self.extents[0].row_blocks) if is_ahead else 0
+
+    @property
+    def run_in(self) -> int:
+        """The stripes before the first one that do more than read the input."""
+        return max((share.warm_up() for share in self.shares[1:]), default=0)
+
+    @property
+    def reads_first(self) -> int:
+        """How many steps come first that only read the input."""
+        stripes = (share.warm_up(self.ahead) - self.run_in for share in self.shares[:1])
+        return sum(max(count, 0) * self.shares[0].steps for count in stripes)
+
+    @cached_property
+    def slabs(self) -> tuple[int, ...]:
+        """The slabs that are held of every tensor, without those that are read ahead."""
+        return (*(share.ring for share in self.shares), *self._whole.slabs[self.rings :])
+
+    @cached_property
+    def step_slabs(self) -> tuple[int, ...]:
+        """The slabs that each conv makes in a step."""
+        return (*(share.made for share in self.shares[1:]), *self._whole.step_slabs[max(self.rings - 1, 0) :])
+
+    @cached_property
+    def row_steps(self) -> tuple[int, ...]:
+        """The trips of the loop over the steps of each conv; some of the stripes run in."""
+        if not self.rings:
+            return self._whole.row_steps
+        stripes, *others = self._whole.row_steps[self.rings - 1 :]
+        parts = pairwise([*(share.steps for share in self.shares[1:]), 1])
+        return (*(steps // of_reader for steps, of_reader in parts), stripes + self.run_in, *others)
+
+    @cached_property
+    def made_once(self) -> tuple[Made, ...]:
+        """What the steps of every tensor make in one pass over all of them."""
+        return (*map(self._made_in_ring, range(self.rings)), *self._whole_made[self.rings :])
+
+    @property
+    def _whole_made(self) -> tuple[Made, ...]:
+        """What is made of every tensor that is made once without a ring."""
+        times = (1, *self._whole.row_steps)
+        rows = (end - first for first, end in (tensor.valid_rows for tensor in self.extents))
+        return tuple(map(Made, rows, (tensor.row_blocks for tensor in self.extents), times))
+
+    def _made_in_ring(self, tensor: int) -> Made:
+        share, stored = self.shares[tensor], self.extents[tensor]
+        rows = share.rows_within(*stored.valid_rows, unit=ROW_BLOCK)
+        return Made(rows, share.rows_within(0, stored.row_blocks), share.making_steps(stored.row_blocks))
+
+    @property
+    def reads_in_flight(self) -> int:
+        """How many copies of the input are under way at once, with double buffering."""
+        if not self.ahead:  # a ring has a group for each step that only reads, and one for the next step
+            return 1 + self.reads_first if self.rings else super().reads_in_flight
+        share, before = self.shares[0], self.run_in * self.shares[0].steps
+        trips = self.row_steps[self.rings - 1] * share.steps
+        start = np.arange(-before - self.reads_first, trips - before) * share.apart + share.lead + self.ahead
+        steps = Steps(start, start + share.made, (0, self.extents[0].row_blocks), times=1)
+        return most_in_flight(steps, self.reads_first, self.ahead)

@@ -12,7 +12,7 @@ the whole kernel; a 3x3 kernel makes it 9 times as large as 1x1. Resident filter
 Groups. A filter has the input channels of one group. If their number is no multiple of 32, the filter is stored without
 blocks of input channels: [32-channel blocks out, channels in, rows, columns, 32]. Everything else is as without groups.
 
-Input cache. It holds the stripe that the first conv reads in one of its steps (`hexconv.analyze.slabs`).
+Input cache. It holds the stripe that the first conv reads in one of its steps (`hexconv.analyze.blocks`).
 
 Intermediates. Each holds the stripe that the next conv reads, with all channels: a conv sums over all input channels,
 so all output channels of the conv before it must be there.

@@ -8,8 +8,9 @@ these are under way between their start and their wait:
 
 - for a cache of two slots, the copy that a step needs and the next one, or the copies of the last two outputs;
 - for a cache of one slot, one copy;
-- for a ring buffer that is read ahead, all of its slabs: it is filled before the first step waits. There are never more
-  later, since a step starts no more slabs than are read ahead, and only these are then under way.
+- for a ring buffer that is read ahead, the slabs that are read before the first step waits, or those that a step reads
+  beside the ones read ahead of it;
+- for any other ring buffer, one copy for each step that only reads, and the one after these.
 """
 
 from hexconv.analyze.planned import Planned
@@ -33,4 +34,4 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
     in_flight = {name: 2 if cache in blocks.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    return {**in_flight, "input": blocks.slabs[0] + blocks.ahead} if blocks.ahead else in_flight
+    return {**in_flight, "input": blocks.reads_in_flight}

@@ -48,7 +48,7 @@ class Life:
 
 def statements(planned: PlannedBlocks) -> tuple[Statement, ...]:
     """The outermost statements of a plan's nest."""
-    rings = {source_cache(number) for number in range(1, len(planned.chain.conv) + 1) if planned.rolls}
+    rings = {source_cache(number) for number in range(1, planned.rings + 1)}
     return _statements(chain_nest(planned), outermost=planned.doubled | rings)
 
 

@@ -37,6 +37,7 @@ class Loop:
 
 
 Node = Leaf | Loop
+_READ_INPUT = Leaf("read input", (INPUT_CACHE,), copies_in=True)
 
 
 def chain_nest(planned: PlannedBlocks) -> tuple[Node, ...]:
@@ -83,14 +84,15 @@ def _conv(planned: PlannedBlocks, index: int, after: tuple[Node, ...] = ()) -> t
     tile = (*filter, *_blocks(planned, index), *after)
     source = _source(planned, index)
     if not planned.makes_source_again(index):
-        return _loops((stripes,), (*source, *_loops((channel_tiles,), tile)))
+        ahead = (_READ_INPUT,) if index + 1 == planned.rings and planned.reads_first else ()
+        return (*ahead, *_loops((stripes,), (*source, *_loops((channel_tiles,), tile))))
     return _loops((channel_tiles, stripes), (*source, *tile))
 
 
 def _source(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
     """Read the input, or run the conv before in steps of its own."""
     if index == 0:
-        return (Leaf("read input", (INPUT_CACHE,), copies_in=True),)
+        return (_READ_INPUT,)
     return _conv(planned, index - 1)
 
 
@@ -102,7 +104,7 @@ def _blocks(planned: PlannedBlocks, index: int) -> tuple[Node, ...]:
     body: list[Node] = [Leaf(f"{conv} init", (sums,)), Leaf(conv, (sums, source, filter_cache(index + 1)))]
     if sums != target:
         body.append(Leaf(f"{conv} epilogue", (sums, target), elementwise=True))
-    slabs = min(planned.h_split, planned.slabs[index + 1])
+    slabs = planned.step_slabs[index]
     ko_inner, ho_inner, wo = planned.staged_blocks[index], slabs, planned.extents[index + 1].column_blocks
     return _loops((ko_inner, ho_inner, wo), body)
 

@@ -1,4 +1,4 @@
-"""The rows of a tensor that one step makes, and the share of a tensor that each stripe makes."""
+"""The rows of a tensor that one step makes, and how many of them are copied at once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,23 +72,18 @@ class Steps:
         return np.maximum(stop - np.maximum(self.begin, first), 0)
 
 
-@dataclass(frozen=True)
-class Share:
-    """The rows of a tensor that each stripe makes, where every row is made once.
+def most_in_flight(steps: Steps, reads: int, ahead: int) -> int:
+    """Count the most rows of a ring that a thread has under way: a step adds its rows to those read ahead of it.
 
-    Attributes:
-        apart: the rows from the first one of a stripe to the first one of the next.
-        under: the rows that a stripe of the output depends on, if the tensor had no end.
-        made: how many new rows a stripe makes.
-        ring: how many rows the ring holds.
+    Args:
+        steps: the steps that read the input.
+        reads: how many come first that wait for nothing.
+        ahead: the rows that are read ahead.
     """
-
-    apart: int
-    under: int
-    made: int
-    ring: int
-
-    @property
-    def lead(self) -> int:
-        """The first row that stripe 0 makes."""
-        return self.under - self.made
+    most = left = 0
+    for number, step in enumerate(steps.each, -reads):
+        left += len(step.rows)
+        most = max(most, left)
+        if number >= 0:
+            left = min(left, max(min(steps.band[1] - (step.end - ahead), ahead), 0))
+    return most

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import ceil
 
 from hexconv.analyze.cache import PredictedCache
+from hexconv.analyze.row_step import most_in_flight
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
@@ -201,17 +202,7 @@ def rows_in_flight(planned: PlannedRows) -> dict[str, int]:
             1 + planned.warm_up - planned.run_in
         )  # a group for each stripe that only reads, and one for the next stripe
     if planned.ahead_rows:
-        in_flight["input"] = max(_ring_in_flight(planned, band) for band in range(planned.bands.count))
+        reads, ahead = planned.warm_up - planned.run_in, planned.ahead_rows
+        bands = (planned.steps_of(band)[0] for band in range(planned.bands.count))
+        in_flight["input"] = max(most_in_flight(steps, reads, ahead) for steps in bands)
     return in_flight
-
-
-def _ring_in_flight(planned: PlannedRows, band: int) -> int:
-    """Count the most rows of the input that a thread has under way: a step adds its rows to those read ahead of it."""
-    ahead, end = planned.ahead_rows, planned.bands.end(0, band)
-    most = left = 0
-    for number, step in enumerate(planned.steps_of(band)[0].each, planned.run_in - planned.warm_up):
-        left += len(step.rows)
-        most = max(most, left)
-        if number >= 0:  # a stripe that only reads waits for nothing
-            left = min(left, max(min(end - (step.end - ahead), ahead), 0))
-    return most

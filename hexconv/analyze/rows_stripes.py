@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
-from hexconv.analyze.row_step import Share
+from hexconv.analyze.shares import Share, ahead_of, shares_of
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.hvx.rows import planned_forms
@@ -106,15 +106,8 @@ class RowStripes:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """For every tensor before the output, the rows that each stripe makes, where stripes stream."""
-
-        def read(index: int, reader: Share) -> Share:
-            conv = self.chain.conv[index]
-            apart, under = reader.apart * conv.stride[0], conv.rows_read(reader.under)
-            made = min(apart, under)
-            return Share(apart, under, made, min(max(made, conv.rows_read(reader.made)), self.extents[index].rows))
-
-        size = self.stripe_rows[-1]
-        return self.chain.backwards(Share(size, size, size, 0), read)[:-1]
+        rows = [tensor.rows for tensor in self.extents]
+        return shares_of(self.chain.conv, rows, self.stripe_rows[-1])
 
     @property
     def ahead_rows(self) -> int:
@@ -122,25 +115,22 @@ class RowStripes:
 
         There are none where a stride steps over rows, or where padding is all that is read.
         """
-        steps_over = any(conv.reach[0] < conv.stride[0] for conv in self.chain.conv)
-        if self.plan.buffering == "single" or not self.streams or steps_over or not reads_input_rows(self.chain):
+        if self.plan.buffering == "single" or not self.streams or not reads_input_rows(self.chain):
             return 0
-        return min(self.shares[0].apart, self.extents[0].rows - self.shares[0].ring)
+        return ahead_of(self.chain.conv, self.shares[0], self.extents[0].rows)
 
     @property
     def warm_up(self) -> int:
         """The stripes that run in: they come before the first one that makes any output."""
         if not self.streams:
             return 0
-        return max(
-            ceil((share.lead + self.rows_ahead(tensor)) / share.apart) for tensor, share in enumerate(self.shares)
-        )
+        return max(share.warm_up(self.rows_ahead(tensor)) for tensor, share in enumerate(self.shares))
 
     @property
     def run_in(self) -> int:
         """The stripes of the `warm_up` that do more than read the input."""
         shares = self.shares[1:] if self.streams else ()
-        return max((ceil(share.lead / share.apart) for share in shares), default=0)
+        return max((share.warm_up() for share in shares), default=0)
 
     def rows_ahead(self, tensor: int) -> int:
         """Return how many rows of a tensor are made ahead of the rows that are read."""

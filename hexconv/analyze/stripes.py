@@ -77,4 +77,4 @@ def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], .
         return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
 
     end = min(start + planned.h_split, planned.extents[-1].row_blocks)
-    return planned.chain.backwards((start, end, start if planned.rolls else 0), read)
+    return planned.chain.backwards((start, end, start if planned.rings else 0), read)

@@ -23,8 +23,7 @@ from hexconv.lower.step_call import Ring, read_step, step_call
 from hexconv.lower.step_inside import Inside, inside_of
 from hexconv.schedule.loops import LOOP_NAME, PART, STEP
 from hexconv.schedule.parts import convolution
-from hexconv.schedule.roll import RINGS
-from hexconv.schedule.stream import RUN_IN
+from hexconv.schedule.stream import RINGS, RUN_IN
 
 
 def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -20,7 +20,7 @@ its own:
 A cache that is filled once has one slot: its copies are waited for by the conv that uses them. What all threads share
 is waited for before they begin: a queue belongs to the thread that uses it.
 
-Rings. The read of the input runs ahead by itself (`hexconv.schedule.roll`), one group a slab: a step waits until no
+Rings. The read of the input runs ahead by itself (`hexconv.schedule.stream`), one group a slab: a step waits until no
 more are under way than the slabs that have been read ahead of its stripe.
 
 Copies out. The output cache has two slots if it is written more than once. Before a step computes into its slot, no
@@ -42,7 +42,7 @@ from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import BUFFERING, Does, Part
-from hexconv.schedule.roll import AHEAD
+from hexconv.schedule.stream import AHEAD
 
 Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
 

@@ -1,6 +1,6 @@
 """Fold ring buffers, which outlive the steps that fill them, to the slabs that are live at once.
 
-`hexconv.schedule.roll` says in an attribute of the function which buffers are rings and how many slabs they have. TVM
+`hexconv.schedule.stream` says in an attribute of the function which buffers are rings and how many slabs they have. TVM
 would allocate such a buffer inside of the step and number its slabs from the start of the step. Allocated outside of
 all loops instead, its slabs keep their numbers in the whole tensor, and folding is one modulo:
 
@@ -20,7 +20,7 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.sblock import with_allocated
-from hexconv.schedule.roll import RINGS
+from hexconv.schedule.stream import RINGS
 
 KEPT = "hexconv.kept"
 """Attribute of a scheduled function: the names of the caches that keep columns for later strips."""

@@ -56,14 +56,22 @@ def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
 
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
-    """Find the statement of a stripe that reads the input, without the loops of one trip around it."""
+    """Find the statement of a stripe that reads the input, in the loops over its steps that have more than one trip."""
     loops: list[tirx.For] = []
-    tvm_ffi.structural_walk(body, (tirx.For, loops.append))
-    read: tirx.Stmt = next(loop for loop in loops if part_of(loop) == INPUT_READ)
-    for loop in loops:
-        if is_one(loop.extent) and uses(read, loop.loop_var):
-            read = _at(read, loop.loop_var, loop.min)
+    tvm_ffi.structural_walk(body, (tirx.For, loops.append))  # a loop comes after those inside of it
+    place = next(place for place, loop in enumerate(loops) if part_of(loop) == INPUT_READ)
+    read: tirx.Stmt = loops[place]
+    for loop in loops[place + 1 :]:
+        if uses(read, loop.loop_var):
+            read = _at(read, loop.loop_var, loop.min) if is_one(loop.extent) else _around(loop, read)
     return read
+
+
+def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
+    """Return a loop of its own, like another one, around another statement."""
+    step = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
+    inside, notes = _at(body, loop.loop_var, step), {LOOP_NAME: loop.annotations[LOOP_NAME]}
+    return tirx.For(step, loop.min, loop.extent, loop.kind, inside, annotations=notes)
 
 
 def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:

@@ -1,11 +1,14 @@
 """Describe the blocks of a chain at their places in the nest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
+from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from hexconv.schedule.conv_blocks import ConvBlocks
-from hexconv.schedule.loops import Loops
+from hexconv.schedule.loops import Loops, is_unit
 from hexconv.schedule.steps import Tiles
 
 
@@ -50,3 +53,13 @@ class Nest:
     convs: tuple[Placed, ...]
     input: SBlockRV
     input_loops: Loops
+
+
+def streaming(sch: Schedule, convs: Sequence[Placed]) -> list[Placed]:
+    """Return the convs from the one whose steps are the stripes on: the first of those given that has several steps.
+
+    Args:
+        sch: the schedule.
+        convs: convs, from the last one of a chain on.
+    """
+    return [*dropwhile(lambda conv: is_unit(sch, conv.tiles.ho_outer), convs)]

@@ -37,12 +37,17 @@ from tvm import s_tir, tirx
 
 from hexconv.schedule.guards import conjuncts
 from hexconv.schedule.loops import LOOP_NAME, with_extent
-from hexconv.schedule.roll import AHEAD, RINGS, SLAB_AXIS
 from hexconv.schedule.shares import Output, Share, Stream, rings_of, shares_of
 
+RINGS = "hexconv.rings"
+"""Attribute of a scheduled function: for each ring, by its buffer's name, how many rows it has."""
+AHEAD = "hexconv.ahead"
+"""Attribute of a scheduled function: for each buffer that is read ahead, by how many rows, and of how many in all."""
 RUN_IN = "hexconv.run_in"
 """Attribute of a scheduled function, whose stripes stream: how they begin (`Beginning`)."""
-
+ROW_AXIS = 1
+STEPS = "ho_step"
+"""The name of the loop over the steps of an intermediate in a stripe."""
 
 THERE = "hexconv_is_there"
 BEFORE = "hexconv_is_before"
@@ -88,8 +93,8 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
 
     Args:
         module: scheduled, with blocks.
-        output: the end of the chain.
-        tensors: the blocks and loops that make each tensor, from the last intermediate to the input.
+        output: the conv whose steps are the stripes.
+        tensors: the blocks and loops that make each tensor, from the last intermediate before it to the input.
         is_ahead: whether the input is read ahead.
     """
     shares = shares_of(output, tensors, is_ahead)
@@ -102,19 +107,22 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     def realized(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
         name = realize.block.name_hint
         if name in makers:
-            return _made(realize, makers[name], output.ho_outer)
+            return _made(realize, makers[name])
         if name in stagers:
-            return _guarded(realize, _makes_something(stagers[name], output.ho_outer))
+            return _guarded(realize, _makes_something(stagers[name]))
         return _guarded(realize, _makes_output(output)) if name in ends else realize
 
     def looped(loop: tirx.For) -> tirx.For:
-        share = next((share for share in shares if share.of.ho.same_as(loop.loop_var)), None)
+        share = next((share for share in shares if _is_over(share.of, loop)), None)
         if share is None:
             return loop
         if share.of.conv is None:  # a read of one row had begun with its loop over columns
             return with_extent(loop, share.rows, share.of.loop_name)
+        if not share.of.ho.same_as(loop.loop_var):
+            return _over_steps(loop, share.parts)
         annotations = {**loop.annotations, LOOP_NAME: share.of.loop_name}
-        return tirx.For(loop.loop_var, loop.min, share.rows, loop.kind, loop.body, annotations=annotations)
+        notes = loop.annotations if int(loop.extent) == share.rows else annotations
+        return tirx.For(loop.loop_var, loop.min, share.rows, loop.kind, loop.body, annotations=notes)
 
     main = module["main"]
     body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, realized))
@@ -125,20 +133,33 @@ def stream(module: tvm.IRModule, output: Output, tensors: Sequence[Stream], is_a
     return tvm.IRModule({"main": main.with_body(body).with_attr(attributes)})
 
 
-def _made(realize: s_tir.SBlockRealize, share: Share, stripe: tirx.Var) -> s_tir.SBlockRealize:
+def _is_over(tensor: Stream, loop: tirx.For) -> bool:
+    """Whether a loop goes over the rows of a tensor's step, or over its steps."""
+    steps = tensor.ho_outer if tensor.step_rows else None
+    return tensor.ho.same_as(loop.loop_var) or (steps is not None and steps.same_as(loop.loop_var))
+
+
+def _over_steps(loop: tirx.For, parts: int) -> tirx.For:
+    """Let a loop go over the steps of an intermediate; one of a single trip has no name, and vanishes."""
+    notes = {**loop.annotations, LOOP_NAME: STEPS} if parts > 1 else {}
+    return tirx.For(loop.loop_var, loop.min, parts, loop.kind, loop.body, annotations=notes)
+
+
+def _made(realize: s_tir.SBlockRealize, share: Share) -> s_tir.SBlockRealize:
     """A block that makes rows of a tensor: the new ones, where there are such rows."""
-    row = share.first(stripe) + share.of.ho
-    values = [row if axis == SLAB_AXIS else value for axis, value in enumerate(realize.iter_values)]
-    others = [part for part in conjuncts(realize.predicate) if not _uses(part, (stripe, share.of.ho))]
+    row = share.first + share.of.ho
+    values = [row if axis == ROW_AXIS else value for axis, value in enumerate(realize.iter_values)]
+    steps = tirx.analysis.undefined_vars(row, [])
+    others = [part for part in conjuncts(realize.predicate) if not _uses(part, steps)]
     # The last rows of the input may be read ahead by stripes that run in alone: TVM must not know before they come.
     is_left = row < share.of.all_rows if share.of.conv else is_before(row, share.of.all_rows)
     predicate = tirx.all(*others, is_there(row), is_left)
     return s_tir.SBlockRealize(values, predicate, realize.block)
 
 
-def _makes_something(share: Share, stripe: tirx.Var) -> list[tirx.Expr]:
-    """Whether a stripe makes any row: otherwise its filter needn't be staged."""
-    first = share.first(stripe)
+def _makes_something(share: Share) -> list[tirx.Expr]:
+    """Whether a step makes any row: otherwise its filter needn't be staged."""
+    first = share.first
     conditions = [is_there(first + (share.rows - 1)), first < share.of.all_rows]
     if share.of.band:
         first_row, end_row = share.of.band

@@ -52,10 +52,10 @@ from hexconv.schedule.loops import (
     own_loops,
     source_roles,
 )
-from hexconv.schedule.placed import Nest, Placed
-from hexconv.schedule.rolled import rolled, streamed
-from hexconv.spec import Chain, Plan
-from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.schedule.placed import Nest, Placed, streaming
+from hexconv.schedule.rolled import rolled
+from hexconv.spec import Chain, Conv2d, Plan
+from hexconv.spec.extents import CHANNEL_BLOCK, steps_over_slabs
 from hexconv.spec.names import INPUT_CACHE, OUTPUT
 
 
@@ -75,7 +75,11 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     placed: list[Placed] = []
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
-        placed.append(_place_conv(sch, conv, at, plan, forms) if placed else _place_last(sch, conv, tiles, forms))
+        later = [chain.conv[each.blocks.number - 1] for each in streaming(sch, placed)]
+        is_last = not placed
+        placed.append(
+            _place_last(sch, conv, tiles, forms) if is_last else _place_conv(sch, conv, at, plan, forms, later)
+        )
     axes = source_roles(forms.activations[0])
     input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
@@ -84,7 +88,7 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
         steps.stage_read(sch, conv.blocks.filter_cache, at, conv.blocks.filter_loops, part)
     placed = [replace(conv, init=_zero_apart(sch, conv, forms)) for conv in placed]
     nest = Nest(output, tuple(placed), input_cache, input_loops)
-    module = (streamed if forms.has_rows else rolled)(sch, chain, plan, nest) if plan.halo == "roll" else sch.mod
+    module = rolled(sch, chain, plan, nest, forms) if plan.halo == "roll" else sch.mod
     module = guard_accumulators(module, _epilogues(sch, placed))
     main = module["main"].with_attr(parts.BUFFERING, plan.buffering) if plan.buffering == "double" else module["main"]
     return Schedule(tvm.IRModule({"main": main}), debug_mask="none")
@@ -128,11 +132,15 @@ def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> N
         sch.annotate(loop, STEP, conv.number)
 
 
-def _place_conv(sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: Forms) -> Placed:
-    """Compute any other conv at loop `at`, in outer loops of its own."""
+def _place_conv(
+    sch: Schedule, conv: ConvBlocks, at: LoopRV, plan: Plan, forms: Forms, later: Sequence[Conv2d]
+) -> Placed:
+    """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
     loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
     slabs = extent(sch, loops["ho"])
-    rows = slabs if forms.has_rows else plan.h_split  # a stripe of rows is made in one step
+    # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
+    is_one_step = forms.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
+    rows = slabs if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
     tiles = steps.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"

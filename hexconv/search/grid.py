@@ -8,7 +8,7 @@ import numpy as np
 from hexconv.analyze.exact import Integers, integer_type
 from hexconv.analyze.fit import vtcm_terms
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.slabs import Splits
+from hexconv.search.block_axes import BlockAxes
 from hexconv.search.machine import Rates
 from hexconv.search.nest_grid import nest_grid
 from hexconv.search.program import programs
@@ -127,9 +127,9 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
         overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
         packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
         return replace(grid, latency_packets=packets)
-    splits = Splits(chain, space.h_splits, space.k_splits)
-    work = work_grid(space, splits)
-    footprint = allocated_bytes(space, cache_grids(space, splits), programs(space, splits))
+    axes = BlockAxes(chain, space)
+    work = work_grid(axes)
+    footprint = allocated_bytes(space, cache_grids(axes), programs(axes))
     traffic, macs = work.traffic_bytes.ravel(), work.macs.ravel()
     overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
     return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))

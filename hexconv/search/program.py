@@ -18,8 +18,7 @@ from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import has_accumulator, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
-from hexconv.analyze.slabs import Splits
-from hexconv.search.space import Space
+from hexconv.search.block_axes import BlockAxes
 from hexconv.spec import Plan
 
 NOTHING, START, END = 0, 1, 2
@@ -64,10 +63,10 @@ class _Nest:
     planned: PlannedBlocks = field(compare=False)
 
 
-def programs(space: Space, splits: Splits) -> Programs:
+def programs(axes: BlockAxes) -> Programs:
     """Return the programs of a space."""
-    found, examples, of_plan = np.unique(_signatures(space, splits).ravel(), return_index=True, return_inverse=True)
-    chain = splits.chain
+    found, examples, of_plan = np.unique(_signatures(axes).ravel(), return_index=True, return_inverse=True)
+    space, chain = axes.space, axes.chain
     accumulators = tuple(has_accumulator(chain, index) for index in range(len(chain.conv)))
     images, per_word = chain.input[0] > 1, space.size // len(space.words)
     lists = [
@@ -83,17 +82,14 @@ def programs(space: Space, splits: Splits) -> Programs:
     return Programs(of_plan, operation, cache, source)
 
 
-def _signatures(space: Space, splits: Splits) -> Integers:
+def _signatures(axes: BlockAxes) -> Integers:
     """Return [words, H, K] numbers that are equal only for nests that look alike."""
-    signature = np.arange(len(space.words))[:, None, None]
-    for index, staged in enumerate(splits.staged_blocks):
-        written = splits.extents[index + 1]
-        steps = (splits.row_steps[index] > 1)[None, :, None]
-        tiles = (splits.channel_tiles[index] > 1)[None, None, :]
-        inside = np.minimum(splits.h_split, splits.slabs[index + 1])[None, :, None] > 1
-        inside = inside | (staged > 1) | (written.column_blocks > 1)
-        signature = signature * 8 + steps * 4 + tiles * 2 + inside
-    return np.broadcast_to(signature, space.shape)
+    signature = np.arange(len(axes.space.words))[:, None, None] * 2 + axes.rows(lambda planned: planned.reads_first > 0)
+    for index, written in enumerate(axes.extents[1:]):
+        slabs = axes.rows(lambda planned, index=index: planned.step_slabs[index])
+        inside = (slabs > 1) | (axes.staged(index) > 1) | (written.column_blocks > 1)
+        signature = signature * 8 + axes.steps(index) * 4 + (axes.tiles(index) > 1) * 2 + inside
+    return np.broadcast_to(signature, axes.space.shape)
 
 
 @lru_cache(REMEMBERED)

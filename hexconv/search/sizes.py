@@ -9,8 +9,7 @@ from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
-from hexconv.analyze.slabs import Splits
-from hexconv.search.space import Space
+from hexconv.search.block_axes import BlockAxes
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
 
@@ -29,50 +28,46 @@ class CacheGrid:
     bytes: Integers
 
 
-def cache_grids(space: Space, splits: Splits) -> tuple[CacheGrid, ...]:
+def cache_grids(axes: BlockAxes) -> tuple[CacheGrid, ...]:
     """Return every cache of a chain, in the order in which caches are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known, doubled = plain_footprints(PlannedBlocks.of(splits.chain, space.words[0])), two_slots(space, splits)
-    grids = []
+    known = plain_footprints(PlannedBlocks.of(axes.chain, axes.space.words[0]))
+    grids, doubled = [], two_slots(axes)
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)
-        elements = _elements(space, splits, cache)
+        elements = _elements(axes, cache)
         grids.append(CacheGrid(cache.name, cache.dtype, elements * slots * DTYPE_BYTES[cache.dtype]))
     return tuple(grids)
 
 
-def two_slots(space: Space, splits: Splits) -> dict[str, Integers]:
+def two_slots(axes: BlockAxes) -> dict[str, Integers]:
     """Return by cache [words, H, K]: whether it is a double buffer, with a slot for compute and one for copies."""
-    double = space.flags("buffering", "double")
-    again = np.full((1, 1, 1), splits.extents[-1].batch > 1)
-    last = len(splits.row_steps) - 1
-    found = {}
+    double, per_tile = axes.space.flags("buffering", "double"), axes.space.flags("filters", "per_tile")
+    again = np.full((1, 1, 1), axes.extents[-1].batch > 1)
+    last, found = len(axes.chain.conv) - 1, {}
     for index in range(last, -1, -1):
-        steps = (splits.row_steps[index] > 1)[None, :, None]
-        tiles = again | steps | (splits.channel_tiles[index] > 1)[None, None, :]
+        steps = axes.steps(index)
+        tiles = again | steps | (axes.tiles(index) > 1)
         if index == last:
             found[OUTPUT_CACHE] = double & tiles
-        found[filter_cache(index + 1)] = double & tiles & space.flags("filters", "per_tile")
+        found[filter_cache(index + 1)] = double & tiles & per_tile
         again = again | steps  # tiles repeat a source only where there are several steps, which repeat it by themselves
-    return {**found, INPUT_CACHE: double & again & space.flags("halo", "recompute")}
+    return {**found, INPUT_CACHE: double & again & axes.rows(lambda planned: not planned.rings)}
 
 
-def _elements(space: Space, splits: Splits, cache: PredictedCache) -> Integers:
+def _elements(axes: BlockAxes, cache: PredictedCache) -> Integers:
     """Return the elements of one cache."""
     if cache.role == "filter":
-        return _filter(space, splits, cache.number - 1)
+        return _filter(axes, cache.number - 1)
     if cache.role == "accumulator":
         return np.full((1, 1, 1), prod(BLOCK))
-    extents, rows = splits.extents[cache.number], splits.slabs[cache.number][None, :, None]
-    if cache.role == "input":
-        rows = rows + np.where(space.rolls & space.flags("buffering", "double"), splits.ahead_slabs[None, :, None], 0)
-    if cache.role == "output":
-        return rows * splits.staged_blocks[-1] * (extents.column_blocks * prod(BLOCK))
-    return rows * (extents.column_blocks * extents.channel_blocks * prod(BLOCK))
+    tensor, extents = cache.number, axes.extents[cache.number]
+    slabs = axes.rows(lambda planned: planned.slabs[tensor] + (0 if tensor else planned.ahead))
+    channel_blocks = axes.staged(tensor - 1) if cache.role == "output" else extents.channel_blocks
+    return slabs * channel_blocks * (extents.column_blocks * prod(BLOCK))
 
 
-def _filter(space: Space, splits: Splits, index: int) -> Integers:
+def _filter(axes: BlockAxes, index: int) -> Integers:
     """Return the elements of a filter cache: the blocks of one tile, or of all tiles where the filters are resident."""
-    out_blocks, *block = packed_filter(splits.chain, index)
-    staged = np.where(space.flags("filters", "resident"), out_blocks, splits.staged_blocks[index])
-    return staged * prod(block)
+    out_blocks, *block = packed_filter(axes.chain, index)
+    return np.where(axes.space.flags("filters", "resident"), out_blocks, axes.staged(index)) * prod(block)

@@ -19,6 +19,7 @@ last block of rows has room: it holds logical row 0, and nothing reads it. A ten
 conv to compute it, and no caches. The same goes for columns.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,6 +42,18 @@ def blocks(size: int, block: int) -> int:
     return -(-size // block)
 
 
+@lru_cache(REMEMBERED)
+def in_slabs(conv: Conv2d) -> Conv2d:
+    """Return a conv that reads as many rows for each row of its output as another one reads slabs of 8 for a slab.
+
+    >>> three = in_slabs(Conv2d(out_channels=8, kernel=(3, 3)))
+    >>> three.reach[0], three.stride[0], three.rows_read(2)
+    (2, 1, 3)
+    """
+    more = blocks(conv.reach[0] - conv.stride[0], ROW_BLOCK)
+    return Conv2d(out_channels=1, kernel=(conv.stride[0] + more, 1), stride=(conv.stride[0], 1))
+
+
 def slabs_read(conv: Conv2d, slabs: int) -> int:
     """Return how many slabs of 8 rows, from the first on, a conv reads for the first `slabs` slabs of its output.
 
@@ -50,7 +63,12 @@ def slabs_read(conv: Conv2d, slabs: int) -> int:
     >>> [slabs_read(Conv2d(out_channels=1, kernel=(3, 3)), slabs) for slabs in (2, 1, 0)]
     [3, 2, 1]
     """
-    return blocks(conv.rows_read(slabs * ROW_BLOCK), ROW_BLOCK)
+    return in_slabs(conv).rows_read(slabs)
+
+
+def steps_over_slabs(convs: Iterable[Conv2d]) -> bool:
+    """Whether the stride of any of some convs is so large that it leaves out a slab between two of its steps."""
+    return any(slabs_read(conv, 0) < 0 for conv in convs)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 
 from hexconv.analyze import planned_work, shared_allocations
 from hexconv.analyze.exact import integer_type
-from hexconv.analyze.slabs import Splits
 from hexconv.errors import InputError
 from hexconv.lower.vtcm import granules_bytes
 from hexconv.search import Grid, Space, evaluate
+from hexconv.search.block_axes import BlockAxes
 from hexconv.search.machine import known_machines, rates
 from hexconv.search.program import programs
 from hexconv.search.sharing import allocated_bytes
@@ -105,9 +105,9 @@ def test_figures_past_64_bits_are_exact() -> None:
     chain = Chain(input=(1, 64, 2**20, 2**20), conv=(huge, huge))
     space = Space.of(chain, Plan())
     part = Space(space.words, space.h_splits[:2], np.array([1, 1000]))
-    splits = Splits(chain, part.h_splits, part.k_splits)
-    work = work_grid(part, splits)
-    taken = allocated_bytes(part, cache_grids(part, splits), programs(part, splits))
+    axes = BlockAxes(chain, part)
+    work = work_grid(axes)
+    taken = allocated_bytes(part, cache_grids(axes), programs(axes))
     assert work.macs.max() > 2**63
     for number in range(part.size):
         known = planned_work(chain, part.plan(number))
