@@ -17,7 +17,6 @@ from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
     VECTOR_BYTES,
-    WORD_CHANNELS,
     has_vector_rows,
     joins_planes,
     multiplied_words,
@@ -81,10 +80,6 @@ class RowTiles(RowSteps):
         if self.kernels[index] != "hvx":
             return None
         return dense_rows(self.chain, index, self.forms, self.plan.k_split)
-
-    def makes_fours(self, index: int) -> bool:
-        """Whether conv `index` makes a tensor in blocks of 4 channels."""
-        return self.forms.channel_units[index + 1] == WORD_CHANNELS
 
     def makes_narrow(self, index: int) -> bool:
         """Whether conv `index` makes a tensor of which fewer than 32 channels lie together."""

@@ -19,7 +19,8 @@ dense input has pixels as lanes, or multiplies windows of dense rows (`hexconv.k
 tensors are chosen together: those of the fewest packets, by the estimates of `hexconv.kernel.hvx.pixels`, and of the
 fewest bytes where packets are equal.
 
-Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels.
+Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels, and where elements
+are int16, whose high and low bytes lie in rows of their own.
 """
 
 from collections.abc import Sequence
