@@ -10,8 +10,9 @@ from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of
 from hexconv.kernel.hvx.dense import DenseRows
+from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.own_words import TILE_PIXELS
-from hexconv.kernel.hvx.pixels import PixelLanes, dense_rows, pixel_lanes
+from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
