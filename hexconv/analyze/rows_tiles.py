@@ -11,14 +11,14 @@ from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of
 from hexconv.kernel.hvx.dense import DenseRows
+from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.own_words import TILE_PIXELS
-from hexconv.kernel.hvx.pixels import PixelLanes, dense_rows, pixel_lanes
+from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
     MADE_UNSIGNED,
     VECTOR_BYTES,
-    WORD_CHANNELS,
     has_vector_rows,
     joins_planes,
     multiplied_words,
@@ -90,10 +90,6 @@ class RowTiles(RowSteps):
         if self.kernels[index] != "hvx":
             return None
         return dense_rows(self.chain, index, self.forms, self.plan.k_split)
-
-    def makes_fours(self, index: int) -> bool:
-        """Whether conv `index` makes a tensor in blocks of 4 channels."""
-        return self.forms.channel_units[index + 1] == WORD_CHANNELS
 
     def makes_narrow(self, index: int) -> bool:
         """Whether conv `index` makes a tensor of which fewer than 32 channels lie together."""

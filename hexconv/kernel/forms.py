@@ -43,8 +43,8 @@ class Forms:
         output: the layout of the output: that of its cache, or another one.
         filters: the layout of each conv's filter; the argument and its cache share it.
         row_units: per activation, the rows that one step along its axis H counts: 8 or 1.
-        channel_units: per activation, the channels that one step along its axis C counts: 4, 8, 16, 32, 64 or 128; 1 for
-            an input whose pixels lie side by side without a byte between them.
+        channel_units: per activation, the channels that one step along its axis C counts: 4, 8, 16, 32, 64 or 128; 1
+            for an input whose pixels lie side by side without a byte between them.
         packings: how the elements of each conv's filter are packed.
     """
 

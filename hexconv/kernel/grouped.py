@@ -26,15 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
+from hexconv.kernel.hvx.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, packets_of_words
 from hexconv.kernel.hvx.own_words import GROUP_SIZES, OwnWords
-from hexconv.kernel.hvx.pixels import (
-    PRODUCTS_OF_PACKET,
-    PixelLanes,
-    can_have_pixels,
-    fits_pixels,
-    packets_of_pixels,
-    packets_of_words,
-)
+from hexconv.kernel.hvx.pixels import PixelLanes, can_have_pixels, fits_pixels
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import (

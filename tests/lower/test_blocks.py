@@ -127,7 +127,7 @@ CASES: dict[str, tuple[Chain, Plan, tuple[int, ...]]] = {
         (32, 8, 16, 32),
     ),
     "pixels as lanes make what channels as lanes read": (
-        chain(64, replace(THREE, out_channels=24), replace(SIXTEEN, out_channels=40), SIXTEEN, channels=3),
+        chain(64, replace(THREE, out_channels=24), replace(SIXTEEN, out_channels=48), SIXTEEN, channels=3),
         replace(ROLL, k_split=2),
         (1, 8, 16, 32),
     ),

@@ -40,8 +40,8 @@ def test_results_are_right_and_products_as_many_as_the_closed_form_says(
     lowered = lower_case(case)
     assert run_case(case, lowered, Simulator(slots=False)).check.passed
     planned = planned_rows(case.chain, case.settled)
-    # Blocks of 4 channels have no words without a channel.
-    assert planned.makes_fours(0) or planned.multiplied_vectors(1) < planned.filter_vectors(1)
+    # Narrow blocks have no pairs of words without a channel.
+    assert planned.makes_narrow(0) or planned.multiplied_vectors(1) < planned.filter_vectors(1)
     assert count(lowered).macs == {f"conv{number}": planned.macs(number - 1) for number in (1, 2)}
 
 

@@ -15,7 +15,7 @@ from tvm.ir import Call, TensorLoad
 
 from hexconv.kernel import forms_of
 from hexconv.kernel.depthwise_words import moved_words, taps_of, variants
-from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
+from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.lower import lower_case
 from hexconv.lower.buffers import held_by, is_register
 from hexconv.lower.meaning import PRODUCTS_OF_LANE, _intrinsic

@@ -16,10 +16,11 @@ the fewer instructions that takes. Blocks of 4 take none.
 
 Beside a tensor in blocks of 4 every conv has pixels as lanes, which may not pay for each conv by itself. One behind a
 dense input has pixels as lanes, or multiplies windows of dense rows (`hexconv.kernel.hvx.dense`). So the layouts of all
-tensors are chosen together: those of the fewest packets, by the estimates of `hexconv.kernel.hvx.pixels`, and of the
+tensors are chosen together: those of the fewest packets, by the estimates of `hexconv.kernel.hvx.lanes`, and of the
 fewest bytes where packets are equal.
 
-Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels.
+Blocks stay wide beside a conv of groups, which reads and makes vectors of 4 pixels of 32 channels, and where elements
+are int16, whose high and low bytes lie in rows of their own.
 """
 
 from collections.abc import Sequence
@@ -27,15 +28,8 @@ from dataclasses import dataclass
 from math import ceil, gcd, inf, prod
 
 from hexconv.kernel.forms import logical
-from hexconv.kernel.hvx.pixels import (
-    fits_pixels,
-    lanes_between,
-    packets_of_channels,
-    packets_of_dense,
-    packets_of_pixels,
-    serves_narrow,
-    serves_pixels,
-)
+from hexconv.kernel.hvx.lanes import packets_of_channels, packets_of_dense, packets_of_pixels
+from hexconv.kernel.hvx.pixels import fits_pixels, lanes_between, serves_narrow, serves_pixels
 from hexconv.kernel.hvx.plane import Plane, plane_in
 from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.layout import Layout, packed

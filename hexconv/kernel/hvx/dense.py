@@ -15,7 +15,8 @@ hold the even bytes and as halfwords that hold the sums of two neighbours; then 
 
 Windows whose first byte is odd are summed from the second copy, in which it is even.
 
-The alternative is pixels as lanes (`hexconv.kernel.hvx.pixels`); the way of fewer packets is used.
+The alternative is pixels as lanes (`hexconv.kernel.hvx.pixels`); the way of fewer packets is used
+(`hexconv.kernel.hvx.lanes`).
 """
 
 from dataclasses import dataclass

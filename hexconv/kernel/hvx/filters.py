@@ -25,7 +25,7 @@ from hexconv.kernel.depthwise import is_depthwise
 from hexconv.kernel.forms import Forms, Packing
 from hexconv.kernel.grouped import computed_filter, own_words_of, side_by_side
 from hexconv.kernel.hvx.blocks import DENSE_UNIT
-from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
+from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, unsigned_zero
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain

@@ -10,9 +10,9 @@ from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
 from hexconv.lower.hvx.scratch import Scratch
 from hexconv.lower.hvx.split import row_of_split
+from hexconv.lower.hvx.target import Target, block_of_output
 from hexconv.lower.hvx.tile import Initial, Raising, offset_of
 from hexconv.lower.hvx.windows import splats, splats_apart
-from hexconv.lower.hvx.write import Target, block_of_output
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.vectors import OFFSET
@@ -122,12 +122,12 @@ def target_of(block: Block, channels: Channels, y: tirx.Expr) -> Target:
         bytes_apart = 2 if conv.is_wide and not conv.is_last else 1
         block_elements, together = conv.target_columns * CHANNEL_BLOCK * bytes_apart, conv.narrowed_blocks
         held = channels.step.most_blocks * together if conv.is_last else conv.out_blocks
-        of_row = conv.units * conv.unit_elements if conv.makes_narrow else held * block_elements
+        of_row = conv.units.count * conv.units.elements if conv.units.is_narrow else held * block_elements
         index = in_ring(place, place.first + y) * of_row
         base = block.bind("target_row", place.origin + index + channels.first * block_elements)
 
         def pixel(part: Number, column: Number) -> Number:
-            return base + part * block_elements + column * conv.target_unit
+            return base + part * block_elements + column * conv.units.together
 
     table = channels.scratch.table
     return Target(conv, place.buffer, pixel, channels.blocks, channels.is_ragged, _lanes(channels), table)

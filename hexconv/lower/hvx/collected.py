@@ -3,10 +3,11 @@
 from hexconv.kernel.depthwise import goes_down, is_depthwise
 from hexconv.kernel.forms import Forms
 from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of, without_groups
-from hexconv.kernel.hvx.pixels import dense_rows, pixel_lanes
+from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.plane import plane_of
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx.inner import InnerConv
+from hexconv.lower.hvx.units import Units
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
 from hexconv.spec.activations import TABLE
@@ -23,7 +24,8 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, plan.k_split)
     dense = dense_rows(chain, index, forms, plan.k_split)
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
-    makes_fours = forms.channel_units[index + 1] == WORD_CHANNELS
+    columns = forms.activations[index + 1].stored_extent("W")
+    units = Units(forms.channel_units[index + 1], conv.out_channels, columns, pixels is not None)
     sequence, offset = _narrowed(conv.requantize, chain.dtype)
     return InnerConv(
         number=index + 1,
@@ -33,7 +35,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         target=extents[index + 1],
         plane=plane_of(forms, index, chain.dtype == "int16"),
         made_as=Made.of(forms, index + 1),
-        target_columns=forms.activations[index + 1].stored_extent("W"),
+        target_columns=columns,
         kernel=conv.kernel,
         stride=conv.stride,
         dilation=conv.dilation,
@@ -43,7 +45,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         in_zero=chain.output_zero_point(index) + (_flip(chain.dtype) if pixels or dense else 0),
         filter_is_signed=forms.packings[index].dtype == "int8",
         filter_zero=conv.filter_zero_point + forms.packings[index].shift,
-        fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if makes_fours else 0),
+        fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if units.is_fours else 0),
         has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
@@ -52,7 +54,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=blocks_of_tile(chain, index, plan.k_split),
-        target_unit=forms.channel_units[index + 1],
+        units=units,
         depthwise=depthwise,
         goes_down=goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,

@@ -17,8 +17,9 @@ from hexconv.lower.hvx.dense_rows import lay_dense_rows, sum_windows
 from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx.planes import Planes
+from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, put, results, trips, value_in
-from hexconv.lower.hvx.write import Target, fill_columns, stores
+from hexconv.lower.hvx.write import fill_columns, stores
 from hexconv.schedule.block import Block, Number, int32, vector_register
 
 FEW_STEPS = 12

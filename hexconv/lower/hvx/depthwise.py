@@ -22,8 +22,9 @@ from hexconv.lower.hvx import across
 from hexconv.lower.hvx.depthwise_words import PIXEL_BYTES, RowWords
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.taps import Taps, add_product, loaded_taps, twice
+from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import put
-from hexconv.lower.hvx.write import Target, stores
+from hexconv.lower.hvx.write import stores
 from hexconv.schedule.block import Block, Number, vector_register
 from hexconv.spec.narrowing import FixedPoint
 

@@ -9,7 +9,8 @@ from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.own_words import OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS, has_vector_rows, joins_planes, multiplied_words, splats_serve
+from hexconv.kernel.hvx.tiles import has_vector_rows, joins_planes, multiplied_words, splats_serve
+from hexconv.lower.hvx.units import Units
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
@@ -50,7 +51,7 @@ class InnerConv:
         out_channels: the logical output channels.
         side_by_side: how many blocks of output channels lie side by side in the filter.
         tile_blocks: how many blocks of output channels a tile has.
-        target_unit: the channels that lie together in a pixel of its target.
+        units: how channels lie together in its target.
         depthwise: the conv, if it is computed as a depthwise one; else None.
         goes_down: whether its tiles follow each other down the image (`hexconv.kernel.depthwise`).
         has_table: whether results are looked up in a table.
@@ -86,7 +87,7 @@ class InnerConv:
     out_channels: int
     side_by_side: int
     tile_blocks: int
-    target_unit: int
+    units: Units
     depthwise: Conv2d | None = None
     goes_down: bool = False
     has_table: bool = False
@@ -108,7 +109,7 @@ class InnerConv:
     @property
     def makes_unsigned(self) -> bool:
         """Whether its results are uint8 as they are stored."""
-        return not self.is_signed or self.makes_fours
+        return not self.is_signed or self.units.is_fours
 
     @property
     def out_blocks(self) -> int:
@@ -118,41 +119,12 @@ class InnerConv:
     @property
     def narrowed_blocks(self) -> int:
         """How many blocks of a tile make up a vector of the target; 1 where it is narrow."""
-        return max(self.target_unit // CHANNEL_BLOCK, 1)
-
-    @property
-    def makes_fours(self) -> bool:
-        """Whether its target lies in blocks of 4 channels; int8 is uint8 there."""
-        return self.target_unit == WORD_CHANNELS
-
-    @property
-    def makes_narrow(self) -> bool:
-        """Whether fewer than 32 channels lie together in its target."""
-        return self.target_unit < CHANNEL_BLOCK
-
-    @property
-    def units(self) -> int:
-        """Blocks of output channels as they lie together in a narrow target, the last one perhaps part full."""
-        return ceil(self.out_channels / self.target_unit)
-
-    @property
-    def unit_elements(self) -> int:
-        """Elements of a row of one of these blocks."""
-        return self.target_columns * self.target_unit
-
-    @property
-    def folded(self) -> int:
-        """How many pixels share a vector of sums while the last block is narrowed: those whose channels fit its lanes.
-
-        1 where a vector of sums has channels of a single pixel all the time.
-        """
-        fits = self.makes_narrow and not self.pixels and self.last_channels <= self.target_unit
-        return CHANNEL_BLOCK // self.target_unit if fits else 1
+        return self.units.blocks
 
     @property
     def last_channels(self) -> int:
         """The channels of the last block."""
-        return self.out_channels - (self.out_blocks - 1) * CHANNEL_BLOCK
+        return self.units.last_channels
 
     @property
     def columns(self) -> int:

@@ -99,9 +99,9 @@ def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Arr
 
 def _folded(conv: InnerConv, values: Array) -> Array:
     """Repeat the values of the last block's channels as often as pixels share a vector of its sums."""
-    lanes = CHANNEL_BLOCK // conv.folded
+    lanes = CHANNEL_BLOCK // conv.units.folded
     last = values[-CHANNEL_BLOCK:]
-    return np.concatenate([values[:-CHANNEL_BLOCK], np.tile(last[:lanes], conv.folded)])
+    return np.concatenate([values[:-CHANNEL_BLOCK], np.tile(last[:lanes], conv.units.folded)])
 
 
 def _halves(multiplier: Array, right: Array) -> dict[str, Array]:

@@ -20,8 +20,9 @@ from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, WORD_CHANNELS
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, source_of, source_row, target_of
 from hexconv.lower.hvx.inner import VECTOR_BYTES
+from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, put, results, start, value_in
-from hexconv.lower.hvx.write import Target, fill_columns, stores
+from hexconv.lower.hvx.write import fill_columns, stores
 from hexconv.schedule.block import Block, int32, vector_register
 
 FEW_VECTORS = 12

@@ -7,7 +7,7 @@ from tvm import tirx
 
 from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.write import Target, kept, store_vector
+from hexconv.lower.hvx.target import Target, kept, store_vector
 from hexconv.schedule.block import Block, Number
 
 
@@ -43,7 +43,7 @@ def store_pixels(
 
     `element` returns where these channels of a stored column begin.
     """
-    together, fringe = target.conv.target_unit, vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
+    together, fringe = target.conv.units.together, vector.splat(vector.signed((target.conv.fringe & 0xFF) * 0x01010101))
     shuffled, most = _shuffled(block, words, fringe), target.vector_pixels
     for number in range(ceil(pixels / most)):
         value, there = shuffled[number], min(pixels - number * most, most)

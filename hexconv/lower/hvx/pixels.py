@@ -23,8 +23,9 @@ from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.pixel_words import store_pixels, weights_of, with_fringe
 from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
+from hexconv.lower.hvx.target import Target, as_codes
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
-from hexconv.lower.hvx.write import Target, as_codes, fill_columns
+from hexconv.lower.hvx.write import fill_columns
 from hexconv.schedule.block import Block, Number, int32, vector_register
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import FixedPoint
@@ -91,7 +92,7 @@ class _Some:
 def _tile(block: Block, row: _Row, x: Number) -> None:
     """Emit all channels of one tile, from logical column `x` on."""
     column, together = block.bind("column", x + row.channels.conv.target.left), row.channels.conv.narrowed_blocks
-    if row.channels.conv.makes_narrow:
+    if row.channels.conv.units.is_narrow:
         for part in range(row.channels.blocks):
             _store_units(block, row, column, part)
         return
@@ -104,7 +105,7 @@ def _store_units(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
     """Compute 32 channels and store them in narrow blocks, each as soon as its words are there."""
     number, weights = _block(block, row, part)
     there, at_once = row.target.channels(part), row.tile.channels
-    of_unit = row.channels.conv.target_unit // WORD_CHANNELS
+    of_unit = row.channels.conv.units.together // WORD_CHANNELS
     words: list[list[tirx.Expr] | None] = []
     unit = 0
     for first in range(0, there, at_once):

@@ -24,9 +24,10 @@ from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.operands import Operands
 from hexconv.lower.hvx.reduce import reduce, start_with_words
 from hexconv.lower.hvx.split import split_rows
+from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, allocate, no_sum, results, start
 from hexconv.lower.hvx.windows import correct_row
-from hexconv.lower.hvx.write import Target, fill_columns, stores
+from hexconv.lower.hvx.write import fill_columns, stores
 from hexconv.schedule.block import Block, int32
 from hexconv.spec.narrowing import FixedPoint
 

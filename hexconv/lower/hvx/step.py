@@ -26,7 +26,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 def emit_step(conv: InnerConv, scratch: Scratch, step: ConvStep) -> tirx.Stmt:
     """Emit the statements of one step."""
     block = Block()
-    full = ceil(step.most_blocks * conv.target_unit / CHANNEL_BLOCK)
+    full = ceil(step.most_blocks * conv.units.together / CHANNEL_BLOCK)
     rest = conv.out_blocks % full or full
     is_ragged = conv.last_channels < CHANNEL_BLOCK
     if conv.out_blocks <= full or not (is_ragged or rest < full):

@@ -1,64 +1,18 @@
 """Store the results of a tile: narrowed, in whole vectors, with the fringe where there is no element."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 
-import tvm
 from tvm import tirx
 
 from hexconv.kernel.hvx.blocks import filled_columns
 from hexconv.lower.hvx import across, scaling, vector
-from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
+from hexconv.lower.hvx.inner import VECTOR_BLOCKS
 from hexconv.lower.hvx.requantize import Lanes, deal_pixels, narrow, split, two_pixels
+from hexconv.lower.hvx.target import Target, as_codes, kept, store_vector
 from hexconv.schedule.block import Block, Number, int32
-from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK
-
-BLOCK_PIXELS = ROW_BLOCK * COLUMN_BLOCK
-
-
-@dataclass(frozen=True)
-class Target:
-    """One row of what a step makes, for one tile of channels.
-
-    Attributes:
-        conv: the conv that makes the row.
-        buffer: the cache, flat.
-        pixel: from (block of the tile, stored column) to the element where these channels begin; where several blocks
-            make up a vector, the element where those of the first block begin.
-        blocks: the channel blocks of the tile.
-        is_ragged: whether its last block is the conv's last one, with fewer than 32 channels.
-        lanes: the per-channel values of a block for narrowing; None where there are none.
-        table: the table that results are looked up in; None where there is none.
-    """
-
-    conv: InnerConv
-    buffer: tirx.Buffer
-    pixel: Callable[[Number, Number], Number]
-    blocks: int
-    is_ragged: bool
-    lanes: Callable[[Block, int], Lanes] | None = None
-    table: tirx.Buffer | None = None
-
-    @property
-    def vector_pixels(self) -> int:
-        """How many pixels a vector holds."""
-        if self.conv.makes_narrow:
-            return vector.BYTES // self.conv.target_unit
-        return VECTOR_BLOCKS // self.conv.narrowed_blocks // self.conv.result_bytes
-
-    def channels(self, part: int) -> int:
-        """Return how many logical channels a block has."""
-        return self.conv.last_channels if self.is_ragged and part == self.blocks - 1 else CHANNEL_BLOCK
-
-    def units(self, part: int) -> range:
-        """Return the numbers of the narrow blocks of channels in a block of the tile."""
-        return range(ceil(self.channels(part) / self.conv.target_unit))
-
-    def unit(self, part: int, number: int, column: Number) -> Number:
-        """Return the element where a narrow block of channels of a pixel begins, in a target of such blocks."""
-        return self.pixel(int32(part), column) + number * self.conv.unit_elements
+from hexconv.spec.extents import CHANNEL_BLOCK
 
 
 def stores(
@@ -76,7 +30,7 @@ def stores(
     if apart:
         return [lambda at: _store_two(at, target, column, apart, [total for row in sums for total in row])]
     together, pixels = target.conv.narrowed_blocks, target.vector_pixels
-    if target.conv.makes_narrow:
+    if target.conv.units.is_narrow:
         return [
             partial(
                 _store_narrow,
@@ -111,7 +65,7 @@ def fill_columns(block: Block, target: Target) -> None:
 def columns_filled(target: Target) -> Sequence[int]:
     """Return the columns where vectors begin that no tile stores to, or that a later tile stores to in part only."""
     (first, end), pixels = target.conv.target.valid_columns, target.vector_pixels
-    if target.conv.makes_narrow:
+    if target.conv.units.is_narrow:
         return filled_columns(target.conv.target, pixels)
     if target.conv.makes_blocks:
         return range(ceil(end / pixels) * pixels, target.conv.target_columns, pixels)
@@ -128,7 +82,7 @@ def fill_row(block: Block, target: Target) -> None:
 
         at.loop("column", target.conv.target_columns // pixels, some)
 
-    if target.conv.makes_narrow:
+    if target.conv.units.is_narrow:
         units = sum(len(target.units(number)) for number in range(target.blocks))
         vectors = units * target.conv.target_columns // pixels
         block.loop("vector", vectors, lambda at, i: _store_filled(at, target, target.pixel(int32(0), i * pixels)))
@@ -139,7 +93,7 @@ def fill_row(block: Block, target: Target) -> None:
 def _fill(block: Block, target: Target, columns: Sequence[int]) -> None:
     for part in range(0, target.blocks if columns else 0, target.conv.narrowed_blocks):
         for column in columns:
-            if not target.conv.makes_narrow:
+            if not target.conv.units.is_narrow:
                 _store_filled(block, target, target.pixel(part, int32(column)))
                 continue
             for number in target.units(part):
@@ -154,12 +108,6 @@ def _store_filled(block: Block, target: Target, element: Number) -> None:
         return
     for start in (0, conv.target_low_bytes) if conv.target_low_bytes else (0,):
         store_vector(block, target, element + start, fringe)
-
-
-def store_vector(block: Block, target: Target, element: Number, value: tirx.Expr) -> None:
-    """Store a vector as elements of the target's dtype."""
-    lanes = vector.BYTES // tvm.DataType(target.buffer.dtype).itemsize
-    block.store(target.buffer, tirx.Ramp(element, 1, lanes), tirx.reinterpret(f"{target.buffer.dtype}x{lanes}", value))
 
 
 def _store_sums(block: Block, target: Target, part: int, column: Number, total: tirx.Expr) -> None:
@@ -201,10 +149,10 @@ def _store_narrow(block: Block, target: Target, part: int, column: Number, sums:
     The last block of channels may fit a narrow one. Then lanes without a channel take those of other pixels before sums
     are narrowed. Otherwise two vectors have the even and the odd pixels, and exchange the upper half of the channels.
     """
-    conv, channels, unit = target.conv, target.channels(part), target.conv.target_unit
+    conv, channels, unit = target.conv, target.channels(part), target.conv.units.together
     if channels <= unit:
-        together = [sums[at : at + conv.folded] for at in range(0, len(sums), conv.folded)]
-        codes = [_codes(block, target, part, [across.folded(block, some, conv.folded) for some in together])]
+        together = [sums[at : at + conv.units.folded] for at in range(0, len(sums), conv.units.folded)]
+        codes = [_codes(block, target, part, [across.folded(block, some, conv.units.folded) for some in together])]
     else:
         even, odd = (_codes(block, target, part, some or sums) for some in (sums[::2], sums[1::2]))
         pair = block.bind("both", across.exchange(odd, even, unit), "int32x64")
@@ -239,37 +187,9 @@ def _store_two(block: Block, target: Target, column: Number, apart: int, sums: S
         store_vector(block, target, target.pixel(0, place), value)
 
 
-def as_codes(block: Block, target: Target, results: tirx.Expr) -> tirx.Expr:
-    """Turn uint8 results into the codes that the target stores: look them up, or flip their first bit for int8."""
-    conv = target.conv
-    if target.table is not None:
-        loads = [vector.load(target.table, half * vector.BYTES) for half in range(2)]
-        table = [block.bind("table", load, vector.VECTOR) for load in loads]
-        codes = block.bind("codes", scaling.looked_up(results, table), vector.VECTOR)
-        return across.flipped(codes) if conv.is_signed and conv.makes_unsigned else codes
-    return results if conv.makes_unsigned else across.flipped(results)
-
-
 def _filled_up(there: Sequence[tirx.Expr], count: int) -> list[tirx.Expr]:
     """Repeat the last sum until there are as many as an instruction takes."""
     return [*there, *[there[-1]] * (count - len(there))]
-
-
-def kept(conv: InnerConv, ordered: tirx.Expr, channels: Sequence[int], together: int = CHANNEL_BLOCK) -> tirx.Expr:
-    """Keep the channels that exist, as many of each block of a vector as `channels` says, and fill in the fringe.
-
-    A block has `together` channels.
-    """
-    size = conv.result_bytes
-    exists = [
-        byte // (together * size) < len(channels) and byte // size % together < channels[byte // (together * size)]
-        for byte in range(vector.BYTES)
-    ]
-    if all(exists):
-        return ordered
-    kept = tirx.bitwise_and(ordered, vector.repeated([255 if element else 0 for element in exists]))
-    fringe = vector.repeated([0 if element else conv.fringe & 0xFF for element in exists])
-    return tirx.bitwise_or(kept, fringe) if conv.fringe else kept
 
 
 def _lanes(block: Block, target: Target, part: int, there: int, count: int = VECTOR_BLOCKS) -> list[Lanes]:
@@ -280,12 +200,3 @@ def _lanes(block: Block, target: Target, part: int, there: int, count: int = VEC
     by_block = [target.lanes(block, part + index) for index in range(together)]
     found = [by_block[index % together] for index in range(there)]
     return [*found, *[found[-1]] * (count - there)]
-
-
-def block_of_output(row: Number, column: Number, blocks: int, block: Number, columns: int) -> Number:
-    """Return the element of an output cache (NHWC8h8w32c) where the channels of a pixel begin."""
-    high, low = tirx.shift_right(row, int32(3)), tirx.bitwise_and(row, int32(7))
-    column = int32(column) if isinstance(column, int) else column
-    right, inside = tirx.shift_right(column, int32(3)), tirx.bitwise_and(column, int32(7))
-    tile = (high * (columns // COLUMN_BLOCK) + right) * blocks + block
-    return (tile * BLOCK_PIXELS + low * COLUMN_BLOCK + inside) * CHANNEL_BLOCK
