@@ -4,7 +4,8 @@ A chain rounds the exact product of a sum and the scale once, half to even. ONNX
 first. Where the scale lies next to a fraction of small numbers, p / q, the products of some sums lie so near to a half
 that float32 rounds them onto it, and half to even then takes every second of them up. An exact product lies on one side
 of all these halves, or on the other, so it differs from every second such sum, whatever the multiplier: a larger one
-changes which, and hardly how many. This is counted here, over all sums whose result is not cut.
+changes which, and hardly how many. This is counted here, over all sums whose result is not cut. A chain that rounds products
+to few binary places first (`fraction_bits`) is counted in the same way.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class Moved:
 
     Attributes:
         sums: how many sums have a result that is not cut, in all channels that are counted.
-        apart: for how many of them ONNX Runtime's float32 gives another result than the exact product.
+        apart: for how many of them ONNX Runtime's float32 gives another result than the chain.
         least: the same for the best multiplier of each channel, of all that are the same float32.
     """
 
