@@ -6,6 +6,7 @@ Hexagon triple gives the real thing (facts of TVM 0.27: HVX intrinsics, vectors 
 """
 
 import re
+from collections.abc import Sequence
 
 import tvm
 from tvm import tirx
@@ -22,6 +23,10 @@ _PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
 """LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
 by being pipelined, since there are too few of them to fill and drain a pipeline."""
 
+LESS_KEPT = ("-disable-machine-cse:bool=1", "-grow-region-complexity-budget:uint=0")
+"""With these options LLVM makes a constant anew wherever it is used, and keeps fewer values in registers over loops
+that don't use them. Some loops then take fewer packets, and some more."""
+
 _BARE_TARGET = Target({"kind": "llvm", "mtriple": TRIPLE})
 
 
@@ -37,10 +42,16 @@ def with_long_loops(function: tirx.PrimFunc, like: tirx.PrimFunc) -> tirx.PrimFu
     return function.with_attr(LONG_LOOPS, True) if (like.attrs or {}).get(LONG_LOOPS) else function
 
 
-def hexagon_target(isa: str, module: tvm.IRModule | None = None) -> Target:
-    """Return TVM's target for one instruction set with HVX of 128 bytes, with the options that a module wants."""
+def hexagon_target(isa: str, module: tvm.IRModule | None = None, more: Sequence[str] = ()) -> Target:
+    """Return TVM's target for one instruction set with HVX of 128 bytes.
+
+    Args:
+        isa: the instruction set.
+        module: what is compiled; it says which of LLVM's options it wants.
+        more: further options of LLVM.
+    """
     features = [f"+hvx{isa}", "+hvx-length128b"]
     functions = module.functions.values() if module else ()
     has_long = any((function.attrs or {}).get(LONG_LOOPS) for function in functions)
-    options = [*LLVM_OPTIONS, *([_PIPELINES_LONG_LOOPS] if has_long else [])]
+    options = [*LLVM_OPTIONS, *([_PIPELINES_LONG_LOOPS] if has_long else []), *more]
     return Target({"kind": "llvm", "mtriple": TRIPLE, "mcpu": f"hexagon{isa}", "mattr": features, "cl-opt": options})

@@ -4,8 +4,8 @@ A chain rounds the exact product of a sum and the scale once, half to even. ONNX
 first. Where the scale lies next to a fraction of small numbers, p / q, the products of some sums lie so near to a half
 that float32 rounds them onto it, and half to even then takes every second of them up. An exact product lies on one side
 of all these halves, or on the other, so it differs from every second such sum, whatever the multiplier: a larger one
-changes which, and hardly how many. This is counted here, over all sums whose result is not cut. A chain that rounds products
-to few binary places first (`fraction_bits`) is counted in the same way.
+changes which, and hardly how many. This is counted here, over all sums whose result is not cut. A chain that rounds its
+products to few binary places first (`fraction_bits`) is counted in the same way.
 """
 
 from collections.abc import Iterator, Mapping
