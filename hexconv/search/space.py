@@ -167,11 +167,6 @@ class Space:
         """Return where a knob has a value: [words, 1, 1]."""
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
 
-    @cached_property
-    def rolls(self) -> np.ndarray:
-        """Whether stripes roll: [words, 1, 1]."""
-        return self.flags("halo", "roll")
-
 
 def combinations(plan: Plan, storages: Sequence[Storage] = ()) -> tuple[Plan, ...]:
     """A plan with every combination of words that goes together, its splits 1; `storages` as in `Space.of`."""
