@@ -18,11 +18,6 @@ def integer_type(largest: int) -> type:
     return np.int64 if largest < LARGEST else object
 
 
-def smaller(numbers: Any, limit: Any) -> Any:
-    """Return the lesser of two numbers, element by element where `numbers` is an array."""
-    return np.minimum(numbers, limit) if isinstance(numbers, np.ndarray) else min(numbers, limit)
-
-
 def ceil_divide(dividend: Any, divisor: Any) -> Any:
     """Return the quotient of numbers or arrays, rounded up."""
     return -(-dividend // divisor)

@@ -5,10 +5,6 @@ from collections.abc import Sequence
 import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.sym import Analyzer
-
-Guards = dict[str, list[tirx.Expr]]
-"""More conditions under which blocks run, by the name of the block."""
 
 
 def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
@@ -54,25 +50,3 @@ def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
 def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
     """Whether a condition depends on no loops but these."""
     return all(any(free.same_as(loop) for loop in loops) for free in tirx.analysis.undefined_vars(condition, []))
-
-
-def add_guards(module: tvm.IRModule, guards: Guards) -> tvm.IRModule:
-    """Add conditions to the blocks that `guards` names."""
-
-    def guarded(realize: s_tir.SBlockRealize) -> s_tir.SBlockRealize:
-        more = guards.get(realize.block.name_hint, [])
-        predicate = _all_of([realize.predicate, *more]) if more else realize.predicate
-        return s_tir.SBlockRealize(realize.iter_values, predicate, realize.block) if more else realize
-
-    main = module["main"]
-    body = tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded))
-    return tvm.IRModule({"main": main.with_body(body)})
-
-
-def _all_of(conditions: list[tirx.Expr]) -> tirx.Expr:
-    """Join conditions into one, each stated once (sums of loop variables may come in any order)."""
-    terms: list[tirx.Expr] = []
-    for term in (Analyzer().simplify(term) for condition in conditions for term in conjuncts(condition)):
-        if not any(tvm_ffi.structural_equal(term, known) for known in terms):
-            terms.append(term)
-    return tirx.all(*terms)

@@ -19,7 +19,6 @@ class Placed:
     Attributes:
         blocks: the blocks of the conv.
         tiles: the outer loops of the conv.
-        slabs: how many rows, or blocks of rows, the outer loops go over: those of a stripe, or of the whole output.
         ho_inner: the loop over the rows, or blocks of rows, of one step.
         sums: the loops of its sums; they are set to zero at `rc_outer`.
         init: the block that sets its sums to zero, where it is one of its own.
@@ -27,7 +26,6 @@ class Placed:
 
     blocks: ConvBlocks
     tiles: Tiles
-    slabs: int
     ho_inner: LoopRV
     sums: Loops
     init: SBlockRV | None = None

@@ -1,4 +1,8 @@
-"""Rings for a nest of rows: every row of every tensor is made once, and kept while anything reads it.
+"""Make every row of every tensor once, and keep it in a ring while anything reads it (`halo = "roll"`).
+
+Rows are what the nest counts: single rows, or in a nest of blocks slabs of 8 rows. A conv with stride s and r rows of
+reach reads slabs as one with stride s and h + s slabs of reach does, h = (r - 1 - s) // 8 + 1, and slabs need no
+padding: they count what is stored (`hexconv.spec.extents.in_slabs`).
 
 A stripe of the output reads a stripe of every tensor; most of its rows were read for the stripe before. Each stripe
 makes the rows alone that are new, the last ones of each tensor's stripe:
@@ -19,6 +23,10 @@ below 0 make no output, and run the rows in that it needs, a stripe's share each
     W = the most of (u - n) / g, rounded up
 
 Some stripes come so early that they make no row of any intermediate: they read the input and do nothing else.
+
+A nest of blocks makes intermediates `h_split` slabs at a time. Where strides make g more than that, a stripe has g /
+h_split steps, which are numbered on and on, and what is said here of a stripe holds for a step. The stripes are the
+steps of the last conv that has several; convs behind it stay as they are.
 
 A conv that makes n' rows reads the last (n' - 1) * stride + reach rows of this tensor. The ring has R rows: that many,
 or n if n is more. Row r lies in slot r % R. `hexconv.lower.rings` folds the buffers.

@@ -76,10 +76,8 @@ def stripe(module: tvm.IRModule, chain: Chain, plan: Plan) -> Schedule:
     for conv in reversed(convs):
         at = placed[-1].tiles.source if placed else tiles.innermost
         later = [chain.conv[each.blocks.number - 1] for each in streaming(sch, placed)]
-        is_last = not placed
-        placed.append(
-            _place_last(sch, conv, tiles, forms) if is_last else _place_conv(sch, conv, at, plan, forms, later)
-        )
+        known = _place_conv(sch, conv, at, plan, forms, later) if placed else _place_last(sch, conv, tiles, forms)
+        placed.append(known)
     axes = source_roles(forms.activations[0])
     input_loops = steps.stage_read(sch, input_cache, placed[-1].tiles.source, axes, parts.INPUT_READ)
     for conv in reversed(placed):
@@ -123,7 +121,7 @@ def _place_last(sch: Schedule, conv: ConvBlocks, tiles: steps.Tiles, forms: Form
     name_loops(sch, {name: loops[name] for name in ("n", "ko_inner", "ho_inner", "wo")})
     name_part(sch, loops, parts.convolution(conv.number))
     _name_step(sch, conv, loops["ko_inner"], forms)
-    return Placed(conv, tiles, steps.all_slabs(sch, conv.result), loops["ho_inner"], _place_sums(sch, conv, loops))
+    return Placed(conv, tiles, loops["ho_inner"], _place_sums(sch, conv, loops))
 
 
 def _name_step(sch: Schedule, conv: ConvBlocks, loop: LoopRV, forms: Forms) -> None:
@@ -137,10 +135,9 @@ def _place_conv(
 ) -> Placed:
     """Compute any other conv at loop `at`, in outer loops of its own; `later` are those of the steps that it is in."""
     loops = steps.fuse_producer(sch, conv.result, at, conv.result_axes)
-    slabs = extent(sch, loops["ho"])
     # A stripe of rows is made in one step, and one that rolls where the next one begins after a gap.
     is_one_step = forms.has_rows or (plan.halo == "roll" and steps_over_slabs(later))
-    rows = slabs if is_one_step else plan.h_split
+    rows = extent(sch, loops["ho"]) if is_one_step else plan.h_split
     splits = (rows, plan.k_split * CHANNEL_BLOCK // forms.channel_units[conv.number])
     tiles = steps.tile(sch, loops, splits, plan.order)
     before = f"conv2d #{conv.number} before computing conv2d #{conv.number + 1}"
@@ -148,7 +145,7 @@ def _place_conv(
     note(sch, tiles.ho_outer, f"compute enough height of {before}")
     name_part(sch, tiles.step, parts.convolution(conv.number))
     _name_step(sch, conv, tiles.step["ko_inner"], forms)
-    return Placed(conv, tiles, slabs, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
+    return Placed(conv, tiles, tiles.step["ho_inner"], _place_sums(sch, conv, tiles.step))
 
 
 def _place_sums(sch: Schedule, conv: ConvBlocks, step: Loops) -> Loops:

@@ -179,11 +179,6 @@ class Space:
         """Return where a knob has a value: [words, 1, 1]."""
         return np.array([getattr(plan, knob) == value for plan in self.words])[:, None, None]
 
-    @cached_property
-    def rolls(self) -> np.ndarray:
-        """Whether stripes roll: [words, 1, 1]."""
-        return self.flags("halo", "roll")
-
 
 @lru_cache(REMEMBERED)
 def combinations(plan: Plan, storages: tuple[Storage, ...] = ()) -> tuple[Plan, ...]:

@@ -22,7 +22,8 @@ def executed_macs(case: Case) -> int:
     >>> executed_macs(Case("split", chain, Plan(k_split=2, h_split=2))) / one_conv
     3.0
     """
-    planned = PlannedBlocks.of(case.chain, case.settled)
+    plan = case.settled
+    planned = PlannedBlocks(case.chain, plan, plan.h_split, plan.k_split)  # as if no stripe rolled
     slabs = [*planned.slabs[1:-1], planned.extents[-1].row_blocks]
     total, times = 0, planned.extents[-1].batch
     for index in reversed(range(len(slabs))):

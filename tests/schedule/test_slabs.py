@@ -1,0 +1,92 @@
+"""Stripes of slabs that roll: every slab is made once, in rings that hold just the slabs that are read."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
+from hexconv.analyze.blocks import RolledBlocks
+from hexconv.lower import lower_case
+from hexconv.lower.lowered import Lowered
+from hexconv.run.copies import MOMENTS, Copies, Moment
+from hexconv.run.count import count
+from hexconv.run.host import Host
+from hexconv.run.measure import run_case
+from hexconv.schedule import stream
+from hexconv.schedule.shares import Share
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from hexconv.sweep.verdict import miscounts
+
+SAME = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+HALF = replace(SAME, stride=(2, 2))
+BYTES = replace(SAME, filter_zero_point=128, requantize=Requantize(multiplier=1 << 30, shift=-9, zero_point=120))
+"""The zero points lie in the middle: results are codes of all sizes, and not all the largest one."""
+CHAINS = {
+    "three": Chain(input=(1, 44, 9, 8), conv=(SAME, SAME, SAME)),
+    "stride": Chain(input=(2, 70, 10, 8), conv=(SAME, HALF, SAME)),
+    "strides": Chain(input=(1, 130, 9, 8), conv=(replace(SAME, stride=(3, 1)), HALF, replace(HALF, bias=True))),
+    "far": Chain(input=(1, 80, 6, 8), conv=(SAME, Conv2d(out_channels=8, kernel=(5, 1), dilation=(6, 1)))),
+    "over": Chain(input=(1, 300, 4, 8), conv=(SAME, Conv2d(out_channels=8, stride=(12, 1)), SAME)),
+    "bytes": Chain(input=(1, 50, 9, 40), dtype="uint8", zero_point=128, conv=(BYTES, replace(BYTES, stride=(2, 1)))),
+}
+ROLLED = Plan(kernel="plain", order="h_outer", halo="roll")
+PLANS = {
+    "1": ROLLED,
+    "2-double": replace(ROLLED, h_split=2, filters="resident", buffering="double"),
+    "1-double": replace(ROLLED, k_split=2, buffering="double"),
+    "one-stripe": replace(ROLLED, h_split=3, buffering="double"),
+}
+EACH = [(name, plan, MOMENTS[(i + j) % 3]) for i, name in enumerate(CHAINS) for j, plan in enumerate(PLANS)]
+"""Each chain under each plan, the moments of copies by turns."""
+
+
+def is_right(case: Case, lowered: Lowered, moment: Moment = "late") -> bool:
+    return run_case(case, lowered, Host(Copies(moment), calls=1)).check.passed
+
+
+@pytest.mark.parametrize(("name", "plan", "moment"), EACH)
+def test_results_sizes_bytes_and_products_are_those_that_are_predicted(name: str, plan: str, moment: Moment) -> None:
+    case = Case(name, CHAINS[name], PLANS[plan])
+    lowered = lower_case(case)
+    assert cache_usage(case, lowered).agrees
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+    assert is_right(case, lowered, moment)
+
+
+@pytest.mark.parametrize("ring", ["input_cache", "intermediate"])
+@pytest.mark.parametrize("name", ["three", "stride", "bytes"])
+def test_a_ring_that_is_one_slab_shorter_is_wrong(name: str, ring: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shorter(shares: Sequence[Share]) -> dict[str, int]:
+        return {one.of.buffer: one.ring_rows - one.of.buffer.startswith(ring) for one in shares}
+
+    case = Case(name, CHAINS[name], ROLLED)
+    assert is_right(case, lower_case(case))
+    monkeypatch.setattr(stream, "rings_of", shorter)
+    assert not is_right(case, lower_case(case))
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("name", [name for name in CHAINS if name != "over"])
+def test_nothing_is_read_or_computed_twice(name: str, plan: str) -> None:
+    done, needed = planned_work(CHAINS[name], PLANS[plan]), needed_work(CHAINS[name])
+    assert done.traffic_bytes["input"] <= needed.traffic_bytes["input"] * 1.1  # whole slabs
+    for number, shape in enumerate(CHAINS[name].shapes[1:], 1):
+        outputs = needed.macs[f"conv{number}"] // (shape[1] * shape[2])
+        assert done.macs[f"conv{number}"] <= shape[0] * shape[1] * shape[2] * outputs
+
+
+@pytest.mark.parametrize("h_split", [1, 2, 3])
+def test_strides_behind_an_intermediate_cost_its_source_no_slabs(h_split: int) -> None:
+    tall = replace(CHAINS["strides"], input=(1, 900, 9, 8))
+    planned = RolledBlocks(tall, ROLLED, h_split, 1)
+    assert [share.made for share in planned.shares[1:]] == [h_split, h_split]
+    assert planned.row_steps[:2] == (2, 2)
+    assert planned.slabs[:3] == (3 * h_split, 2 * h_split + 1, 2 * h_split + 1)
+
+
+def test_a_filter_is_staged_where_a_step_makes_anything_alone() -> None:
+    """12 slabs of the first intermediate, 2 at a time from the second one on: steps 0, 1-2, 3-4, 5."""
+    chain = Chain(input=(1, 46, 9, 8), conv=(SAME, SAME))
+    planned = RolledBlocks(chain, replace(ROLLED, h_split=2), 2, 1)
+    assert [made.stagings for made in planned.made[1:]] == [4, 3]
