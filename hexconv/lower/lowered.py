@@ -13,6 +13,7 @@ from hexconv.lower import passes
 from hexconv.lower.activations import with_arithmetic
 from hexconv.lower.buffers import cache_name
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
+from hexconv.lower.rings import in_phase
 from hexconv.lower.transfers import start_copies
 
 
@@ -92,7 +93,7 @@ class Lowered:
 
 def lower(sch: Schedule) -> Lowered:
     """Lower a scheduled chain."""
-    shaped = rename_loops(passes.unblock(passes.compact(sch.mod)))
+    shaped = rename_loops(passes.unblock(in_phase(passes.compact(sch.mod))))
     flat = passes.flatten(shaped)
     targets = [cache_name(store.buffer) for store in stores(flat)]
     unmerged = rename_buffers(flat, targets)

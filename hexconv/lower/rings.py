@@ -54,6 +54,29 @@ def with_first_slabs(placed: tvm.IRModule, compacted: tvm.IRModule) -> tvm.IRMod
     return tvm.IRModule({"main": main.with_attr(FIRST_SLABS, starts)}) if starts else compacted
 
 
+def in_phase(module: tvm.IRModule) -> tvm.IRModule:
+    """Count the slots of rings so that no reader adds a constant to the slab that it reads (compacted).
+
+    before:  for ho_outer: ... ring[(ho_outer + 1) % R]          after:  for ho_outer: ... ring[ho_outer % R]
+
+    Which slab lies in slot 0 is all the same. But the constant would be added for each product, where LLVM doesn't find
+    that all products of a block may share the sum.
+    """
+    main, rings = module["main"], _rings(module["main"])
+    starts, shifted = (main.attrs or {}).get(FIRST_SLABS, {}), dict[str, int]()
+
+    def note(store: tirx.BufferStore) -> None:
+        loads: list[TensorLoad] = []
+        tvm_ffi.structural_walk(store.value, (TensorLoad, loads.append))
+        for load in loads:
+            if load.source.name in rings and not load.source.same_as(store.buffer):
+                start = int(starts[load.source.name])
+                shifted[load.source.name] = start + -(_at_zero(load.indices[1]) + start) % rings[load.source.name]
+
+    tvm_ffi.structural_walk(main.body, (tirx.BufferStore, note))
+    return tvm.IRModule({"main": main.with_attr(FIRST_SLABS, {**starts, **shifted})}) if shifted else module
+
+
 def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
     """Map the name of each ring to the slab that the first store to it writes."""
     rings, found = _rings(func), dict[str, tirx.Expr]()

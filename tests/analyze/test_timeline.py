@@ -46,6 +46,8 @@ def test_resident_filters_and_rings_live_from_the_start_to_the_end() -> None:
     timeline = timeline_of(Planned(chain, Plan(kernel="plain", order="h_outer", halo="roll", filters="resident")))
     lives = {life.cache: (life.first, life.last) for life in timeline.lives}
     end = len(timeline.statements) - 1
-    assert timeline.statements[:3] == ("read filter 1", "read filter 2", "read input")
+    # A step that only reads comes before the stripes.
+    assert timeline.statements[:4] == ("read filter 1", "read filter 2", "read input", "read input")
     assert lives["filter1_cache"] == (0, end)
-    assert lives["intermediate1"] == (2, end)
+    assert lives["input_cache"] == (2, end)
+    assert lives["intermediate1"] == (3, end)
