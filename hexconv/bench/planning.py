@@ -7,6 +7,7 @@ figures were computed, and all. Nothing is remembered of the chains before. Othe
 so no figure is kept and compared.
 """
 
+import argparse
 import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -110,11 +111,14 @@ def forget() -> None:
     alike.forget()
 
 
-def main(names: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Measure some chains by every kernel that can serve all of them."""
+    parser = argparse.ArgumentParser(prog="hexconv.bench.planning", description=__doc__)
+    parser.add_argument("names", nargs="*", default=CHAINS, metavar="CHAIN", help="NET, NET/CHAIN or CASE.toml")
+    names = parser.parse_args(arguments).names
     best_plan(NETS["windows"]["all"], Question(LIMIT_BYTES, plan=KERNELS[0], target="hexagon"))  # loads the program
     print(HEADER)
-    for name, chain in chains(names or CHAINS):
+    for name, chain in chains(names):
         for plan in KERNELS:
             question = Question(LIMIT_BYTES, plan=plan, target="hexagon")
             for measure in (rate_of_space, rate_of_best):
