@@ -10,7 +10,7 @@ rates: .venv/installed ## fit the prices of the model to runs on the simulator: 
 fits: .venv/installed ## lower, count and run every answer of the board of bytes: reports/fits.csv (takes hours; NETS="vgg16 ..." are some)
 	$(BIN)/python -m hexconv.bench.board.fits $(SOME_NETS)
 
-bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes an hour)
+bytes: .venv/installed ## the bytes that the best plans of 23 nets move: reports/bytes.csv, and the page that quotes it (takes minutes)
 	$(BIN)/python -m hexconv.bench.board.moved $(SOME_NETS)
 	$(BIN)/python -m hexconv.bench.board.picture
 	$(BIN)/python -m hexconv.bench.quoted
