@@ -165,8 +165,8 @@ def test_what_is_kept_is_a_cache_of_all_rows() -> None:
     found = {cache.name: cache for cache in cache_footprints(IMAGE, KEPT["kept"]) if cache.role == "kept"}
     assert {name: cache.shape for name, cache in found.items()} == {
         "kept0": (1, 13, 2, 24),
-        "kept1": (1, 11, 2, 2, 32),
-        "kept2": (1, 9, 2, 2, 32),
+        "kept1": (1, 11, 3, 2, 16),
+        "kept2": (1, 9, 3, 2, 16),
     }
 
 
