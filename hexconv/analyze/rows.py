@@ -82,13 +82,16 @@ class PlannedRows(RowTiles):
     def first_reads(self) -> int:
         """How many rows of the input steps of the first conv are the first to read in their strip, in all strips.
 
-        Rows that a stride steps over count inside of a step, and not between two.
+        Rows that a stride steps over count inside of a step, and not between two. Each step but the first has some rows
+        in common with the one before, unless rows lie between what the two make.
         """
-        conv, total = self.chain.conv[0], 0
+        conv, total, made = self.chain.conv[0], 0, self.shares[1:2]
         more = conv.reach[0] - conv.stride[0]
+        left_out = sum(share.apart - share.made for share in made)  # the output's steps leave no row out
+        common = max(more - left_out * conv.stride[0], 0)
         for each, batch in self._rows_with_elements[1] if self.makes_any(0) else ():
             steps = int((each > 0).sum())
-            total += (int(each.sum()) * conv.stride[0] + more * (min(steps, 1) if more > 0 else steps)) * batch
+            total += (int(each.sum()) * conv.stride[0] + more * steps - common * max(steps - 1, 0)) * batch
         return total
 
     def macs_once(self, index: int) -> int:

@@ -187,9 +187,10 @@ class StripeCounts:
         """The rows of the input that steps of the first conv are the first to read (`PlannedRows.first_reads`)."""
         conv, total = self.chain.convs[0], np.zeros_like(self.size)
         more = conv.reach - conv.stride
+        common = np.maximum(more - (self._apart[1] - self._new[1]) * conv.stride, 0)
         for band in self._bands:
             rows, steps = band.sums(band.logical)[1], band.sums(band.logical > 0)[1]
-            total = total + rows * conv.stride + more * (np.minimum(steps, 1) if more > 0 else steps)
+            total = total + rows * conv.stride + more * steps - common * np.maximum(steps - 1, 0)
         return total
 
     def together(self, index: int) -> Integers:

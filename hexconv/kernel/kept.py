@@ -8,12 +8,13 @@
 A run has some columns of a row, one after the other, with all channels that lie together.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
 from hexconv.kernel.forms import Forms
 from hexconv.layout import Layout
-from hexconv.spec import tensor_extents
+from hexconv.spec import Conv2d, tensor_extents
 from hexconv.spec.strips import Strips
 
 WIDTHS_BYTES = (128, 8, 4, 2, 1)
@@ -76,6 +77,23 @@ def kept_runs_of(strips: Strips, forms: Forms, tensor: int) -> KeptRuns | None:
         return None
     rows = tensor_extents(strips.chain)[tensor].rows
     return KeptRuns(tensor, columns.made, columns.kept, rows, *_run(forms.activations[tensor]))
+
+
+def rows_left_out(readers: Sequence[Conv2d], stripe_rows: int) -> int:
+    """Count the rows of a tensor between two stripes, which neither reads, since a stride steps over them.
+
+    Args:
+        readers: the convs that follow the tensor, up to the output.
+        stripe_rows: the rows of the output in a stripe.
+
+    >>> one, two = Conv2d(out_channels=8, stride=2), Conv2d(out_channels=8, kernel=(3, 3), stride=2)
+    >>> [rows_left_out(readers, 6) for readers in ([two], [one], [two, one])]
+    [0, 1, 1]
+    """
+    apart = under = stripe_rows
+    for conv in reversed(readers):
+        apart, under = apart * conv.stride[0], conv.rows_read(under)
+    return max(apart - under, 0)
 
 
 def _run(layout: Layout) -> tuple[tuple[int, ...], int, int]:

@@ -33,6 +33,7 @@ class KeptCopies:
         first: the first conv.
         target: the stored extents of what it makes.
         made_as: how the rows of that are counted.
+        left_out: the rows of that between two steps, which no step makes, since a later stride steps over them.
     """
 
     strips: Strips
@@ -41,6 +42,7 @@ class KeptCopies:
     first: Conv2d
     target: Extents
     made_as: Made
+    left_out: int = 0
 
     def before(self, step: ConvStep) -> list[tirx.Stmt]:
         """Return the copies of rows of the input that a step is the first to read."""
@@ -80,7 +82,7 @@ class KeptCopies:
         first = tirx.max(int32(top), step.band[0]) if step.band else int32(top)
         row = block.bind("first_made", tirx.max(begin, first - step.row))
         last = block.bind("last_made", tirx.min(end, bottom - step.row))
-        again = tirx.Select(row + step.row > first, int32(max(reach - stride, 0)), int32(0))
+        again = tirx.Select(row + step.row > first, int32(max(reach - stride * (1 + self.left_out), 0)), int32(0))
         start = block.bind("first_read", row * stride + again)
         return start, tirx.Select(row < last, (last - 1) * stride + reach - start, int32(0))
 

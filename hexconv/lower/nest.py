@@ -14,7 +14,7 @@ from hexconv.compute.chain import output_name
 from hexconv.kernel import Forms, forms_of, input_layout, output_layout
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import goes_down, is_depthwise
-from hexconv.kernel.kept import KeptRuns, kept_runs
+from hexconv.kernel.kept import KeptRuns, kept_runs, rows_left_out
 from hexconv.kernel.turns import makes_anew, turns
 from hexconv.lower import passes
 from hexconv.lower.bands import Numbers, in_bands, with_memory, with_numbers
@@ -187,7 +187,9 @@ def _kept_copies(case: Case, forms: Forms, strips: Strips, kept: Sequence[KeptRu
     """Collect what steps keep for the next strip."""
     chain, runs = case.chain, {each.tensor: each for each in kept}
     target, made_as = tensor_extents(chain)[1], Made.of(forms, 1)
-    return KeptCopies(strips, runs, forms.channel_units, chain.conv[0], target, made_as)
+    stripe = row_bands(chain, case.settled).stripe_rows
+    left_out = rows_left_out(chain.conv[1:], stripe)
+    return KeptCopies(strips, runs, forms.channel_units, chain.conv[0], target, made_as, left_out)
 
 
 def _has_long_loops(case: Case) -> bool:

@@ -117,6 +117,20 @@ def test_rows_of_the_input_are_kept_once_whatever_a_step_reads_again(
     assert list(miscounts(work_usage(case, count(lower_case(case))))) == []
 
 
+@pytest.mark.simulator
+@pytest.mark.parametrize(("stride", "rows"), [(2, 2), (3, 1)])
+@pytest.mark.parametrize("storage", ["vtcm", "intermediates+filters+output"])
+def test_rows_of_the_input_are_kept_where_a_later_stride_steps_over_rows(
+    stride: int, rows: int, storage: Storage
+) -> None:
+    last = replace(VALID, kernel=(1, 1), stride=(stride, 1))
+    chain = replace(IMAGE, input=(1, 23, 47, 24), conv=(VALID, replace(VALID, kernel=(1, 3)), last))
+    case = Case("kept", chain, replace(ROLLED, rows=rows, w_split=2, column_halo="keep", storage=storage))
+    lowered = lower_case(case)
+    assert list(miscounts(work_usage(case, count(lowered)))) == []
+    assert run_case(case, lowered, Simulator(slots=False)).check.passed
+
+
 @DEEP
 @pytest.mark.simulator
 @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=SIFTED)
