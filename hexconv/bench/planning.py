@@ -19,6 +19,7 @@ from time import process_time
 
 from hexconv.bench.board.nets import NETS
 from hexconv.bench.board.question import MIB
+from hexconv.errors import InputError
 from hexconv.search import Question, Space, alike, best_plan, evaluate, plan_chain
 from hexconv.search.machine import rates
 from hexconv.search.pieces import Pieces
@@ -63,12 +64,18 @@ HEADER = " ".join(
 
 
 def chains(names: Sequence[str]) -> Iterator[tuple[str, Chain]]:
-    """Yield the chains that are named: those of a net of the board, one of them (`NET/CHAIN`), or that of a case."""
+    """Yield the chains that are named: those of a net of the board, one of them (`NET/CHAIN`), or that of a case.
+
+    Raises:
+        InputError: there is no such net, chain or case.
+    """
     for name in names:
         if name.endswith(".toml"):
             yield Path(name).stem, Case.load(Path(name)).chain
             continue
         net, _, part = name.partition("/")
+        if net not in NETS or (part and part not in NETS[net]):
+            raise InputError.no_such("net", name, [f"{net}/{each}" for each in NETS[net]] if net in NETS else NETS)
         for known in [part] if part else NETS[net]:
             yield f"{net}/{known}", NETS[net][known]
 
@@ -115,10 +122,13 @@ def main(arguments: Sequence[str]) -> None:
     """Measure some chains by every kernel that can serve all of them."""
     parser = argparse.ArgumentParser(prog="hexconv.bench.planning", description=__doc__)
     parser.add_argument("names", nargs="*", default=CHAINS, metavar="CHAIN", help="NET, NET/CHAIN or CASE.toml")
-    names = parser.parse_args(arguments).names
+    try:
+        measured = list(chains(parser.parse_args(arguments).names))
+    except InputError as error:
+        parser.error(str(error))
     best_plan(NETS["windows"]["all"], Question(LIMIT_BYTES, plan=KERNELS[0], target="hexagon"))  # loads the program
     print(HEADER)
-    for name, chain in chains(names):
+    for name, chain in measured:
         for plan in KERNELS:
             question = Question(LIMIT_BYTES, plan=plan, target="hexagon")
             for measure in (rate_of_space, rate_of_best):
