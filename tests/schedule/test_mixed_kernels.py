@@ -14,7 +14,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
 from hexconv.spec.dtypes import Dtype
-from hexconv.sweep.verdict import miscounts
+from hexconv.sweep.verdict import judge, miscounts
 from tests.deep import one_in
 
 CASES = Path(__file__).parents[2] / "schedules" / "hvx"
@@ -87,6 +87,21 @@ def test_a_mixed_chain_is_right_at_the_ends_of_its_values(name: str) -> None:
     case = Case(name, CHAINS[name], ROLLED if name == "depthwise" else SPLIT)
     fills = fills_of_run(case.chain, 1, 0)
     assert run_case(case, lower_case(case), Simulator(slots=False), fills=fills).check.passed
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("zero_point", [253, 254])
+def test_scalar_sums_are_exact_on_either_side_of_where_their_zero_points_make_more_than_int32(zero_point: int) -> None:
+    """A filter's elements are stored 128 higher: with 66064 stored ones 253 makes 2139416576, and 254 2147872768."""
+    to_the_left = Requantize(multiplier=1 << 15, shift=2, zero_point=128)
+    long = Conv2d(out_channels=3, kernel=(2, 1), bias=True, requantize=to_the_left)
+    convs = (long, Conv2d(out_channels=1, filter_zero_point=-1, filter_l1=65535))
+    input = (1, 2, 1, 33025)
+    chain = Chain(input=input, dtype="uint8", filter_dtype="int8", zero_point=zero_point, conv=convs)
+    case = Case("long", chain, Plan(kernel="hvx", rows=1))
+    assert [choice.used for choice in case.kernels] == ["plain", "hvx"]
+    verdict = judge(case)
+    assert verdict.outcome == "agrees", verdict.reasons
 
 
 @pytest.mark.simulator

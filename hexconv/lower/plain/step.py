@@ -18,7 +18,8 @@ from hexconv.kernel import Forms
 from hexconv.kernel.scalar import SCALAR_LANES, scalar_channels
 from hexconv.lower.conv_step import ConvStep
 from hexconv.lower.plain.inner import Arguments, ScalarInner, scalar_inner
-from hexconv.lower.plain.sums import Pixel, Sums, Total, registers, stage_offsets, sum_products, sum_words, window_sum
+from hexconv.lower.plain.sums import Pixel, Sums, Total, registers, sum_products
+from hexconv.lower.plain.words import stage_offsets, sum_words, window_sum
 from hexconv.lower.step_rows import each_row
 from hexconv.schedule.block import Block, int32
 from hexconv.spec import Chain, Plan
