@@ -32,10 +32,17 @@ SIMULATOR = ("run", "build")
 
 @dataclass(frozen=True)
 class Called:
-    """A call on the adversarial platform: how many elements of its outputs are wrong, and its packets."""
+    """A call on the adversarial platform.
+
+    Attributes:
+        differing: how many elements of its outputs are wrong.
+        packets: the packets of the call.
+        copies: how many asynchronous copies it started.
+    """
 
     differing: int
     packets: int
+    copies: int
 
 
 @dataclass(frozen=True)
@@ -91,5 +98,5 @@ class Calls:
             assert run.counts
             pairs = zip(run.outputs, what.wanted, strict=True)
             wrong = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
-            self.journal.add(key, asdict(Called(wrong, run.counts.packets)))
+            self.journal.add(key, asdict(Called(wrong, run.counts.packets, run.copies.pieces)))
         return Called(**self.journal.rows[key])

@@ -1,11 +1,12 @@
 """`python -m hexconv.bench.built MODEL-FORM.onnx...`: builds networks as C, compiles them in a clean folder, runs them.
 
-A network is built for this machine, and for Hexagon on one thread and on several. The folder is compiled by `zig cc` as
-its README says, and its example compares every element with numpy, as `run` and `verify` do. If the installed simulator
-runs the instruction set, the library runs there with `make run`, and on the adversarial platform, where each seed
-performs copies at other moments and takes threads in another order: each chain alone, called by its own C functions on
-what the network has before it, and, for fewer seeds, the whole network. Operators between chains start no copy. If the
-simulator doesn't run it, the library is only compiled and linked, and the row says so.
+A network is planned for the least latency, and built for this machine, and for Hexagon on one thread and on several.
+The folder is compiled by `zig cc` as its README says, and its example compares every element with numpy, as `run` and
+`verify` do. If the installed simulator runs the instruction set, the library runs there with `make run`, and on the
+adversarial platform, where each seed performs copies at other moments and takes threads in another order: each chain
+alone, called by its own C functions on what the network has before it, and, for fewer seeds, the whole network.
+Operators between chains start no copy. If the simulator doesn't run it, the library is only compiled and linked, and
+the row says so.
 
 Each row is written as soon as it is measured, and each call is kept in a journal, so that an interrupted table goes on
 where it was.
@@ -67,6 +68,7 @@ class Row:
         differing: how many elements differ from numpy's, in the example and in all calls of chains and of the network.
         chain_seeds: how many calls of each chain were made on the adversarial platform, each with a seed of its own.
         network_seeds: how many calls of the whole network were made there.
+        copies: how many asynchronous copies one call of each chain starts, together.
         packets: the packets of a call of the network on that platform, operators between chains included.
     """
 
@@ -84,6 +86,7 @@ class Row:
     differing: int
     chain_seeds: int
     network_seeds: int
+    copies: int
     packets: int | None
 
     @property
@@ -138,7 +141,8 @@ class Network:
         sizes = (built.library_bytes, built.vtcm_bytes, built.scratch_bytes)
         known = (*named(self.path), self.target, isa if self.target == "hexagon" else HOST, built.threads)
         differing += sum(call.differing for call in (*found, *whole))
-        ran = (seeds.chains, seeds.network, whole[0].packets if whole else None)
+        copies = sum(call.copies for call in found) // max(seeds.chains, 1)
+        ran = (seeds.chains, seeds.network, copies, whole[0].packets if whole else None)
         return Row(*known, len(built.chains), between, *sizes, elements, differing, *ran)
 
     def _called(self, compiled: Compiled, folder: Path, seeds: int, calls: Calls) -> Iterator[Called]:
@@ -157,7 +161,8 @@ class Network:
         return image, tuple(self.tensors[port.tensor] for port in built.ports if port.way == "output")
 
     def _wanted(self, isa: str = ISAS[0]) -> Wanted:
-        return Wanted(capacity_of(Plan()), self.target, isa, threads=self.threads)
+        """Plans of least latency have copies of the engine's in flight; those of least traffic copy by themselves."""
+        return Wanted(capacity_of(Plan()), self.target, isa, "latency", threads=self.threads)
 
 
 def _called_whole(whole: Whole, seeds: int, calls: Calls) -> Iterator[Called]:

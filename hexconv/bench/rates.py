@@ -164,11 +164,21 @@ def kept_lines(rate: PlainRates, dtype: str) -> list[str]:
     return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in vars(rate).items())]
 
 
+def asked_kernels(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the kernels whose rates a command line asks for; all where it names none.
+
+    >>> asked_kernels([]), asked_kernels(["nest"])
+    (('plain', 'nest', 'scalar'), ['nest'])
+    """
+    parser = argparse.ArgumentParser(prog="hexconv.bench.rates", description=__doc__)
+    # argparse compares the list of none with the choices, too.
+    parser.add_argument("kernels", nargs="*", choices=[[], *KERNELS], help="to measure; others stay as known")
+    return parser.parse_args(arguments).kernels or KERNELS
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure, and write the file."""
-    parser = argparse.ArgumentParser(prog="hexconv.bench.rates", description=__doc__)
-    parser.add_argument("kernels", nargs="*", choices=KERNELS, default=KERNELS, help="to measure; others stay as known")
-    asked = parser.parse_args(arguments).kernels
+    asked = asked_kernels(arguments)
     known, isa = rates(ARCH), find_qemu().isa
     with Runs.opened(JOURNAL) as runs:
         staged, mixed = cases_of_scalar_code() if {"nest", "scalar"} & {*asked} else ([], [])

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.lower.callable import Callable, callable_module
-from hexconv.lower.compiled import compiled
+from hexconv.lower.compiled import MOST_CHAINS, compiled
 from hexconv.run.check import tolerance_of
 from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
@@ -120,7 +121,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         Unsupported: the chain can't be lowered, or not be called from C; the message says why.
         ToolMissing: zig isn't installed.
     """
-    functions = callable_module(lower_case(case).module, name)
+    functions = _functions(case, name)
     arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, case.settled), strict=False))
     weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})
     memory = placed(functions, weights)
@@ -141,6 +142,12 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
     texts = _texts(built, functions, memory, vars(description(case)))
     code = linked(compiled(functions, target, isa), texts, name, target, isa)
     return Parts(built, texts[f"{name}.h"], code, weights.content)
+
+
+@lru_cache(maxsize=MOST_CHAINS)
+def _functions(case: Case, name: str) -> Callable:
+    """The functions of a chain, which are the same ones for all instruction sets."""
+    return callable_module(lower_case(case).module, name)
 
 
 def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:

@@ -7,7 +7,7 @@ registers it then gives to a loop is a matter of luck, and with it how many of t
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import tvm
@@ -15,13 +15,16 @@ from tvm import tirx
 from tvm.target import Target
 
 from hexconv.lower.callable import Callable
-from hexconv.lower.hexagon_target import LESS_KEPT, hexagon_target
+from hexconv.lower.hexagon_target import LESS_KEPT, hexagon_target, isas
 from hexconv.lower.host import host_target
 from hexconv.lower.object_file import object_file
 from hexconv.lower.passes import without_compaction
 
 ENTRY = "tirx.is_entry_func"
 """An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
+
+MOST_CHAINS = 64
+"""How many chains keep what TVM's passes made of them, for the next instruction set."""
 
 
 def compiled(functions: Callable, target: str, isa: str) -> bytes:
@@ -33,10 +36,11 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         isa: the instruction set, if the target is Hexagon.
     """
     if target == "hexagon":
-        ways = _libraries(functions, [hexagon_target(isa, functions.module, more) for more in ((), LESS_KEPT)])
-        made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in ways]
+        ways = [hexagon_target(isa, functions.module, more) for more in ((), LESS_KEPT)]
+        libraries = [(_library(functions, target, machine), machine) for machine in ways]
+        made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in libraries]
         return min(made, key=lambda each: packets_in_loops(each[1]))[0]
-    [(library, _)] = _libraries(functions, [host_target()])
+    library = _library(functions, target, host_target())
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
         path = Path(folder) / "kernel.o"
         library.write_to_file(str(path), "o")
@@ -64,12 +68,19 @@ def packets_in_loops(text: str) -> int:
 _LOOP, _END = re.compile(r"loop0\(#*([.\w$]+),"), re.compile(r"\s*}")
 
 
-def _libraries(functions: Callable, machines: Sequence[Target]) -> Iterator[tuple[tvm.runtime.Module, Target]]:
-    """Compile functions for some machines; return what LLVM makes for each."""
+def _library(functions: Callable, target: str, machine: Target) -> tvm.runtime.Module:
+    """Let LLVM compile functions for a machine."""
+    passed = _passed(functions, target).functions
+    bound = {name: function.with_attr("target", machine) for name, function in passed.items()}
+    return tvm.get_global_func("target.build.llvm")(tvm.IRModule(bound), machine)
+
+
+@lru_cache(maxsize=MOST_CHAINS)
+def _passed(functions: Callable, target: str) -> tvm.IRModule:
+    """Run TVM's own passes, which see no instruction set, and none of LLVM's options."""
     pipeline, finish, _device = tirx.get_tir_pipeline("default")
-    for machine in machines:
-        bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
-        with without_compaction():
-            finished = finish()(pipeline(bound))
-        plain = tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})
-        yield tvm.get_global_func("target.build.llvm")(plain, machine), machine
+    machine = hexagon_target(isas()[0]) if target == "hexagon" else host_target()
+    bound = tirx.transform.BindTarget(machine.with_host(machine))(functions.module)
+    with without_compaction():
+        finished = finish()(pipeline(bound))
+    return tvm.IRModule({name: function.without_attr(ENTRY) for name, function in finished.functions.items()})

@@ -13,10 +13,12 @@ from hexconv.apart import Limits
 from hexconv.bench.adversarial import Called, Calls, Chain
 from hexconv.bench.built import HOST, Network, Seeds, main
 from hexconv.lower.hexagon import HexagonObject
+from hexconv.run.copies import CopyCounts
 from hexconv.run.runner import Counts, Measurement
 from hexconv.sweep.journal import Journal
 from tests.deep import DEEP
 
+COPIES = CopyCounts(moved_bytes=(), most_in_flight=(), sizes=(), pieces=3, pieces_2d=0, short_pieces=0)
 CHAIN = Chain(None, np.zeros(1, np.uint8), ())  # pyright: ignore[reportArgumentType]
 
 
@@ -41,6 +43,7 @@ def test_a_network_is_run_where_it_can_be_and_linked_elsewhere(model: Path, tmp_
     assert list(rows.elements) == [131072, 0, 131072]
     assert list(rows.chain_seeds) == [3, 0, 0]
     assert list(rows.network_seeds) == [2, 0, 0]
+    assert rows.copies["v67"] > 10, "seeds choose nothing where nothing is copied by the engine"
     chains = rows.chains["v67"]
     made = (tmp_path / "calls").read_text().splitlines()
     assert len(made) == 3 * chains + 2
@@ -65,13 +68,13 @@ def test_an_element_that_differs_is_counted(model: Path, tmp_path: Path) -> None
 def test_an_element_that_a_chain_writes_wrong_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each call; and a call that is known is looked up."""
     right = np.arange(6, dtype=np.uint8)
-    run = Measurement(outputs=(right,), seconds=0.0, counts=Counts(5, 6, 7))
+    run = Measurement(outputs=(right,), seconds=0.0, counts=Counts(5, 6, 7), copies=COPIES)
     monkeypatch.setattr(Chain, "run", lambda *_: run)
     monkeypatch.setattr(Chain, "content", b"chain")
     kernel = HexagonObject("v67", b"code", (), ())
     with Journal.opened(tmp_path / "calls", Limits(60, 1 << 30)) as journal:
         calls = Calls(journal)
         wrong = replace(CHAIN, wanted=(right + np.array([0, 0, 1, 0, 2, 0], np.uint8),))
-        assert calls.of(kernel, wrong, 1) == Called(2, 5)
-        assert calls.of(kernel, replace(CHAIN, wanted=(right,)), 2) == Called(0, 5)
+        assert calls.of(kernel, wrong, 1) == Called(2, 5, 3)
+        assert calls.of(kernel, replace(CHAIN, wanted=(right,)), 2) == Called(0, 5, 3)
         assert len(journal.rows) == 2
