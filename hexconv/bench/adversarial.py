@@ -96,6 +96,7 @@ class Calls:
             simulator = Simulator(seconds=SECONDS, copies=Copies("random", seed), slots=False, isa=kernel.isa)
             run = what.run(kernel, simulator)
             assert run.counts
+            assert run.copies
             pairs = zip(run.outputs, what.wanted, strict=True)
             wrong = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
             self.journal.add(key, asdict(Called(wrong, run.counts.packets, run.copies.pieces)))

@@ -1,6 +1,6 @@
 """Compile the functions that C calls to an object file that holds nothing else.
 
-Functions for Hexagon are compiled in two ways, and the one whose innermost loops have fewer packets is taken. Their
+Functions for Hexagon are compiled in three ways, and the one whose innermost loops take fewest packets is taken. Their
 caches are parameters, so that LLVM begins with other live ranges than where a kernel allocates its caches itself. Which
 registers it then gives to a loop is a matter of luck, and with it how many of the loop's instructions share a packet.
 """
@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.target import Target
 
 from hexconv.lower.callable import Callable
-from hexconv.lower.hexagon_target import LESS_KEPT, hexagon_target, isas
+from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas
 from hexconv.lower.host import host_target
 from hexconv.lower.object_file import object_file
 from hexconv.lower.passes import without_compaction
@@ -23,6 +23,8 @@ from hexconv.lower.passes import without_compaction
 ENTRY = "tirx.is_entry_func"
 """An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
 
+UNKNOWN_TRIPS = 8
+"""What a loop counts for whose trips are in a register."""
 MOST_CHAINS = 64
 """How many chains keep what TVM's passes made of them, for the next instruction set."""
 
@@ -36,7 +38,7 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         isa: the instruction set, if the target is Hexagon.
     """
     if target == "hexagon":
-        ways = [hexagon_target(isa, functions.module, more) for more in ((), LESS_KEPT)]
+        ways = [hexagon_target(isa, functions.module, more) for more in WAYS]
         libraries = [(_library(functions, target, machine), machine) for machine in ways]
         made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in libraries]
         return min(made, key=lambda each: packets_in_loops(each[1]))[0]
@@ -48,24 +50,27 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
 
 
 def packets_in_loops(text: str) -> int:
-    r"""Count the packets of all innermost hardware loops of some assembly, one trip each.
+    r"""Count the packets that one entry of each innermost hardware loop of some assembly takes.
 
     >>> loop = [".LBB0_1:", "{", "r0 = add(r0,#1)", "}", "{", "r1 = r0", "} :endloop0", "{", "jumpr r31", "}"]
     >>> packets_in_loops("\n".join(["loop0(.LBB0_1,#9)", "}", *loop]))
-    2
+    18
+    >>> packets_in_loops("\n".join(["loop0(.LBB0_1,r7)", "}", *loop])) == 2 * UNKNOWN_TRIPS
+    True
     """
-    begins, found, packets = set(_LOOP.findall(text)), 0, 0
+    trips = {begin: int(count) if count.isdigit() else UNKNOWN_TRIPS for begin, count in _LOOP.findall(text)}
+    now, packets, found = 0, 0, 0
     for line in text.splitlines():
         label = line.partition(":")[0]
-        if label in begins:
-            packets = 0
+        if label in trips:
+            now, packets = trips[label], 0
         elif _END.match(line):
             packets += 1
-            found += packets if ":endloop0" in line else 0
+            found += now * packets if ":endloop0" in line else 0
     return found
 
 
-_LOOP, _END = re.compile(r"loop0\(#*([.\w$]+),"), re.compile(r"\s*}")
+_LOOP, _END = re.compile(r"loop0\(#*([.\w$]+),\s*#*(\w+)\)"), re.compile(r"\s*}")
 
 
 def _library(functions: Callable, target: str, machine: Target) -> tvm.runtime.Module:

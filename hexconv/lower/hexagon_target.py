@@ -23,9 +23,15 @@ _PIPELINES_LONG_LOOPS = "-pipeliner-max-mii:int=60"
 """LLVM's default is 27 packets a trip. Two rows of a depthwise conv that go down take 40; those that go along rows lose
 by being pipelined, since there are too few of them to fill and drain a pipeline."""
 
-LESS_KEPT = ("-disable-machine-cse:bool=1", "-grow-region-complexity-budget:uint=0")
-"""With these options LLVM makes a constant anew wherever it is used, and keeps fewer values in registers over loops
-that don't use them. Some loops then take fewer packets, and some more."""
+_REMADE = "-disable-machine-cse:bool=1"
+WAYS = (
+    (),
+    (_REMADE, "-grow-region-complexity-budget:uint=0"),
+    (_REMADE, "-disable-merge-into-combines:bool=1"),
+)
+"""Options of LLVM: none, a constant made anew wherever it is used and fewer values in registers over loops that don't
+use them, and the same constants without joining two words into a pair. Some loops then take fewer packets, and some
+more."""
 
 _BARE_TARGET = Target({"kind": "llvm", "mtriple": TRIPLE})
 
