@@ -40,6 +40,8 @@ MOST_MACS = 40_000_000
 """The most needed MACs of a chain after its image is cut; plans that recompute parts of it do more."""
 FEWEST_PLANS = 16
 """The fewest plans of a random chain: with fewer there is little to order."""
+FEWEST_MACS = 10_000
+"""The fewest needed MACs of a random chain: a smaller one is a call and little else, of a few hundred packets."""
 DTYPES: tuple[Dtype, ...] = ("uint8", "int8")
 RANDOM = Scope(dtypes=DTYPES, kernels=("hvx",), storages=("global", "vtcm"), turned=("filters", "buffering"))
 SEED = 17
@@ -134,7 +136,7 @@ def random_chains() -> Iterator[tuple[str, Chain]]:
     """An endless stream of random chains that have enough plans to choose from."""
     for number in count():
         chain = drawn_case(Seeded(SEED, number), RANDOM, "drawn").chain
-        if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx":
+        if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx" or needed_macs(chain) < FEWEST_MACS:
             continue
         if Space.of(chain, Plan(kernel="hvx")).size >= FEWEST_PLANS:
             yield f"random-{number}", chain
