@@ -20,7 +20,7 @@ from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.sblock import with_allocated
-from hexconv.schedule.stream import RINGS
+from hexconv.schedule.stream import AHEAD, RINGS
 
 KEPT = "hexconv.kept"
 """Attribute of a scheduled function: the names of the caches that keep columns for later strips."""
@@ -60,7 +60,7 @@ def in_phase(module: tvm.IRModule) -> tvm.IRModule:
     before:  for ho_outer: ... ring[(ho_outer + 1) % R]          after:  for ho_outer: ... ring[ho_outer % R]
 
     Which slab lies in slot 0 is all the same. But the constant would be added for each product, where LLVM doesn't find
-    that all products of a block may share the sum.
+    that all products of a block may share the sum. Where a ring is read ahead, its end is counted like its slabs.
     """
     main, rings = module["main"], _rings(module["main"])
     starts, shifted = (main.attrs or {}).get(FIRST_SLABS, {}), dict[str, int]()
@@ -74,7 +74,13 @@ def in_phase(module: tvm.IRModule) -> tvm.IRModule:
                 shifted[load.source.name] = start + -(_at_zero(load.indices[1]) + start) % rings[load.source.name]
 
     tvm_ffi.structural_walk(main.body, (tirx.BufferStore, note))
-    return tvm.IRModule({"main": main.with_attr(FIRST_SLABS, {**starts, **shifted})}) if shifted else module
+    if not shifted:
+        return module
+    ends = {
+        name: [slabs, end + shifted.get(name, starts[name]) - starts[name]]
+        for name, (slabs, end) in (main.attrs or {}).get(AHEAD, {}).items()
+    }
+    return tvm.IRModule({"main": main.with_attr({FIRST_SLABS: {**starts, **shifted}, AHEAD: ends})})
 
 
 def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:

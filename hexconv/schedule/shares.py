@@ -72,6 +72,11 @@ class Share:
         return -(-self.lead // (self.apart * self.steps))
 
     @property
+    def is_made_early(self) -> bool:
+        """Whether all rows are made, or may be, by stripes that run in."""
+        return self.of.conv is None or self.lead >= self.of.all_rows
+
+    @property
     def first(self) -> tirx.Expr:
         """The first row that a step makes; it is below 0 where the step makes none."""
         return self.number * self.apart + self.lead

@@ -159,16 +159,23 @@ def _made(realize: s_tir.SBlockRealize, share: Share) -> s_tir.SBlockRealize:
     values = [row if axis == ROW_AXIS else value for axis, value in enumerate(realize.iter_values)]
     steps = tirx.analysis.undefined_vars(row, [])
     others = [part for part in conjuncts(realize.predicate) if not _uses(part, steps)]
-    # The last rows of the input may be read ahead by stripes that run in alone: TVM must not know before they come.
-    is_left = row < share.of.all_rows if share.of.conv else is_before(row, share.of.all_rows)
-    predicate = tirx.all(*others, is_there(row), is_left)
+    predicate = tirx.all(*others, is_there(row), _is_left(share, row))
     return s_tir.SBlockRealize(values, predicate, realize.block)
+
+
+def _is_left(share: Share, row: tirx.Expr) -> tirx.Expr:
+    """Whether a row comes before the end of its tensor.
+
+    Where stripes that run in may make all rows that there are, TVM must not know before they come: it would take the
+    block out.
+    """
+    return is_before(row, share.of.all_rows) if share.is_made_early else row < share.of.all_rows
 
 
 def _makes_something(share: Share) -> list[tirx.Expr]:
     """Whether a step makes any row: otherwise its filter needn't be staged."""
     first = share.first
-    conditions = [is_there(first + (share.rows - 1)), first < share.of.all_rows]
+    conditions = [is_there(first + (share.rows - 1)), _is_left(share, first)]
     if share.of.band:
         first_row, end_row = share.of.band
         conditions += [first_row < first + share.rows, first < end_row]

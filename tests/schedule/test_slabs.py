@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
 from hexconv.analyze.blocks import RolledBlocks
+from hexconv.compute.limits import check_supported
+from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.lower.lowered import Lowered
 from hexconv.run.copies import MOMENTS, Copies, Moment
@@ -16,7 +20,9 @@ from hexconv.run.measure import run_case
 from hexconv.schedule import stream
 from hexconv.schedule.shares import Share
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
-from hexconv.sweep.verdict import miscounts
+from hexconv.spec.knobs import Buffering
+from hexconv.sweep.verdict import judge, miscounts
+from tests.schedule.judged import drawn
 
 SAME = Conv2d(out_channels=40, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
 HALF = replace(SAME, stride=(2, 2))
@@ -37,6 +43,7 @@ PLANS = {
     "1-double": replace(ROLLED, k_split=2, buffering="double"),
     "one-stripe": replace(ROLLED, h_split=3, buffering="double"),
 }
+BUFFERING: list[Buffering] = ["single", "double"]
 EACH = [(name, plan, MOMENTS[(i + j) % 3]) for i, name in enumerate(CHAINS) for j, plan in enumerate(PLANS)]
 """Each chain under each plan, the moments of copies by turns."""
 
@@ -90,3 +97,42 @@ def test_a_filter_is_staged_where_a_step_makes_anything_alone() -> None:
     chain = Chain(input=(1, 46, 9, 8), conv=(SAME, SAME))
     planned = RolledBlocks(chain, replace(ROLLED, h_split=2), 2, 1)
     assert [made.stagings for made in planned.made[1:]] == [4, 3]
+
+
+@st.composite
+def short_cases(draw: st.DrawFn) -> Case:
+    """Chains over few rows with padding below: stripes that run in may make all slabs of an intermediate."""
+    conv = st.builds(
+        Conv2d,
+        out_channels=st.just(5),
+        kernel=st.tuples(st.integers(2, 4), st.just(1)),
+        stride=st.tuples(st.sampled_from([1, 1, 2]), st.just(1)),
+        padding=st.builds(Padding, top=st.integers(0, 3), left=st.just(0), bottom=st.integers(0, 9), right=st.just(0)),
+    )
+    try:
+        convs = tuple(draw(st.lists(conv, min_size=3, max_size=4)))
+        chain = Chain(input=(draw(st.integers(1, 2)), draw(st.integers(1, 6)), 1, 5), conv=convs)
+        check_supported(chain)
+        plan = replace(ROLLED, h_split=draw(st.sampled_from([1, 1, 2])), buffering=draw(st.sampled_from(BUFFERING)))
+        return Case("short", chain, plan)
+    except HexconvError:
+        assume(False)
+        raise
+
+
+def check(case: Case) -> None:
+    verdict = judge(case)
+    assert verdict.outcome != "disagrees", verdict.reasons
+
+
+@drawn(12)
+@given(short_cases())
+def test_a_few_chains_over_few_rows_agree_in_every_respect(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.deep
+@drawn(100)
+@given(short_cases())
+def test_many_chains_over_few_rows_agree_in_every_respect(case: Case) -> None:
+    check(case)

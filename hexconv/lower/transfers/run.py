@@ -1,5 +1,6 @@
 """Describe what a part of a nest copies or fills: elements side by side, in one row or in many at equal distances."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,12 +41,12 @@ class Run:
 
     def at(self, variable: tirx.Var, trip: tirx.Expr) -> "Run":
         """Return this run in one trip of a loop."""
+        return self.changed(lambda number: Analyzer().simplify(at_value(number, variable, trip)))
 
-        def moved(number: tirx.Expr) -> tirx.Expr:
-            return Analyzer().simplify(at_value(number, variable, trip))
-
-        target, source = ((buffer, moved(first)) for buffer, first in self.places)
-        return replace(self, target=target, source=source, elements=moved(self.elements), count=moved(self.count))
+    def changed(self, change: Callable[[tirx.Expr], tirx.Expr]) -> "Run":
+        """Return this run with other expressions for its places, its elements and its rows."""
+        target, source = ((buffer, change(first)) for buffer, first in self.places)
+        return replace(self, target=target, source=source, elements=change(self.elements), count=change(self.count))
 
     def in_loop(self, loop: tirx.For) -> "Run | None":
         """Join this run and the loop around it into one run; None unless all trips are alike."""

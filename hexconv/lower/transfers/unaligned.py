@@ -8,7 +8,7 @@
 `begin` and `end` are the elements of a block that the loop's trips reach.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -84,15 +84,15 @@ def in_parts_of_a_ring(run: Run, loop: tirx.For) -> tuple[Run, tirx.For, tirx.Fo
         The run, a loop in which its places are at equal distances, and the loop over blocks around it; None where no
         ring is found.
     """
-    divisions = [node for _, index in run.places for node in _divisions_of(index, loop.loop_var)]
+    numbers = [*(index for _, index in run.places), run.elements, run.count]
+    divisions = [node for number in numbers for node in _divisions_of(number, loop.loop_var)]
     for node in divisions:
         if not isinstance(node, tirx.FloorMod) or not isinstance(node.b, tirx.IntImm):
             continue
         first, size = _begin(node, loop.loop_var), int(node.b)
         if all(_is_in_step(other, first, size, loop.loop_var) for other in divisions):
             blocks = Blocks(loop, first, size)
-            target, source = ((buffer, blocks.inside(index)) for buffer, index in run.places)
-            return replace(run, target=target, source=source), blocks.inner(loop.body), blocks.outer(loop.body)
+            return run.changed(blocks.inside), blocks.inner(loop.body), blocks.outer(loop.body)
     return None
 
 
