@@ -134,7 +134,9 @@ class Bands:
 
     @property
     def _all(self) -> list[Rows]:
-        return [Rows(self.stages, self.stripe_rows, *edges) for edges in pairwise(self.edges.output)]
+        edges = enumerate(pairwise(self.edges.output))
+        behind = len(self.stages) - 1
+        return [Rows(self.stages, self.stripe_rows, *rows, int(self.behind(behind, band))) for band, rows in edges]
 
 
 def _chosen(values: Sequence[int], index: Number) -> Number:

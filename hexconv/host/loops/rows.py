@@ -69,12 +69,15 @@ class Rows(Generic[Conv]):
         stripe_rows: rows of the output in a stripe.
         first: the first row of the output.
         last: one past the last row of the output; None for all rows.
+        behind: rows of the last intermediate that the first stripe makes after those that it reads; later stripes don't
+            make them again.
     """
 
     stages: Sequence[Conv]
     stripe_rows: int
     first: int = 0
     last: int | None = None
+    behind: int = 0
 
     @property
     def stripes(self) -> int:
@@ -93,7 +96,8 @@ class Rows(Generic[Conv]):
         """One past the last row that exists after `stripe`."""
         if tensor == len(self.stages):
             return larger(smaller(self.wanted_end(tensor, stripe), self._last), 0)
-        return larger(smaller(self.wanted_end(tensor, stripe), self.height(tensor)), 0)
+        made = larger(smaller(self.wanted_end(tensor, stripe), self.height(tensor)), 0)
+        return max(made, self.end(tensor, 0)) if self._makes_behind(tensor) and stripe else made
 
     def begin(self, tensor: int, stripe: Number) -> Number:
         """The first row that `stripe` itself computes: what the stripe before has ended with, or what is read first.
@@ -111,8 +115,12 @@ class Rows(Generic[Conv]):
         """One past the last row that the next conv reads in `stripe`, bottom padding included."""
         if tensor == len(self.stages):
             return (stripe + 1) * self.stripe_rows + self.first
-        reader = self.stages[tensor]
-        return end_read(reader, self.end(tensor + 1, stripe))
+        end = end_read(self.stages[tensor], self.end(tensor + 1, stripe))
+        return end + self.behind if self._makes_behind(tensor) and not stripe else end
+
+    def _makes_behind(self, tensor: int) -> bool:
+        """Whether the first stripe makes more rows of a tensor than it reads; its number is known then."""
+        return self.behind > 0 and tensor == len(self.stages) - 1
 
     def base(self, tensor: int, stripe: Number) -> Number:
         """The first row that the next conv reads in `stripe` (negative in the top padding): row 0 of the cache."""
