@@ -135,8 +135,8 @@ class Bands:
     @property
     def _all(self) -> list[Rows]:
         edges = enumerate(pairwise(self.edges.output))
-        behind = len(self.stages) - 1
-        return [Rows(self.stages, self.stripe_rows, *rows, int(self.behind(behind, band))) for band, rows in edges]
+        last = len(self.stages) - 1
+        return [Rows(self.stages, self.stripe_rows, *rows, int(self.behind(last, band))) for band, rows in edges]
 
 
 def _chosen(values: Sequence[int], index: Number) -> Number:

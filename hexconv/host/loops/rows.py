@@ -119,7 +119,7 @@ class Rows(Generic[Conv]):
         return end + self.behind if self._makes_behind(tensor) and not stripe else end
 
     def _makes_behind(self, tensor: int) -> bool:
-        """Whether the first stripe makes more rows of a tensor than it reads; its number is known then."""
+        """Whether the first stripe makes more rows of a tensor than it reads. Stripes are numbers then, not loops."""
         return self.behind > 0 and tensor == len(self.stages) - 1
 
     def base(self, tensor: int, stripe: Number) -> Number:

@@ -83,13 +83,13 @@ def stage_offsets(block: Block, inner: ScalarInner, operands: StepOperands, firs
         )
         for lane in range(SCALAR_LANES):
             total = _lane(got(sums[lane // WORD_LANES]), lane)
-            value = tirx.const(wrapped(of_zeros), "int64") - total * tirx.const(inner.in_zero, "int64")
+            value = tirx.const(_wrapped(of_zeros), "int64") - total * tirx.const(inner.in_zero, "int64")
             block.store(offsets, first + channel + lane, value.astype("int32"))
 
     block.loop("group", groups, group)
 
 
-def wrapped(value: int) -> int:
+def _wrapped(value: int) -> int:
     """Return the int32 that an integer is modulo 2**32; TVM refuses a wider one where it narrows what is around it."""
     return (value + 2**31) % 2**32 - 2**31
 
