@@ -1,14 +1,16 @@
 """Calls of chains and networks that are built as C, on the simulator's adversarial platform, kept in a journal.
 
 The platform performs copies at moments that a seed draws, and takes threads in an order that it draws. A call is known
-by the object that is called, all that it reads, the simulator and the seed, so that an interrupted bench makes no call
-again.
+by the code that is called, all that it reads, the simulator and the seed, so that an interrupted bench makes no call
+again. Objects for several instruction sets often differ in their labels alone; they are the same code, called once.
 """
 
+import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from elftools.elf.elffile import ELFFile
 
 from hexconv.build.chain import Parts
 from hexconv.build.simulated import called_chain
@@ -28,6 +30,8 @@ SECONDS = 3600.0
 WEIGHTS = "network.weights.bin"
 SIMULATOR = ("run", "build")
 """The parts of the code, besides the object that is called, which a call on the simulator depends on."""
+LABELS = ".hexagon.attributes"
+"""The section that names the instruction set; the header of the file has it, too."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Calls:
 
     def of(self, kernel: HexagonObject, what: Chain | Whole, seed: int) -> Called:
         """Make a call with a seed, or look it up."""
-        key = content_key(kernel.elf, what.content, str(seed), find_qemu().version, provenance(SIMULATOR))
+        key = content_key(code_of(kernel.elf), what.content, str(seed), find_qemu().version, provenance(SIMULATOR))
         if key not in self.journal.rows:
             simulator = Simulator(seconds=SECONDS, copies=Copies("random", seed), slots=False, isa=kernel.isa)
             run = what.run(kernel, simulator)
@@ -101,3 +105,9 @@ class Calls:
             wrong = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
             self.journal.add(key, asdict(Called(wrong, run.counts.packets, run.copies.pieces)))
         return Called(**self.journal.rows[key])
+
+
+def code_of(elf: bytes) -> bytes:
+    """The sections of an object file, with their names, without the labels of its instruction set."""
+    sections = [section for section in ELFFile(io.BytesIO(elf)).iter_sections() if section.name != LABELS]
+    return b"".join(section.name.encode() + b"\0" + section.data() for section in sections)

@@ -2,11 +2,12 @@
 
 A network is planned for the least latency, and built for this machine, and for Hexagon on one thread and on several.
 The folder is compiled by `zig cc` as its README says, and its example compares every element with numpy, as `run` and
-`verify` do. If the installed simulator runs the instruction set, the library runs there with `make run`, and on the
-adversarial platform, where each seed performs copies at other moments and takes threads in another order: each chain
-alone, called by its own C functions on what the network has before it, and, for fewer seeds, the whole network.
-Operators between chains start no copy. If the simulator doesn't run it, the library is only compiled and linked, and
-the row says so.
+`verify` do, for each instruction set. If the installed simulator runs the instruction set, the library runs there with
+`make run`, and on the adversarial platform, where each seed performs copies at other moments and takes threads in
+another order: each chain alone, called by its own C functions on what the network has before it, and, for fewer seeds,
+the whole network. Operators between chains start no copy. Objects for two instruction sets are often the same code
+under two labels; calls of such code are made once, and count for both. If the simulator doesn't run it, the library is
+only compiled and linked, and the row says so.
 
 Each row is written as soon as it is measured, and each call is kept in a journal, so that an interrupted table goes on
 where it was.
@@ -66,7 +67,7 @@ class Row:
         scratch_bytes: the bytes of the tensors between steps, and of the other memory that chains take besides VTCM.
         elements: how many elements the outputs have; 0 if the library was linked and not run.
         differing: how many elements differ from numpy's, in the example and in all calls of chains and of the network.
-        chain_seeds: how many calls of each chain were made on the adversarial platform, each with a seed of its own.
+        chain_seeds: how many calls of each chain's code were made on the adversarial platform, each with another seed.
         network_seeds: how many calls of the whole network were made there.
         copies: how many asynchronous copies one call of each chain starts, together.
         packets: the packets of a call of the network on that platform, operators between chains included.

@@ -15,10 +15,14 @@ from hexconv.bench.built import HOST, Network, Seeds, main
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.copies import CopyCounts
 from hexconv.run.runner import Counts, Measurement
+from hexconv.run.simulator.qemu import relabelled
+from hexconv.run.simulator.toolchain import probe_program
 from hexconv.sweep.journal import Journal
 from tests.deep import DEEP
 
 COPIES = CopyCounts(moved_bytes=(), most_in_flight=(), sizes=(), pieces=3, pieces_2d=0, short_pieces=0)
+ONE, TWO = bytes.fromhex("20c00078"), bytes.fromhex("40c00078")
+"""`{ r0 = #1 }`, the first packet of the probe, and `{ r0 = #2 }`."""
 CHAIN = Chain(None, np.zeros(1, np.uint8), ())  # pyright: ignore[reportArgumentType]
 
 
@@ -71,10 +75,23 @@ def test_an_element_that_a_chain_writes_wrong_is_counted(tmp_path: Path, monkeyp
     run = Measurement(outputs=(right,), seconds=0.0, counts=Counts(5, 6, 7), copies=COPIES)
     monkeypatch.setattr(Chain, "run", lambda *_: run)
     monkeypatch.setattr(Chain, "content", b"chain")
-    kernel = HexagonObject("v67", b"code", (), ())
+    kernel = HexagonObject("v67", probe_program().read_bytes(), (), ())
     with Journal.opened(tmp_path / "calls", Limits(60, 1 << 30)) as journal:
         calls = Calls(journal)
         wrong = replace(CHAIN, wanted=(right + np.array([0, 0, 1, 0, 2, 0], np.uint8),))
         assert calls.of(kernel, wrong, 1) == Called(2, 5, 3)
         assert calls.of(kernel, replace(CHAIN, wanted=(right,)), 2) == Called(0, 5, 3)
+        assert len(journal.rows) == 2
+
+
+def test_the_same_code_for_two_instruction_sets_is_called_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Measurement(outputs=(), seconds=0.0, counts=Counts(5, 6, 7), copies=COPIES)
+    monkeypatch.setattr(Chain, "run", lambda *_: run)
+    monkeypatch.setattr(Chain, "content", b"chain")
+    code = probe_program().read_bytes()
+    other = code.replace(ONE, TWO)
+    assert other != code
+    with Journal.opened(tmp_path / "calls", Limits(60, 1 << 30)) as journal:
+        for isa, elf in (("v66", code), ("v73", code), ("v73", other)):
+            Calls(journal).of(HexagonObject(isa, relabelled(elf, isa), (), ()), CHAIN, 1)
         assert len(journal.rows) == 2
