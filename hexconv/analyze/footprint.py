@@ -49,11 +49,11 @@ FILTER_BLOCK = (8, 32, 4)
 def plain_footprints(planned: PlannedBlocks) -> tuple[PredictedCache, ...]:
     """Predict every cache of a planned chain, in the order in which they are first written.
 
-    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.analyze.rolled_blocks import planned_blocks
     >>> from hexconv.spec import Conv2d, Plan
     >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
     >>> chain = Chain(input=(1, 64, 64, 128), conv=(conv, conv))
-    >>> caches = plain_footprints(PlannedBlocks.of(chain, Plan(k_split=2, h_split=2)))
+    >>> caches = plain_footprints(planned_blocks(chain, Plan(k_split=2, h_split=2)))
     >>> [(cache.name, cache.elements) for cache in caches][:3]
     [('input_cache', 196608), ('filter1_cache', 73728), ('intermediate1', 196608)]
     """

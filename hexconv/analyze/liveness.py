@@ -55,10 +55,10 @@ def statements(planned: PlannedBlocks) -> tuple[Statement, ...]:
 def lives_of(planned: PlannedBlocks) -> tuple[Life, ...]:
     """When each cache is live, by start. In a loop that runs again it lives in each iteration anew, or outlives them.
 
-    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.analyze.rolled_blocks import planned_blocks
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> lives = lives_of(PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
+    >>> lives = lives_of(planned_blocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan()))
     >>> [(life.cache, life.first, life.last) for life in lives][:3]
     [('input_cache', 0, 3), ('filter1_cache', 1, 3), ('intermediate1', 1, 6)]
     """

@@ -8,6 +8,7 @@ from hexconv.analyze.cache import PredictedCache
 from hexconv.analyze.footprint import plain_footprints
 from hexconv.analyze.needed import Work
 from hexconv.analyze.outside import rows_touched
+from hexconv.analyze.rolled_blocks import planned_blocks
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
 from hexconv.analyze.rows_footprint import rows_footprints
 from hexconv.analyze.rows_turns import rows_allocations
@@ -46,7 +47,7 @@ class Planned:
     @cached_property
     def blocks(self) -> PlannedBlocks:
         """What follows for a nest of blocks, that of the plain kernel."""
-        return PlannedBlocks.of(self.chain, self.plan)
+        return planned_blocks(self.chain, self.plan)
 
     @cached_property
     def rows(self) -> PlannedRows:

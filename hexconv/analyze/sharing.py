@@ -63,10 +63,10 @@ class _Memory:
 def plain_allocations(planned: PlannedBlocks) -> tuple[PredictedAllocation, ...]:
     """The physical allocations of a planned chain, in the order in which they are made.
 
-    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.analyze.rolled_blocks import planned_blocks
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> planned = PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> planned = planned_blocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
     >>> [(a.holds, a.elements) for a in plain_allocations(planned)]
     [(('input_cache', 'output_cache'), 65536), (('intermediate1',), 65536), (('filter1_cache', 'filter2_cache'), 4096)]
     """

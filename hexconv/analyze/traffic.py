@@ -35,10 +35,10 @@ from hexconv.spec.names import conv_name, filter_cache, filter_name, source_cach
 def plain_work(planned: PlannedBlocks) -> Work:
     """The bytes that a plan moves and the MACs that it computes.
 
-    >>> from hexconv.analyze.blocks import PlannedBlocks
+    >>> from hexconv.analyze.rolled_blocks import planned_blocks
     >>> from hexconv.spec import Chain, Conv2d, Plan
     >>> conv = Conv2d(out_channels=128)
-    >>> planned = PlannedBlocks.of(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
+    >>> planned = planned_blocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan())
     >>> {name: macs // (64 * 64 * 128 * 128) for name, macs in plain_work(planned).macs.items()}
     {'conv1': 4, 'conv2': 1}
     """

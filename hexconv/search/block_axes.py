@@ -9,6 +9,7 @@ import numpy as np
 
 from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.exact import Integers, ceil_divide
+from hexconv.analyze.rolled_blocks import planned_blocks
 from hexconv.search.space import Space
 from hexconv.spec import Chain, Extents, Plan, tensor_extents
 
@@ -28,7 +29,7 @@ class BlockAxes:
         """The plans [H] for each combination of words that matters to stripes; their tiles say nothing."""
         found = {}
         for words in dict.fromkeys(map(_alike, self.space.words)):
-            one = PlannedBlocks.of(self.chain, words)
+            one = planned_blocks(self.chain, words)
             found[words] = [replace(one, h_split=int(h)) for h in self.space.h_splits]
         return found
 

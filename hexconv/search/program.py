@@ -18,6 +18,7 @@ from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import has_accumulator, plain_footprints
 from hexconv.analyze.liveness import Statement, statements
+from hexconv.analyze.rolled_blocks import planned_blocks
 from hexconv.search.block_axes import BlockAxes
 from hexconv.spec import Plan
 
@@ -71,7 +72,7 @@ def programs(axes: BlockAxes) -> Programs:
     images, per_word = chain.input[0] > 1, space.size // len(space.words)
     lists = [
         _program(
-            _Nest(accumulators, images, space.words[at // per_word], signature, PlannedBlocks.of(chain, space.plan(at)))
+            _Nest(accumulators, images, space.words[at // per_word], signature, planned_blocks(chain, space.plan(at)))
         )
         for signature, at in zip(found.tolist(), examples.tolist(), strict=True)
     ]

@@ -5,10 +5,10 @@ from math import prod
 
 import numpy as np
 
-from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.cache import DTYPE_BYTES, PredictedCache
 from hexconv.analyze.exact import Integers
 from hexconv.analyze.footprint import BLOCK, packed_filter, plain_footprints
+from hexconv.analyze.rolled_blocks import planned_blocks
 from hexconv.search.block_axes import BlockAxes
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
 
@@ -31,7 +31,7 @@ class CacheGrid:
 def cache_grids(axes: BlockAxes) -> tuple[CacheGrid, ...]:
     """Return every cache of a chain, in the order in which caches are first written."""
     # Which caches there are, and of what, is the same for all plans.
-    known = plain_footprints(PlannedBlocks.of(axes.chain, axes.space.words[0]))
+    known = plain_footprints(planned_blocks(axes.chain, axes.space.words[0]))
     grids, doubled = [], two_slots(axes)
     for cache in known:
         slots = np.where(doubled.get(cache.name, False), 2, 1)

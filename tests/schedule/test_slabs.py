@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage, needed_work, planned_work, work_usage
-from hexconv.analyze.blocks import RolledBlocks
+from hexconv.analyze.rolled_blocks import RolledBlocks
 from hexconv.compute.limits import check_supported
 from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
