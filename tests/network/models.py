@@ -149,6 +149,21 @@ def conv_transpose_of_groups(net: OneOperator) -> str:
     return net.ended(net.node("ConvTranspose", [net.image()[0], net.weights(3, 2, 2, 2)], strides=[2, 2], group=3))
 
 
+def conv_transpose_of_eights(net: OneOperator, dtype: str = "uint8") -> str:
+    """A pixel has 24 channels, which a machine multiplies eight at a time; taps overlap."""
+    image, (_, scale, _) = net.image()
+    deep = net.node("Concat", [image] * 8, axis=1)
+    if not net.reals:
+        ends = net.ends(scale, 100, dtype)
+        deep = net.node("DequantizeLinear", [net.node("QuantizeLinear", [deep, *ends]), *ends])
+    told = {"strides": [2, 1], "pads": [1, 1, 0, 1]}
+    return net.ended(net.node("ConvTranspose", [deep, net.weights8(24, 5, 3, 2, axis=1), net.weights(5)], **told))
+
+
+def conv_transpose_of_signed_eights(net: OneOperator) -> str:
+    return conv_transpose_of_eights(net, "int8")
+
+
 OPERATORS: dict[str, Callable[[OneOperator], str]] = {
     function.__name__: function
     for function in (
@@ -174,6 +189,8 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         gemm,
         conv_transpose,
         conv_transpose_of_groups,
+        conv_transpose_of_eights,
+        conv_transpose_of_signed_eights,
     )
 }
 EXACT = (

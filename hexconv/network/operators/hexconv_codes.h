@@ -12,7 +12,11 @@ typedef const struct hexconv_tensor *Tensor;
 
 enum { CODES = 256 }; /* of 8 bits */
 
-/* Over all pixels of a tensor, and over all its elements. */
+/* Over all rows of all channels of a tensor, over all its pixels, and over all its elements. */
+#define EACH_ROW(tensor, i, row, channel)        \
+    for (int i = 0; i < (tensor)->n; i++)        \
+        for (int row = 0; row < (tensor)->h; row++) \
+            for (int channel = 0; channel < (tensor)->c; channel++)
 #define EACH_PIXEL(tensor, i, row, column)       \
     for (int i = 0; i < (tensor)->n; i++)        \
         for (int row = 0; row < (tensor)->h; row++) \
@@ -42,12 +46,16 @@ static inline float real_at(Tensor tensor, size_t at) {
 
 static inline float between(float low, float value, float high) { return value < low ? low : value > high ? high : value; }
 
-/* The nearest integer, half to even, of what is no larger than codes are. */
-static inline int32_t nearest(float value) {
-    const float most = 1 << 20, half_to_even = 3 << 22; /* floats of this size are integers */
-    const float moved = between(-most, value, most) + half_to_even;
-    return (int32_t)(moved - half_to_even);
+enum { FAR = 1 << 20 }; /* more steps than there are codes */
+
+/* The nearest integer, half to even, of at most FAR and a little more. */
+static inline int32_t rounded(float value) {
+    const float half_to_even = 3 << 22; /* floats of this size are integers */
+    return (int32_t)(value + half_to_even - half_to_even);
 }
+
+/* The same of any number; one of more than FAR becomes FAR. */
+static inline int32_t nearest(float value) { return rounded(between((float)-FAR, value, (float)FAR)); }
 
 static inline int32_t limited(int32_t low, int32_t code, int32_t high) { return code < low ? low : code > high ? high : code; }
 
@@ -76,12 +84,9 @@ static inline size_t channel_step(Tensor tensor) { return tensor->layout == HEXC
 
 /* What each code of a tensor of bytes stands for. */
 static inline void reals_of(Tensor tensor, float reals[CODES]) {
-    uint8_t code = 0;
-    struct hexconv_tensor one = *tensor;
-    one.data = &code;
     for (int i = 0; i < CODES; i++) {
-        code = (uint8_t)i;
-        reals[i] = real_at(&one, 0);
+        const int32_t code = tensor->dtype == HEXCONV_INT8 ? (int8_t)i : i;
+        reals[i] = (float)(code - tensor->zero_point) * tensor->scale;
     }
 }
 
@@ -94,21 +99,51 @@ static inline void codes_of(Tensor source, Tensor result, uint8_t codes[CODES]) 
     for (int i = 0; i < CODES; i++) store(&all, (size_t)i, reals[i]);
 }
 
-/* Write the channels of a pixel: the code of the result for each code of the source. */
-static inline void look_up(const uint8_t codes[CODES], Tensor source, size_t from, Tensor result, size_t to, int channels) {
-    const uint8_t *const read = (const uint8_t *)source->data + from;
-    uint8_t *const written = (uint8_t *)result->data + to;
-    const size_t source_step = channel_step(source), result_step = channel_step(result);
-    for (int c = 0; c < channels; c++) written[(size_t)c * result_step] = codes[read[(size_t)c * source_step]];
+/* Whether a result is looked up: bytes or floats for each code of a source, where neither is kept in blocks. */
+static inline int is_looked_up(Tensor source, Tensor result) {
+    return has_bytes(source) && (has_bytes(result) || (result->dtype == HEXCONV_FLOAT32 && result->layout != HEXCONV_NHWC8H8W32C));
 }
 
-/* value / scale, rounded as a division rounds. Hexagon has no instruction that divides; from a quotient that is nearly
- * right, a fused remainder and the rounded reciprocal make the right one (Markstein). What is far from all codes needs no
- * more than to stay there. */
+/* What each code of a source becomes in a result that is looked up: a code or a float. */
+union table {
+    uint8_t codes[CODES];
+    float reals[CODES];
+};
+
+static inline void fill(union table *table, Tensor source, Tensor result) {
+    if (has_bytes(result)) {
+        codes_of(source, result, table->codes);
+        return;
+    }
+    reals_of(source, table->reals);
+    for (int i = 0; i < CODES; i++) table->reals[i] = between(result->low, table->reals[i], result->high);
+}
+
+/* Elements of a row of a tensor that is not kept in blocks: one in each column, or in each so many columns. */
+struct run {
+    size_t first, apart;
+};
+
+static inline struct run run_at(Tensor tensor, int n, int y, int x, int c, int columns) {
+    const size_t apart = tensor->layout == HEXCONV_NCHW ? 1 : (size_t)tensor->c;
+    return (struct run){hexconv_offset(tensor, n, y, x, c), (size_t)columns * apart};
+}
+
+/* Write a run of a result: what the table has for a run of a source. */
+static inline void look_up(const union table *table, Tensor source, struct run from, Tensor result, struct run to, int count) {
+    const uint8_t *const read = (const uint8_t *)source->data + from.first;
+    uint8_t *const codes = (uint8_t *)result->data + to.first;
+    float *const reals = (float *)result->data + to.first;
+    const size_t end = (size_t)count;
+    if (has_bytes(result)) for (size_t i = 0; i < end; i++) codes[i * to.apart] = table->codes[read[i * from.apart]];
+    else for (size_t i = 0; i < end; i++) reals[i * to.apart] = table->reals[read[i * from.apart]];
+}
+
+/* value / scale, rounded as a division rounds, for values of at most FAR steps. Hexagon has no instruction that divides;
+ * from a quotient that is nearly right, a fused remainder and the rounded reciprocal make the right one (Markstein). */
 static inline float quotient(float value, float scale, float reciprocal) {
 #if defined(__hexagon__) || defined(HEXCONV_FUSES) /* this machine multiplies and adds in one instruction */
-    const float far = 1 << 20, first = value * reciprocal;
-    if (!(first > -far && first < far)) return first;
+    const float first = value * reciprocal;
     const float second = __builtin_fmaf(__builtin_fmaf(-first, scale, value), reciprocal, first);
     return __builtin_fmaf(__builtin_fmaf(-second, scale, value), reciprocal, second);
 #else
@@ -120,12 +155,36 @@ static inline float quotient(float value, float scale, float reciprocal) {
 /* Whether a result has bytes, and remainders of a division by its scale are no subnormal numbers. */
 static inline int has_usual_bytes(Tensor result) { return has_bytes(result) && result->scale > 0x1p-60f && result->scale < 0x1p60f; }
 
-/* What `store` writes, for such a result; `reciprocal` is that of its scale. */
+/* A result of usual bytes, as `code_of` wants it: what is so far from all codes that it makes the last one may lie nearer. */
+static inline struct hexconv_tensor within_steps(Tensor result) {
+    const float far = (float)FAR * result->scale;
+    struct hexconv_tensor near = *result;
+    near.low = between(-far, near.low, far), near.high = between(-far, near.high, far);
+    return near;
+}
+
+/* What `store` writes, for a result within steps; `reciprocal` is that of its scale. */
 static inline uint8_t code_of(Tensor result, float real, float reciprocal) {
     const int32_t least = result->dtype == HEXCONV_INT8 ? INT8_MIN : 0;
-    const float value = between(result->low, real, result->high);
-    const int32_t code = nearest(quotient(value, result->scale, reciprocal)) + result->zero_point;
+    const float more = real > result->low ? real : result->low, value = more < result->high ? more : result->high;
+    const int32_t code = rounded(quotient(value, result->scale, reciprocal)) + result->zero_point;
     return (uint8_t)limited(least, code, least + CODES - 1);
+}
+
+/* A result that reals are written to one by one, and the reciprocal of its scale; 0 if its codes have to be divided for. */
+struct written {
+    struct hexconv_tensor result;
+    float reciprocal;
+};
+
+static inline struct written written_to(Tensor result) {
+    return has_usual_bytes(result) ? (struct written){within_steps(result), 1 / result->scale} : (struct written){*result, 0};
+}
+
+/* The same as `store`. */
+static inline void write(const struct written *to, size_t at, float real) {
+    if (to->reciprocal != 0) ((uint8_t *)to->result.data)[at] = code_of(&to->result, real, to->reciprocal);
+    else store(&to->result, at, real);
 }
 
 #endif

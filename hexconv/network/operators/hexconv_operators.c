@@ -12,33 +12,37 @@ static size_t repeated(Tensor tensor, int n, int y, int x, int c) {
     return hexconv_offset(tensor, tensor->n == 1 ? 0 : n, tensor->h == 1 ? 0 : y, tensor->w == 1 ? 0 : x, tensor->c == 1 ? 0 : c);
 }
 
+/* The same as `convert` from floats to usual bytes. */
+static void convert_to_bytes(Tensor source, Tensor result) {
+    const struct hexconv_tensor to = within_steps(result);
+    const float *const reals = source->data, reciprocal = 1 / to.scale;
+    EACH(&to, n, y, x, c) ((uint8_t *)to.data)[hexconv_offset(&to, n, y, x, c)] = code_of(&to, reals[hexconv_offset(source, n, y, x, c)], reciprocal);
+}
+
+/* The same as `convert` where the result is looked up. */
+static void convert_codes(Tensor source, Tensor result) {
+    union table table;
+    fill(&table, source, result);
+    EACH_ROW(result, n, y, c) look_up(&table, source, run_at(source, n, y, 0, c, 1), result, run_at(result, n, y, 0, c, 1), result->w);
+}
+
 static int convert(void *user, Tensor source, Tensor result) {
     (void)user;
-    if (has_bytes(source) && has_bytes(result)) {
-        uint8_t codes[CODES];
-        codes_of(source, result, codes);
-        EACH_PIXEL(result, n, y, x) look_up(codes, source, hexconv_offset(source, n, y, x, 0), result, hexconv_offset(result, n, y, x, 0), result->c);
-        return 0;
-    }
-    if (source->dtype == HEXCONV_FLOAT32 && has_usual_bytes(result)) {
-        const struct hexconv_tensor to = *result;
-        const float *const reals = source->data, reciprocal = 1 / to.scale;
-        EACH(&to, n, y, x, c) ((uint8_t *)to.data)[hexconv_offset(&to, n, y, x, c)] = code_of(&to, reals[hexconv_offset(source, n, y, x, c)], reciprocal);
-        return 0;
-    }
-    EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
+    if (is_looked_up(source, result)) convert_codes(source, result);
+    else if (source->dtype == HEXCONV_FLOAT32 && has_usual_bytes(result)) convert_to_bytes(source, result);
+    else EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
     return 0;
 }
 
-typedef float (*Binary)(float one, float other);
+enum binary { SUM, PRODUCT };
+enum { TOGETHER = 4 };
 
-static float sum_of(float one, float other) { return one + other; }
-static float product_of(float one, float other) { return one * other; }
+static inline float made_of(enum binary which, float one, float other) { return which == SUM ? one + other : one * other; }
 
 /* The same as `binary` for tensors of bytes: what codes stand for is looked up. */
-static inline void binary_of_bytes(Tensor one, Tensor other, Tensor result, Binary apply) {
+static void binary_of_bytes(Tensor one, Tensor other, Tensor result, enum binary which) {
     float ones[CODES], others[CODES];
-    const struct hexconv_tensor to = *result; /* a copy, which nothing that is written can change */
+    const struct hexconv_tensor to = within_steps(result); /* a copy, which nothing that is written can change */
     const float reciprocal = 1 / to.scale;
     const size_t steps[3] = {one->c == 1 ? 0 : channel_step(one), other->c == 1 ? 0 : channel_step(other), channel_step(result)};
     reals_of(one, ones);
@@ -47,20 +51,25 @@ static inline void binary_of_bytes(Tensor one, Tensor other, Tensor result, Bina
         const uint8_t *const left = (const uint8_t *)one->data + repeated(one, n, y, x, 0);
         const uint8_t *const right = (const uint8_t *)other->data + repeated(other, n, y, x, 0);
         uint8_t *const written = (uint8_t *)result->data + hexconv_offset(result, n, y, x, 0);
-        for (size_t c = 0; c < (size_t)to.c; c++) {
-            const float made = apply(ones[left[c * steps[0]]], others[right[c * steps[1]]]);
-            written[c * steps[2]] = code_of(&to, made, reciprocal);
+        size_t c = 0;
+        for (; c + TOGETHER <= (size_t)to.c; c += TOGETHER) {
+            uint8_t made[TOGETHER]; /* written when all are read, so that they are made side by side */
+            for (size_t i = 0; i < TOGETHER; i++)
+                made[i] = code_of(&to, made_of(which, ones[left[(c + i) * steps[0]]], others[right[(c + i) * steps[1]]]), reciprocal);
+            for (size_t i = 0; i < TOGETHER; i++) written[(c + i) * steps[2]] = made[i];
         }
+        for (; c < (size_t)to.c; c++)
+            written[c * steps[2]] = code_of(&to, made_of(which, ones[left[c * steps[0]]], others[right[c * steps[1]]]), reciprocal);
     }
 }
 
-static inline int binary(Tensor one, Tensor other, Tensor result, Binary apply) {
+static int binary(Tensor one, Tensor other, Tensor result, enum binary which) {
     if (has_bytes(one) && has_bytes(other) && has_usual_bytes(result)) {
-        binary_of_bytes(one, other, result, apply);
+        binary_of_bytes(one, other, result, which);
         return 0;
     }
     EACH(result, n, y, x, c) {
-        const float made = apply(real_at(one, repeated(one, n, y, x, c)), real_at(other, repeated(other, n, y, x, c)));
+        const float made = made_of(which, real_at(one, repeated(one, n, y, x, c)), real_at(other, repeated(other, n, y, x, c)));
         store(result, hexconv_offset(result, n, y, x, c), made);
     }
     return 0;
@@ -68,12 +77,12 @@ static inline int binary(Tensor one, Tensor other, Tensor result, Binary apply) 
 
 static int add(void *user, Tensor one, Tensor other, Tensor result) {
     (void)user;
-    return binary(one, other, result, sum_of);
+    return binary(one, other, result, SUM);
 }
 
 static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
     (void)user;
-    return binary(one, other, result, product_of);
+    return binary(one, other, result, PRODUCT);
 }
 
 static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor->h && x >= 0 && x < tensor->w; }
@@ -187,11 +196,13 @@ static int concat(void *user, const struct hexconv_tensor *sources, int count, i
     for (int i = 0; i < count; i++) {
         const struct hexconv_tensor *const source = &sources[i];
         const int sizes[4] = {source->n, source->h, source->w, source->c};
-        if (has_bytes(source) && has_bytes(result)) {
-            uint8_t codes[CODES];
-            codes_of(source, result, codes);
-            EACH_PIXEL(source, n, y, x)
-                look_up(codes, source, hexconv_offset(source, n, y, x, 0), result, hexconv_offset(result, at[0] + n, at[1] + y, at[2] + x, at[3]), source->c);
+        if (is_looked_up(source, result)) {
+            union table table;
+            fill(&table, source, result);
+            EACH_ROW(source, n, y, c) {
+                const struct run to = run_at(result, at[0] + n, at[1] + y, at[2], at[3] + c, 1);
+                look_up(&table, source, run_at(source, n, y, 0, c, 1), result, to, source->w);
+            }
         } else EACH(source, n, y, x, c)
             store(result, hexconv_offset(result, at[0] + n, at[1] + y, at[2] + x, at[3] + c), real_at(source, hexconv_offset(source, n, y, x, c)));
         at[axis] += sizes[axis];
@@ -203,6 +214,7 @@ static int concat(void *user, const struct hexconv_tensor *sources, int count, i
 static float mixed(float one, float other, float part) { return part == 0 ? one : (1 - part) * one + part * other; }
 
 static int resize(void *user, Tensor source, const struct hexconv_resize *how, Tensor result) {
+    const struct written to = written_to(result);
     (void)user;
     EACH(result, n, y, x, c) {
         const int row = how->rows[y], column = how->columns[x];
@@ -211,33 +223,61 @@ static int resize(void *user, Tensor source, const struct hexconv_resize *how, T
                                   real_at(source, hexconv_offset(source, n, row, beside, c)), how->column_parts[x]);
         const float lower = mixed(real_at(source, hexconv_offset(source, n, below, column, c)),
                                   real_at(source, hexconv_offset(source, n, below, beside, c)), how->column_parts[x]);
-        store(result, hexconv_offset(result, n, y, x, c), mixed(upper, lower, how->row_parts[y]));
+        write(&to, hexconv_offset(result, n, y, x, c), mixed(upper, lower, how->row_parts[y]));
     }
     return 0;
 }
 
+/* The channel of the source that goes to a channel of the result, in one of the pixels of a square. */
+static int channel_of(int c, int pixel, int pixels, int channels_first, int channels) {
+    return channels_first ? c * pixels + pixel : pixel * channels + c;
+}
+
 static int depth_to_space(void *user, Tensor source, int size, int channels_first, Tensor result) {
-    const int are_bytes = has_bytes(source) && has_bytes(result);
-    uint8_t codes[CODES];
+    const int looks_up = is_looked_up(source, result);
+    union table table;
     (void)user;
-    if (are_bytes) codes_of(source, result, codes);
-    EACH(result, n, y, x, c) {
-        const int pixel = y % size * size + x % size;
-        const int channel = channels_first ? c * size * size + pixel : pixel * result->c + c;
-        const size_t from = hexconv_offset(source, n, y / size, x / size, channel), to = hexconv_offset(result, n, y, x, c);
-        if (are_bytes) ((uint8_t *)result->data)[to] = codes[((const uint8_t *)source->data)[from]];
-        else store(result, to, real_at(source, from));
+    if (looks_up) fill(&table, source, result);
+    EACH_ROW(result, n, y, c) {
+        const int row = y / size, down = y % size;
+        for (int right = 0; right < size; right++) {
+            const int channel = channel_of(c, down * size + right, size * size, channels_first, result->c);
+            if (looks_up)
+                look_up(&table, source, run_at(source, n, row, 0, channel, 1), result, run_at(result, n, y, right, c, size), source->w);
+            else for (int x = 0; x < source->w; x++)
+                store(result, hexconv_offset(result, n, y, x * size + right, c), real_at(source, hexconv_offset(source, n, row, x, channel)));
+        }
     }
     return 0;
 }
 
 enum { MOST_INPUTS = 1 << 15 }; /* so many products of 255 and -128 fit an int32 */
 
+#ifdef __hexagon__
+enum { LANES = 8 }; /* bytes that one scalar instruction multiplies */
+
+/* The same as `products_of_bytes` for bytes that are aligned to eights: what the zero point weighs is taken off at the end. */
+static int32_t products_by_eights(Tensor source, const uint8_t *codes, const int8_t *weights, int count) {
+    const uint64_t sign = source->dtype == HEXCONV_INT8 ? 0x8080808080808080u : 0, ones = 0x0101010101010101u;
+    const int32_t zero_point = source->zero_point + (source->dtype == HEXCONV_INT8 ? 128 : 0);
+    int64_t sums = 0, of_weights = 0; /* two of 32 bits each */
+    for (int i = 0; i < count; i += LANES) {
+        const int64_t eight = *(const int64_t *)(const void *)(weights + i);
+        sums = __builtin_HEXAGON_M5_vrmacbsu(sums, eight, (int64_t)(*(const uint64_t *)(const void *)(codes + i) ^ sign));
+        of_weights = __builtin_HEXAGON_M5_vrmacbsu(of_weights, eight, (int64_t)ones);
+    }
+    return (int32_t)sums + (int32_t)(sums >> 32) - zero_point * ((int32_t)of_weights + (int32_t)(of_weights >> 32));
+}
+#endif
+
 /* What the products of codes that lie side by side, without their zero point, and of weights come to. */
 static int32_t products_of_bytes(Tensor source, size_t from, const int8_t *weights, int count) {
     const uint8_t *const codes = (const uint8_t *)source->data + from;
     const int32_t zero_point = source->zero_point;
     int32_t sum = 0;
+#ifdef __hexagon__
+    if (((uintptr_t)codes | (uintptr_t)weights | (uintptr_t)count) % LANES == 0) return products_by_eights(source, codes, weights, count);
+#endif
     if (source->dtype == HEXCONV_UINT8)
         for (int i = 0; i < count; i++) sum += (codes[i] - zero_point) * weights[i];
     else
@@ -245,19 +285,25 @@ static int32_t products_of_bytes(Tensor source, size_t from, const int8_t *weigh
     return sum;
 }
 
-/* What the products of some elements of a source and one tap of a filter come to. */
+/* Whether all that a product of codes needs lies side by side in bytes, and its sum fits an int32. */
+static int multiplies_bytes(Tensor source, const struct hexconv_filters *filters) {
+    return has_bytes(source) && source->layout == HEXCONV_NHWC && filters->dtype == HEXCONV_INT8 && filters->inputs <= MOST_INPUTS;
+}
+
+/* What the products of some elements of a source, of any type, and one tap of a filter come to. */
 static void add_products(struct sum *sum, Tensor source, int n, int y, int x, int first, const struct hexconv_filters *filters, size_t tap) {
     const int is_exact = is_integer(source->dtype) && is_integer(filters->dtype), inputs = filters->inputs;
-    if (has_bytes(source) && source->layout == HEXCONV_NHWC && filters->dtype == HEXCONV_INT8 && inputs <= MOST_INPUTS) {
-        const int8_t *const weights = (const int8_t *)filters->elements + tap * (size_t)inputs;
-        sum->steps += products_of_bytes(source, hexconv_offset(source, n, y, x, first), weights, inputs);
-        return;
-    }
     for (int i = 0; i < inputs; i++) {
         const size_t from = hexconv_offset(source, n, y, x, first + i), weight = tap * (size_t)inputs + (size_t)i;
         if (is_exact) sum->steps += (int64_t)steps_at(source, from) * integer_at(filters->elements, filters->dtype, weight);
         else sum->reals += (double)real_at(source, from) * (double)((const float *)filters->elements)[weight];
     }
+}
+
+/* The same for what `multiplies_bytes` holds of. */
+static inline void add_products_of_bytes(struct sum *sum, Tensor source, int n, int y, int x, int first, const struct hexconv_filters *filters, size_t tap) {
+    const int8_t *const weights = (const int8_t *)filters->elements + tap * (size_t)filters->inputs;
+    sum->steps += products_of_bytes(source, hexconv_offset(source, n, y, x, first), weights, filters->inputs);
 }
 
 /* The real number that a sum of products stands for, its bias added. */
@@ -272,12 +318,15 @@ static float weighed(struct sum *sum, Tensor source, const struct hexconv_filter
 }
 
 static int matmul(void *user, Tensor source, const struct hexconv_filters *filters, Tensor result) {
+    const struct written to = written_to(result);
+    const int are_bytes = multiplies_bytes(source, filters);
     (void)user;
     for (int n = 0; n < result->n; n++)
         for (int k = 0; k < result->c; k++) {
             struct sum sum = {0, 0};
-            add_products(&sum, source, n, 0, 0, 0, filters, (size_t)k);
-            store(result, hexconv_offset(result, n, 0, 0, k), weighed(&sum, source, filters, k));
+            if (are_bytes) add_products_of_bytes(&sum, source, n, 0, 0, 0, filters, (size_t)k);
+            else add_products(&sum, source, n, 0, 0, 0, filters, (size_t)k);
+            write(&to, hexconv_offset(result, n, 0, 0, k), weighed(&sum, source, filters, k));
         }
     return 0;
 }
@@ -288,19 +337,45 @@ static int origin(int place, int tap, int stride, int dilation, int padding, int
     return moved < 0 || moved % stride != 0 || moved / stride >= size ? -1 : moved / stride;
 }
 
+/* The taps that go to a place of the result along one axis, and the places of the source that they are applied to: both
+ * are one distance apart. */
+struct taps {
+    int count, tap, tap_step, place, place_step;
+};
+
+static struct taps taps_to(int place, int taps, int stride, int dilation, int padding, int size) {
+    struct taps found = {0, 0, 0, 0, 0};
+    for (int tap = 0; tap < taps; tap++) {
+        const int from = origin(place, tap, stride, dilation, padding, size);
+        if (from < 0) continue;
+        if (found.count == 0) found.tap = tap, found.place = from;
+        if (found.count == 1) found.tap_step = tap - found.tap, found.place_step = from - found.place;
+        found.count++;
+    }
+    return found;
+}
+
 static int conv_transpose(void *user, Tensor source, const struct hexconv_filters *filters, const struct hexconv_window *window, Tensor result) {
     const int outputs = filters->outputs / filters->groups; /* of a group */
+    const struct written to = written_to(result);
+    const int are_bytes = multiplies_bytes(source, filters);
     (void)user;
-    EACH(result, n, y, x, k) {
-        struct sum sum = {0, 0};
-        for (int row = 0; row < window->rows; row++)
-            for (int column = 0; column < window->columns; column++) {
-                const int from = origin(y, row, window->row_stride, window->row_dilation, window->top, source->h);
-                const int left = origin(x, column, window->column_stride, window->column_dilation, window->left, source->w);
-                const size_t tap = ((size_t)k * (size_t)window->rows + (size_t)row) * (size_t)window->columns + (size_t)column;
-                if (from >= 0 && left >= 0) add_products(&sum, source, n, from, left, k / outputs * filters->inputs, filters, tap);
-            }
-        store(result, hexconv_offset(result, n, y, x, k), weighed(&sum, source, filters, k));
+    EACH_PIXEL(result, n, y, x) {
+        const struct taps rows = taps_to(y, window->rows, window->row_stride, window->row_dilation, window->top, source->h);
+        const struct taps columns = taps_to(x, window->columns, window->column_stride, window->column_dilation, window->left, source->w);
+        for (int k = 0, first = 0, of_group = 0; k < result->c; k++) {
+            struct sum sum = {0, 0};
+            for (int i = 0; i < rows.count; i++)
+                for (int j = 0; j < columns.count; j++) {
+                    const int row = rows.tap + i * rows.tap_step, column = columns.tap + j * columns.tap_step;
+                    const size_t tap = ((size_t)k * (size_t)window->rows + (size_t)row) * (size_t)window->columns + (size_t)column;
+                    const int from = rows.place + i * rows.place_step, left = columns.place + j * columns.place_step;
+                    if (are_bytes) add_products_of_bytes(&sum, source, n, from, left, first, filters, tap);
+                    else add_products(&sum, source, n, from, left, first, filters, tap);
+                }
+            write(&to, hexconv_offset(result, n, y, x, k), weighed(&sum, source, filters, k));
+            if (++of_group == outputs) of_group = 0, first += filters->inputs;
+        }
     }
     return 0;
 }
