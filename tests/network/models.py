@@ -149,19 +149,33 @@ def conv_transpose_of_groups(net: OneOperator) -> str:
     return net.ended(net.node("ConvTranspose", [net.image()[0], net.weights(3, 2, 2, 2)], strides=[2, 2], group=3))
 
 
-def conv_transpose_of_eights(net: OneOperator, dtype: str = "uint8") -> str:
-    """A pixel has 24 channels, which a machine multiplies eight at a time; taps overlap."""
+def eights(net: OneOperator, dtype: str) -> str:
+    """An image of 24 channels, eight of which a scalar instruction of Hexagon takes at once."""
     image, (_, scale, _) = net.image()
     deep = net.node("Concat", [image] * 8, axis=1)
-    if not net.reals:
-        ends = net.ends(scale, 100, dtype)
-        deep = net.node("DequantizeLinear", [net.node("QuantizeLinear", [deep, *ends]), *ends])
-    told = {"strides": [2, 1], "pads": [1, 1, 0, 1]}
-    return net.ended(net.node("ConvTranspose", [deep, net.weights8(24, 5, 3, 2, axis=1), net.weights(5)], **told))
+    if net.reals:
+        return deep
+    ends = net.ends(scale, 100, dtype)
+    return net.node("DequantizeLinear", [net.node("QuantizeLinear", [deep, *ends]), *ends])
+
+
+def conv_transpose_of_eights(net: OneOperator, dtype: str = "uint8") -> str:
+    """Its taps overlap."""
+    weights, bias = net.weights8(24, 5, 3, 2, axis=1), net.weights(5)
+    return net.ended(net.node("ConvTranspose", [eights(net, dtype), weights, bias], strides=[2, 1], pads=[1, 1, 0, 1]))
 
 
 def conv_transpose_of_signed_eights(net: OneOperator) -> str:
     return conv_transpose_of_eights(net, "int8")
+
+
+def max_pool_of_eights(net: OneOperator, dtype: str = "uint8") -> str:
+    told = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    return net.ended(net.node("MaxPool", [eights(net, dtype)], **told))
+
+
+def max_pool_of_signed_eights(net: OneOperator) -> str:
+    return max_pool_of_eights(net, "int8")
 
 
 OPERATORS: dict[str, Callable[[OneOperator], str]] = {
@@ -191,6 +205,8 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         conv_transpose_of_groups,
         conv_transpose_of_eights,
         conv_transpose_of_signed_eights,
+        max_pool_of_eights,
+        max_pool_of_signed_eights,
     )
 }
 EXACT = (
@@ -200,6 +216,8 @@ EXACT = (
     "clip",
     "max_pool",
     "max_pool_rounded_up",
+    "max_pool_of_eights",
+    "max_pool_of_signed_eights",
     "concat",
     "concat_rows",
     "resize_nearest",

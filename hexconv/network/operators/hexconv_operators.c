@@ -12,11 +12,31 @@ static size_t repeated(Tensor tensor, int n, int y, int x, int c) {
     return hexconv_offset(tensor, tensor->n == 1 ? 0 : n, tensor->h == 1 ? 0 : y, tensor->w == 1 ? 0 : x, tensor->c == 1 ? 0 : c);
 }
 
+enum { TOGETHER = 4 }; /* codes that are made side by side: what is written could else be what the next one reads */
+
+static inline void write_together(Tensor to, const float reals[TOGETHER], float reciprocal, uint8_t *written, size_t apart) {
+    uint8_t codes[TOGETHER];
+    for (size_t i = 0; i < TOGETHER; i++) codes[i] = code_of(to, reals[i], reciprocal);
+    for (size_t i = 0; i < TOGETHER; i++) written[i * apart] = codes[i];
+}
+
 /* The same as `convert` from floats to usual bytes. */
 static void convert_to_bytes(Tensor source, Tensor result) {
     const struct hexconv_tensor to = within_steps(result);
-    const float *const reals = source->data, reciprocal = 1 / to.scale;
-    EACH(&to, n, y, x, c) ((uint8_t *)to.data)[hexconv_offset(&to, n, y, x, c)] = code_of(&to, reals[hexconv_offset(source, n, y, x, c)], reciprocal);
+    const float reciprocal = 1 / to.scale;
+    const size_t count = (size_t)to.w;
+    EACH_ROW(&to, n, y, c) {
+        const struct run from = run_at(source, n, y, 0, c, 1), into = run_at(&to, n, y, 0, c, 1);
+        const float *const reals = (const float *)source->data + from.first;
+        uint8_t *const written = (uint8_t *)to.data + into.first;
+        size_t x = 0;
+        for (; x + TOGETHER <= count; x += TOGETHER) {
+            float read[TOGETHER];
+            for (size_t i = 0; i < TOGETHER; i++) read[i] = reals[(x + i) * from.apart];
+            write_together(&to, read, reciprocal, written + x * into.apart, into.apart);
+        }
+        for (; x < count; x++) written[x * into.apart] = code_of(&to, reals[x * from.apart], reciprocal);
+    }
 }
 
 /* The same as `convert` where the result is looked up. */
@@ -29,13 +49,12 @@ static void convert_codes(Tensor source, Tensor result) {
 static int convert(void *user, Tensor source, Tensor result) {
     (void)user;
     if (is_looked_up(source, result)) convert_codes(source, result);
-    else if (source->dtype == HEXCONV_FLOAT32 && has_usual_bytes(result)) convert_to_bytes(source, result);
+    else if (source->dtype == HEXCONV_FLOAT32 && source->layout != HEXCONV_NHWC8H8W32C && has_usual_bytes(result)) convert_to_bytes(source, result);
     else EACH(result, n, y, x, c) store(result, hexconv_offset(result, n, y, x, c), real_at(source, hexconv_offset(source, n, y, x, c)));
     return 0;
 }
 
 enum binary { SUM, PRODUCT };
-enum { TOGETHER = 4 };
 
 static inline float made_of(enum binary which, float one, float other) { return which == SUM ? one + other : one * other; }
 
@@ -53,10 +72,9 @@ static void binary_of_bytes(Tensor one, Tensor other, Tensor result, enum binary
         uint8_t *const written = (uint8_t *)result->data + hexconv_offset(result, n, y, x, 0);
         size_t c = 0;
         for (; c + TOGETHER <= (size_t)to.c; c += TOGETHER) {
-            uint8_t made[TOGETHER]; /* written when all are read, so that they are made side by side */
-            for (size_t i = 0; i < TOGETHER; i++)
-                made[i] = code_of(&to, made_of(which, ones[left[(c + i) * steps[0]]], others[right[(c + i) * steps[1]]]), reciprocal);
-            for (size_t i = 0; i < TOGETHER; i++) written[(c + i) * steps[2]] = made[i];
+            float made[TOGETHER];
+            for (size_t i = 0; i < TOGETHER; i++) made[i] = made_of(which, ones[left[(c + i) * steps[0]]], others[right[(c + i) * steps[1]]]);
+            write_together(&to, made, reciprocal, written + c * steps[2], steps[2]);
         }
         for (; c < (size_t)to.c; c++)
             written[c * steps[2]] = code_of(&to, made_of(which, ones[left[c * steps[0]]], others[right[c * steps[1]]]), reciprocal);
@@ -87,21 +105,41 @@ static int multiply(void *user, Tensor one, Tensor other, Tensor result) {
 
 static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor->h && x >= 0 && x < tensor->w; }
 
+#ifdef __hexagon__
+enum { LANES = 8 }; /* bytes that one scalar instruction works on */
+
+static int are_eights(const void *one, const void *other, size_t count) { return ((uintptr_t)one | (uintptr_t)other | count) % LANES == 0; }
+#endif
+
+/* Keep the larger one of two codes for every channel of a pixel; `sign` makes codes numbers from 0 on. */
+static void keep_larger(uint8_t *kept, size_t kept_apart, const uint8_t *codes, size_t codes_apart, size_t count, uint8_t sign) {
+#ifdef __hexagon__
+    if (kept_apart == 1 && codes_apart == 1 && are_eights(kept, codes, count)) {
+        const int64_t signs = (int64_t)(sign * 0x0101010101010101u);
+        int64_t *const largest = (int64_t *)(void *)kept;
+        const int64_t *const others = (const int64_t *)(const void *)codes;
+        for (size_t i = 0; i < count / LANES; i++) largest[i] = __builtin_HEXAGON_A2_vmaxub(largest[i], others[i] ^ signs);
+        return;
+    }
+#endif
+    for (size_t c = 0; c < count; c++) {
+        const uint8_t code = codes[c * codes_apart] ^ sign, largest = kept[c * kept_apart];
+        kept[c * kept_apart] = code > largest ? code : largest;
+    }
+}
+
 /* The largest code under a window for every channel of a pixel, in `largest` as numbers from 0 on; returns whether there is any. */
 static int largest_codes(Tensor source, const struct hexconv_window *window, int n, int y, int x, uint8_t *largest, size_t step) {
     const uint8_t sign = source->dtype == HEXCONV_INT8 ? 0x80 : 0;
-    const size_t source_step = channel_step(source);
+    const size_t channels = (size_t)source->c, source_step = channel_step(source);
     int found = 0;
+    for (size_t c = 0; c < channels; c++) largest[c * step] = 0;
     for (int row = 0; row < window->rows; row++)
         for (int column = 0; column < window->columns; column++) {
             const int from = y * window->row_stride + row * window->row_dilation - window->top;
             const int left = x * window->column_stride + column * window->column_dilation - window->left;
             if (!is_inside(source, from, left)) continue;
-            const uint8_t *const read = (const uint8_t *)source->data + hexconv_offset(source, n, from, left, 0);
-            for (size_t c = 0; c < (size_t)source->c; c++) {
-                const uint8_t code = read[c * source_step] ^ sign;
-                if (!found || code > largest[c * step]) largest[c * step] = code;
-            }
+            keep_larger(largest, step, (const uint8_t *)source->data + hexconv_offset(source, n, from, left, 0), source_step, channels, sign);
             found = 1;
         }
     return found;
@@ -254,8 +292,6 @@ static int depth_to_space(void *user, Tensor source, int size, int channels_firs
 enum { MOST_INPUTS = 1 << 15 }; /* so many products of 255 and -128 fit an int32 */
 
 #ifdef __hexagon__
-enum { LANES = 8 }; /* bytes that one scalar instruction multiplies */
-
 /* The same as `products_of_bytes` for bytes that are aligned to eights: what the zero point weighs is taken off at the end. */
 static int32_t products_by_eights(Tensor source, const uint8_t *codes, const int8_t *weights, int count) {
     const uint64_t sign = source->dtype == HEXCONV_INT8 ? 0x8080808080808080u : 0, ones = 0x0101010101010101u;
@@ -276,7 +312,7 @@ static int32_t products_of_bytes(Tensor source, size_t from, const int8_t *weigh
     const int32_t zero_point = source->zero_point;
     int32_t sum = 0;
 #ifdef __hexagon__
-    if (((uintptr_t)codes | (uintptr_t)weights | (uintptr_t)count) % LANES == 0) return products_by_eights(source, codes, weights, count);
+    if (are_eights(codes, weights, (size_t)count)) return products_by_eights(source, codes, weights, count);
 #endif
     if (source->dtype == HEXCONV_UINT8)
         for (int i = 0; i < count; i++) sum += (codes[i] - zero_point) * weights[i];
