@@ -108,6 +108,8 @@ static int is_inside(Tensor tensor, int y, int x) { return y >= 0 && y < tensor-
 #ifdef __hexagon__
 enum { LANES = 8 }; /* bytes that one scalar instruction works on */
 
+typedef int64_t __attribute__((may_alias)) Eight; /* that many bytes, which others read one by one */
+
 static int are_eights(const void *one, const void *other, size_t count) { return ((uintptr_t)one | (uintptr_t)other | count) % LANES == 0; }
 #endif
 
@@ -116,8 +118,8 @@ static void keep_larger(uint8_t *kept, size_t kept_apart, const uint8_t *codes, 
 #ifdef __hexagon__
     if (kept_apart == 1 && codes_apart == 1 && are_eights(kept, codes, count)) {
         const int64_t signs = (int64_t)(sign * 0x0101010101010101u);
-        int64_t *const largest = (int64_t *)(void *)kept;
-        const int64_t *const others = (const int64_t *)(const void *)codes;
+        Eight *const largest = (Eight *)(void *)kept;
+        const Eight *const others = (const Eight *)(const void *)codes;
         for (size_t i = 0; i < count / LANES; i++) largest[i] = __builtin_HEXAGON_A2_vmaxub(largest[i], others[i] ^ signs);
         return;
     }
@@ -294,13 +296,13 @@ enum { MOST_INPUTS = 1 << 15 }; /* so many products of 255 and -128 fit an int32
 #ifdef __hexagon__
 /* The same as `products_of_bytes` for bytes that are aligned to eights: what the zero point weighs is taken off at the end. */
 static int32_t products_by_eights(Tensor source, const uint8_t *codes, const int8_t *weights, int count) {
-    const uint64_t sign = source->dtype == HEXCONV_INT8 ? 0x8080808080808080u : 0, ones = 0x0101010101010101u;
+    const int64_t signs = source->dtype == HEXCONV_INT8 ? (int64_t)0x8080808080808080u : 0;
     const int32_t zero_point = source->zero_point + (source->dtype == HEXCONV_INT8 ? 128 : 0);
     int64_t sums = 0, of_weights = 0; /* two of 32 bits each */
-    for (int i = 0; i < count; i += LANES) {
-        const int64_t eight = *(const int64_t *)(const void *)(weights + i);
-        sums = __builtin_HEXAGON_M5_vrmacbsu(sums, eight, (int64_t)(*(const uint64_t *)(const void *)(codes + i) ^ sign));
-        of_weights = __builtin_HEXAGON_M5_vrmacbsu(of_weights, eight, (int64_t)ones);
+    const Eight *const eights = (const Eight *)(const void *)codes, *const weighing = (const Eight *)(const void *)weights;
+    for (int i = 0; i < count / LANES; i++) {
+        sums = __builtin_HEXAGON_M5_vrmacbsu(sums, weighing[i], eights[i] ^ signs);
+        of_weights = __builtin_HEXAGON_M5_vrmacbsu(of_weights, weighing[i], 0x0101010101010101);
     }
     return (int32_t)sums + (int32_t)(sums >> 32) - zero_point * ((int32_t)of_weights + (int32_t)(of_weights >> 32));
 }
