@@ -17,7 +17,6 @@ from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import plane_of
 from hexconv.kernel.hvx.tiles import (
     FIRST_WORDS,
-    MADE_UNSIGNED,
     VECTOR_BYTES,
     has_vector_rows,
     joins_planes,
@@ -27,6 +26,7 @@ from hexconv.kernel.hvx.tiles import (
     tile_pixels,
 )
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import MADE_UNSIGNED
 
 MACS_OF_INSTRUCTION = 128
 

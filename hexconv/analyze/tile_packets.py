@@ -9,7 +9,7 @@ from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.narrowing import FixedPoint, narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import FixedPoint, narrowing_of
 
 LONG_TRIP = 8
 """The packets of an inner loop's trip from which on its start and its end hide behind the loop's own work."""
@@ -129,9 +129,9 @@ def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes
 
     A tile loads `lanes` vectors for each value that differs by channel.
     """
-    how, is_wide = planned.chain.conv[index].requantize, planned.source_bytes > 1
+    how = planned.chain.conv[index].requantize
     assert how
-    sequence, _offset = narrowing_to_halfwords(how) if is_wide else narrowing(how, how.zero_point)
+    sequence, _offset = narrowing_of(how, planned.chain.dtype)
     looked_up = vectors * (planned.chain.conv[index].activation == TABLE)
     if not isinstance(sequence, FixedPoint):
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)

@@ -32,7 +32,6 @@ from hexconv.kernel.hvx.pixels import PixelLanes, can_have_pixels, fits_pixels
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes
 from hexconv.kernel.hvx.tiles import (
-    MADE_UNSIGNED,
     MOST_BLOCKS,
     PAIR_BYTES,
     VECTOR_BYTES,
@@ -44,6 +43,7 @@ from hexconv.kernel.hvx.tiles import (
 )
 from hexconv.spec import Chain, Conv2d
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
+from hexconv.spec.narrowing import MADE_UNSIGNED
 
 PLANE_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 
@@ -175,7 +175,7 @@ def _pays_with_pixels(chain: Chain, index: int, steps: int, beside: float) -> bo
     if not (fits_pixels(plane) and can_have_pixels(chain, index)):
         return False
     planes = PixelPlanes(conv, left=0, vectors=1, channels=channels, source=plane)
-    lanes = PixelLanes(conv, LANES, CHANNEL_BLOCK, MOST_BLOCKS, planes)
+    lanes = PixelLanes(conv, chain.dtype, LANES, CHANNEL_BLOCK, MOST_BLOCKS, planes)
     return packets_of_pixels(lanes) < packets_of_words(lanes, steps) + beside
 
 

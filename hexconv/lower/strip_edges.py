@@ -15,12 +15,13 @@ from tvm import tirx
 
 from hexconv.compute.stored import Position, Stored
 from hexconv.kernel import Forms, has_bytes_apart
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.lower.conv_step import ConvStep, in_ring
 from hexconv.lower.plain.cache import FlatCache
 from hexconv.schedule.block import Block
 from hexconv.spec import Chain, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.strips import Strips
 
 TOGETHER_BYTES = 8

@@ -22,6 +22,8 @@ MOST_NARROWING_SHIFT = 15  # Narrowing shifts use the low 4 bits of their operan
 MOST_SECOND_SHIFT = 7  # a halfword that saturated, 32767, is still 255 after it
 SUM_BITS = 32
 BYTE_BITS, HALFWORD_BITS = 8, 16
+MADE_UNSIGNED = 128
+"""What is added to int8 elements that are multiplied, or narrowed, as uint8."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,19 @@ class FixedPoint:
         known = {"multiplier": self.multiplier is None, "shift": self.shift is None}
         named = [name for name, is_vector in known.items() if is_vector]
         return (*named, *(("mask", "half") if self.halves_per_channel else ()))
+
+
+def narrowing_of(how: Requantize, dtype: str) -> tuple[Shifts | FixedPoint, int]:
+    """Return the sequence that narrows sums to results of an integer dtype, and the number to add to every sum.
+
+    >>> narrowing_of(Requantize(multiplier=3 << 28, shift=-9, zero_point=-128), "int8")[0].ties_away
+    False
+    >>> narrowing_of(Requantize(multiplier=3 << 28, shift=-9, zero_point=0), "int8")[0].ties_away
+    True
+    """
+    if dtype == "int16":
+        return narrowing_to_halfwords(how)
+    return narrowing(how, how.zero_point + (MADE_UNSIGNED if dtype == "int8" else 0))
 
 
 def narrowing(how: Requantize, zero_point: int) -> tuple[Shifts | FixedPoint, int]:

@@ -42,7 +42,7 @@ from typing import Literal
 
 from hexconv.spec.chain import Chain
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing_of
 from hexconv.spec.raised import Raised, raised
 from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_SHIFT, Requantize
 
@@ -120,7 +120,7 @@ def raised_sums(chain: Chain, index: int, bias: int) -> Raised:
     products, zero_point = _dense_products(chain, index), conv.filter_zero_point
     apart = products * max(high - zero_point, zero_point - low)
     filter_l1 = apart if conv.filter_l1 is None else min(conv.filter_l1, apart)
-    _sequence, offset = narrowing_to_halfwords(conv.requantize)
+    _sequence, offset = narrowing_of(conv.requantize, "int16")
     return raised(conv.requantize.saturates_at, products, filter_l1, zero_point - low, bias + offset)
 
 
@@ -193,10 +193,7 @@ def _plain_fraction(total: Step, how: Requantize, bits: int) -> list[Step]:
 
 def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
     """Return the steps of the sequences of `hexconv.spec.narrowing`."""
-    made_unsigned = 128 if dtype == "int8" else 0
-    sequence, offset = (
-        narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + made_unsigned)
-    )
+    sequence, offset = narrowing_of(how, dtype)
     steps = [total.then("with offset", lambda value: value + offset)]
     if how.rounding == "even" and how.fraction_bits is None:
         steps.append(Step("less one", steps[-1].least - 1, steps[-1].most))

@@ -7,9 +7,9 @@ lanes are channels more often.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.spec import Chain, Conv2d, Padding
 from hexconv.spec.edges import EDGE_LAYOUTS, EdgeLayout
+from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.sweep.arithmetic import drawn_zero_point, with_filters, with_requantisations
 from hexconv.sweep.draw import Draw
 from hexconv.sweep.geometry import input_axis

@@ -26,9 +26,10 @@ from hexconv.kernel.forms import Forms, Packing
 from hexconv.kernel.grouped import computed_filter, own_words_of, side_by_side
 from hexconv.kernel.hvx.blocks import DENSE_UNIT
 from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED, WORD_CHANNELS, unsigned_zero
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS, unsigned_zero
 from hexconv.layout import Layout, packed
 from hexconv.spec import Chain
+from hexconv.spec.narrowing import MADE_UNSIGNED
 
 DEPTHWISE_TAG, OWN_WORDS_TAG = "OIHW32o4w", "OHIW1i1o32o4i"
 MADE_UNSIGNED_HALVES = 1 << 15

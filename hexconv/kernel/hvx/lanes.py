@@ -20,9 +20,9 @@ from hexconv.kernel.hvx.tiles import (
     multiplied_words,
     tile_pixels,
 )
-from hexconv.spec import Chain, Requantize
+from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK, REMEMBERED
-from hexconv.spec.narrowing import FixedPoint, narrowing
+from hexconv.spec.narrowing import FixedPoint, narrowing_of
 
 PRODUCTS_OF_PACKET = 2
 TURN = 3
@@ -75,7 +75,7 @@ def dense_between(lanes: PixelLanes) -> DenseRows:
 @lru_cache(REMEMBERED)
 def packets_of_pixels(lanes: PixelLanes) -> float:
     """The packets of a row of outputs with pixels as lanes."""
-    ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes.conv.requantize)
+    ended = lanes.vectors * lanes.conv.out_channels * _ending(lanes)
     moved = lanes.tiles_of_channels * lanes.planes.new_rows * lanes.planes.laid + lanes.vectors * lanes.shuffled
     return lanes.products / PRODUCTS_OF_PACKET + ended + moved
 
@@ -91,7 +91,7 @@ def packets_of_dense(lanes: PixelLanes) -> float:
     dense = dense_between(lanes)
     sums = dense.columns * dense.blocks
     moved = lanes.tiles_of_channels * (dense.new_rows * dense.laid + dense.summed)
-    return sums * (dense.steps / PRODUCTS_OF_PACKET + _ending(lanes.conv.requantize)) + moved
+    return sums * (dense.steps / PRODUCTS_OF_PACKET + _ending(lanes)) + moved
 
 
 @lru_cache(REMEMBERED)
@@ -111,7 +111,7 @@ def packets_of_channels(lanes: PixelLanes) -> float:
 
 def packets_of_words(lanes: PixelLanes, steps: int) -> float:
     """The packets of a row of outputs with 32 channels as lanes that multiply `steps` words under a window."""
-    blocks, ending = ceil(lanes.conv.out_channels / CHANNEL_BLOCK), _ending(lanes.conv.requantize)
+    blocks, ending = ceil(lanes.conv.out_channels / CHANNEL_BLOCK), _ending(lanes)
     return lanes.columns * (blocks * (steps / PRODUCTS_OF_PACKET + ending) - _saved(lanes, blocks, ending))
 
 
@@ -129,11 +129,11 @@ def _saved(lanes: PixelLanes, blocks: int, ending: float) -> float:
     return left_out / ENDINGS_OF_PACKET - (blocks - folds) / EXCHANGED_PIXELS
 
 
-def _ending(how: Requantize | None) -> float:
+def _ending(lanes: PixelLanes) -> float:
     """Instructions that narrow a vector of sums, with a fourth of those that narrow four to bytes, or that store it."""
-    if how is None:
+    if lanes.conv.requantize is None:
         return 1
-    sequence, _offset = narrowing(how, how.zero_point)
+    sequence, _offset = narrowing_of(lanes.conv.requantize, lanes.dtype)
     if not isinstance(sequence, FixedPoint):
         return 1 + TIES * (sequence.halves is not None)
     is_even = sequence.has_halves

@@ -19,7 +19,6 @@ from hexconv.kernel.depthwise import BYTES
 from hexconv.kernel.hvx.plane import Plane
 from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
 from hexconv.kernel.hvx.tiles import (
-    MADE_UNSIGNED,
     VECTOR_BYTES,
     WORD_CHANNELS,
     tile_blocks,
@@ -27,6 +26,7 @@ from hexconv.kernel.hvx.tiles import (
 )
 from hexconv.spec import Chain, Conv2d, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import MADE_UNSIGNED
 
 BLOCK_WORDS = CHANNEL_BLOCK // WORD_CHANNELS
 """Vectors of words that pixels of 32 channels are shuffled from."""
@@ -62,6 +62,7 @@ class PixelLanes:
 
     Attributes:
         conv: the conv.
+        dtype: the dtype of what it makes.
         columns: the columns of a row of outputs.
         unit: output channels that lie together in a pixel of the target.
         tile_blocks: blocks of 32 output channels that are computed together; each tile of them lays out its own planes.
@@ -69,6 +70,7 @@ class PixelLanes:
     """
 
     conv: Conv2d
+    dtype: str
     columns: int
     unit: int
     tile_blocks: int
@@ -140,6 +142,7 @@ def lanes_between(chain: Chain, index: int, source: Plane, unit: int, k_split: i
     blocks = ceil(conv.out_channels / CHANNEL_BLOCK)
     return PixelLanes(
         conv,
+        chain.dtype,
         columns=end - first,
         unit=unit,
         tile_blocks=tile_blocks(min(k_split, blocks)),

@@ -4,13 +4,12 @@ from math import ceil, gcd
 
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
+from hexconv.spec.narrowing import MADE_UNSIGNED
 
 PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
 WORD_CHANNELS = 4
 VECTOR_BYTES = 128
-MADE_UNSIGNED = 128
-"""What is added to int8 elements that are multiplied as uint8."""
 VECTOR_BLOCKS = 4
 """Blocks of 32 channels of pixels in a vector."""
 HALF_BLOCK, QUARTER_BLOCK = 16, 8

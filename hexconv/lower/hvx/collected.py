@@ -5,14 +5,13 @@ from hexconv.kernel.forms import Forms
 from hexconv.kernel.grouped import blocks_of_tile, diagonal_of, own_words_of, without_groups
 from hexconv.kernel.hvx.lanes import dense_rows, pixel_lanes
 from hexconv.kernel.hvx.plane import plane_of
-from hexconv.kernel.hvx.tiles import MADE_UNSIGNED
 from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.units import Units
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.narrowing import FixedPoint, Shifts, narrowing, narrowing_to_halfwords
+from hexconv.spec.narrowing import MADE_UNSIGNED, narrowing_of
 from hexconv.spec.room import bias_limit
 from hexconv.spec.sums import raised_sums
 
@@ -26,7 +25,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     columns = forms.activations[index + 1].stored_extent("W")
     units = Units(forms.channel_units[index + 1], conv.out_channels, columns, pixels is not None)
-    sequence, offset = _narrowed(conv.requantize, chain.dtype)
+    sequence, offset = narrowing_of(conv.requantize, chain.dtype) if conv.requantize else (None, 0)
     return InnerConv(
         number=index + 1,
         plan=plan,
@@ -68,13 +67,6 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
 def _flip(dtype: str) -> int:
     """Return the number that, added, makes activations unsigned."""
     return MADE_UNSIGNED if dtype == "int8" else 0
-
-
-def _narrowed(how: Requantize | None, dtype: str) -> tuple[Shifts | FixedPoint | None, int]:
-    """Return how sums become results, and the number that narrowing needs added to every sum."""
-    if how is None:
-        return None, 0
-    return narrowing_to_halfwords(how) if dtype == "int16" else narrowing(how, how.zero_point + _flip(dtype))
 
 
 def _codes(how: Requantize | None, dtype: str) -> tuple[int, int]:
