@@ -54,16 +54,17 @@ def row_read(
 ) -> tirx.Expr | None:
     """Return the stored row of the input that a store fills, None for a store into another cache.
 
-    Where stripes stream, all of what they read may be padding: TVM has then left no load of the image to know the row
-    by, but the ring counts rows.
+    A ring counts rows. Another cache doesn't, but its load of the image tells the row. (TVM simplifies that load by the
+    conditions on it, so its row may be another one in padding, and there may be no load at all where all is padding.)
     """
+    name = store.buffer.name
+    if name in first_rows and cache_name(store.buffer) == INPUT_CACHE:
+        return store.indices[1] + int(first_rows[name])
     for load in _loads(store.value):
         if load.source.same_as(image.argument):
             with known.constraint_scope(tirx.all(tirx.const(True, "bool"), *_conditions(store.value, load))):
                 return image.row(load.indices, known) + top
-    name = store.buffer.name
-    is_ring = name in first_rows and cache_name(store.buffer) == INPUT_CACHE
-    return store.indices[1] + int(first_rows[name]) if is_ring else None
+    return None
 
 
 def _without_quotient(rest: tirx.FloorMod, known: Analyzer) -> tirx.Expr:
