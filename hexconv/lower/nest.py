@@ -221,7 +221,7 @@ def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) 
     if is_depthwise(case.chain, 0):
         module = without_fringe(module)
     if case.settled.buffering == "double":
-        return start_copies(module, fill_by_vectors, ranges)
+        return start_copies(module, fill_by_vectors, ranges, joins_single_rows=True)
     return move_by_vectors(module, ranges)
 
 

@@ -1,12 +1,15 @@
 """Rows below 128 bytes are rows of one copy where one descriptor can hold them; the chains were drawn by the sweep."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hexconv.lower import lower_case
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
-from hexconv.spec import Case
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.sweep.verdict import short_copies
+from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
 
 HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
 PLAN = '[plan]\norder = "h_outer"\nbuffering = "double"\nkernel = "hvx"'
@@ -156,6 +159,23 @@ halo = "roll"
 filters = "resident"
 kernel = "hvx"
 """,
+    "a last strip of one column, and a last tile of one block of channels": f"""
+[chain]
+input = [1, 4, 17, 128]
+dtype = "int16"
+output_layout = "NHWC"
+[[chain.conv]]
+out_channels = 128
+groups = 2
+filter_l1 = 65535
+{HOW}
+[plan]
+k_split = 3
+w_split = 2
+buffering = "double"
+kernel = "hvx"
+storage = "vtcm"
+""",
     "an image of one row, in stripes that might have many": f"""
 [chain]
 input = [2, 1, 20, 1]
@@ -187,7 +207,33 @@ threads = 2
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_short_row_is_a_copy_of_its_own(name: str) -> None:
-    case = Case.parse(CASES[name], "short")
+    check(Case.parse(CASES[name], "short"))
+
+
+@st.composite
+def narrow_ends(draw: st.DrawFn) -> Case:
+    """Chains whose last strip has one new column or two, and whose last tile of channels has one block, or less."""
+    columns, blocks, k_split = draw(st.integers(1, 2)), draw(st.integers(3, 5)), draw(st.integers(2, 3))
+    channels = 32 * blocks - draw(st.sampled_from([0, 0, 20]))
+    conv = Conv2d(out_channels=channels, filter_l1=65535, requantize=Requantize(multiplier=1 << 24, shift=-8))
+    size = (1, draw(st.integers(1, 9)), 16 + columns, 32)
+    dtype, layout = draw(st.sampled_from(["uint8", "int16"])), draw(st.sampled_from(["NHWC", "NHCW32c"]))
+    chain = Chain(input=size, dtype=dtype, output_layout=layout, conv=(conv,))
+    halo = draw(st.sampled_from(["recompute", "roll"]))
+    plan = Plan(
+        kernel="hvx", k_split=k_split, w_split=2, order="h_outer", halo=halo, buffering="double", storage="vtcm"
+    )
+    return Case("narrow", chain, plan)
+
+
+@pytest.mark.simulator
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@given(narrow_ends())
+def test_no_short_row_of_a_last_column_is_a_copy_of_its_own(case: Case) -> None:
+    check(case)
+
+
+def check(case: Case) -> None:
     run = run_case(case, lower_case(case), Simulator(slots=False))
     assert run.check.passed
     assert list(short_copies(run)) == []

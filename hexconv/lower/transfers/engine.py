@@ -1,6 +1,7 @@
 """Let the engine copy: the copies in a group become `dma_copy`, of one row or of many at equal distances."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import tvm
 import tvm_ffi
@@ -23,7 +24,10 @@ def _by_element(fill: Fill) -> tirx.Stmt:
 
 
 def start_copies(
-    module: tvm.IRModule, filler: Filler = _by_element, ranges: Mapping[tirx.Var, Range] | None = None
+    module: tvm.IRModule,
+    filler: Filler = _by_element,
+    ranges: Mapping[tirx.Var, Range] | None = None,
+    joins_single_rows: bool = False,
 ) -> tvm.IRModule:
     """Let the engine do the copies in groups (flat buffers); a module without groups stays as it is.
 
@@ -32,6 +36,7 @@ def start_copies(
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
         It writes other bytes than the copies do, in a slot that nothing reads yet.
         ranges: the ranges of variables that are no loop's.
+        joins_single_rows: whether rows that may be single have code of their own (`Mover`).
     """
     main = module["main"]
     known = ranges_of(main.body, ranges or {})
@@ -45,7 +50,8 @@ def start_copies(
             if queue is None or started is not None:
                 steps.append(step)
             else:
-                steps += taken_apart(step, Mover(lambda run, queue=queue: _started(run, queue, known), filler, known))
+                copied = partial(_started, queue=queue, ranges=known)
+                steps += taken_apart(step, Mover(copied, filler, known, joins_single_rows))
         return tirx.SeqStmt(steps)
 
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})

@@ -7,9 +7,27 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.run import Fill, Run
+from hexconv.lower.transfers.statements import as_one
 
 Filler = Callable[[Fill], tirx.Stmt]
-Piece = Run | Fill | tirx.Stmt
+
+
+@dataclass(frozen=True)
+class Either:
+    """Pieces of which the device takes some or the others.
+
+    Attributes:
+        condition: whether it takes the former.
+        then: the pieces where the condition holds.
+        otherwise: the pieces where it doesn't.
+    """
+
+    condition: tirx.Expr
+    then: "tuple[Piece, ...]"
+    otherwise: "tuple[Piece, ...]"
+
+
+Piece = Run | Fill | Either | tirx.Stmt
 
 
 @dataclass(frozen=True)
@@ -20,14 +38,20 @@ class Mover:
         copy: turns a run into a statement.
         fill: turns a fill into a statement.
         ranges: the ranges of the loops around the part.
+        joins_single_rows: whether rows of which there may be a single one have code for that case, in which loops
+            further out join them.
     """
 
     copy: Callable[[Run], tirx.Stmt]
     fill: Filler
     ranges: Analyzer
+    joins_single_rows: bool = False
 
     def statement(self, piece: Piece) -> tirx.Stmt:
         """Return the statement for a piece that gets no longer."""
         if isinstance(piece, Run):
             return self.copy(piece)
+        if isinstance(piece, Either):
+            then, otherwise = (as_one([*map(self.statement, pieces)]) for pieces in (piece.then, piece.otherwise))
+            return tirx.IfThenElse(piece.condition, then, otherwise)
         return self.fill(piece) if isinstance(piece, Fill) else piece

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.mover import Mover, Piece
+from hexconv.lower.transfers.mover import Either, Mover, Piece
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, is_one, itemsize, uses
 from hexconv.lower.transfers.shorter import of_one_length
 from hexconv.lower.transfers.statements import around, as_one, bound
@@ -22,6 +22,8 @@ def repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
         yield longer
     elif isinstance(piece, Run):
         yield from _unlike(piece, loop, mover)
+    elif isinstance(piece, Either) and not uses(piece.condition, loop.loop_var):
+        yield _either_in_loop(piece, loop, mover)
     else:
         yield bound(around(loop, mover.statement(piece)))
 
@@ -29,14 +31,33 @@ def repeated(piece: Piece, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     """Yield a run over the trips of a loop that are not all alike: some of them joined, or all of them row by row."""
     if found := of_one_length(run, loop):
-        whole, shorter, trips = found
+        (whole, trips), (shorter, left_over) = found
         yield from repeated(whole, _trips(loop, trips), mover)
-        yield _once_or_repeated(shorter, _trips(loop, loop.extent - trips), mover)
+        yield _once_or_repeated(shorter, _trips(loop, left_over), mover)
     elif _may_be_one_short_row(run, mover) and (found := in_parts_of_a_ring(run, loop)):
         part, inside, blocks = found
         yield bound(around(blocks, as_one([mover.statement(piece) for piece in repeated(part, inside, mover)])))
+    elif mover.joins_single_rows and _may_be_one_short_row(run, mover) and _may_stay_one(run, loop):
+        single = replace(run, count=ONE, steps=(0, 0))
+        others = _by_rows_or_trips(run, loop, mover)
+        yield Either(tirx.EQ(run.count, 1), tuple(repeated(single, loop, mover)), (others,))
     else:
         yield _by_rows_or_trips(run, loop, mover)
+
+
+def _may_stay_one(run: Run, loop: tirx.For) -> bool:
+    """Whether a run of rows, perhaps one, may be copied trip by trip: its trips aren't alike, or there may be one."""
+    is_known = isinstance(run.count, tirx.IntImm)
+    return not is_known and (_row_in_loop(run, loop) is None or not isinstance(loop.extent, tirx.IntImm))
+
+
+def _either_in_loop(either: Either, loop: tirx.For, mover: Mover) -> Either:
+    """Repeat both alternatives over the trips of a loop that doesn't decide between them."""
+    then, otherwise = (
+        tuple(longer for piece in pieces for longer in repeated(piece, loop, mover))
+        for pieces in (either.then, either.otherwise)
+    )
+    return Either(either.condition, then, otherwise)
 
 
 def _once_or_repeated(run: Run, loop: tirx.For, mover: Mover) -> Piece:

@@ -13,8 +13,10 @@ from tvm.sym import Analyzer
 from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one, joined
 
 
-def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None:
-    """Return the run of a loop's whole trips, that of the others from trip 0 on, and how many whole trips there are.
+def of_one_length(run: Run, loop: tirx.For) -> tuple[tuple[Run, tirx.Expr], tuple[Run, tirx.Expr]] | None:
+    """Return the run of a loop's whole trips and their number, and the run of the others from trip 0 on and theirs.
+
+    Where a trip loses a whole length, one shorter trip is left, or none: its run then has no elements.
 
     None unless the length of its rows is the same number until it shrinks from trip to trip, and the run is one row or
     becomes one where its rows have that number.
@@ -31,7 +33,11 @@ def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None
         return None
     trips = tirx.floordiv(first - most, shrinks) + 1
     whole = Analyzer().simplify(tirx.max(tirx.min(trips, loop.extent), 0))
-    return longest, _from_trip(run, loop.loop_var, whole), whole
+    shorter, left_over = _from_trip(run, loop.loop_var, whole), Analyzer().simplify(loop.extent - whole)
+    if isinstance(left_over, tirx.IntImm) or int(shrinks) < int(most):
+        return (longest, whole), (shorter, left_over)
+    once = shorter.at(loop.loop_var, ZERO)
+    return (longest, whole), (replace(once, elements=tirx.min(once.elements, left_over * most)), ONE)
 
 
 def _most_and_left(elements: tirx.Expr) -> tuple[tirx.IntImm, tirx.Expr] | None:
