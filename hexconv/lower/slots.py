@@ -22,13 +22,18 @@ def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
 
 
 def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
-    """Return the loop variables one iteration later, carried over from each loop to the one around it."""
+    """Return the loop variables one iteration later, carried over from each loop to the one around it.
+
+    Behind the last iteration comes the first one again. So no variable leaves its range, and no index has to be clamped:
+    what is clamped is copied element by element. A single loop's guard says as much to TVM as the remainder does, and
+    bands have as many stripes as only the device knows.
+    """
     analyzer, following = _with_ranges(loops), step_number(loops) + 1
     times: tirx.Expr = tirx.const(1, "int32")
     values: list[tirx.Expr] = []
     for loop in reversed(loops):
-        outermost = loop is loops[0]
-        value = following // times if outermost else following // times % loop.extent
+        is_guarded = len(loops) == 1 or (loop is loops[0] and not isinstance(loop.extent, tirx.IntImm))
+        value = following // times if is_guarded else following // times % loop.extent
         values.insert(0, analyzer.simplify(value))
         times = times * loop.extent
     return values
