@@ -16,13 +16,13 @@ blocks of 32 channels.
 """
 
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 
 from hexconv.host.planned import PlannedBands
 from hexconv.spec import Chain
 from hexconv.spec.activations import PRELU
-from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT_CACHE, filter_cache, intermediate
+from hexconv.spec.vectors import whole_channels
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def host_footprints(planned: PlannedBands) -> tuple[HostCache, ...]:
     """
     chain, caches = planned.chain, []
     for index, conv in enumerate(chain.conv):
-        channels = _whole_blocks(conv.out_channels)
+        channels = whole_channels(conv.out_channels)
         elements = channels * prod(conv.kernel) * chain.shapes[index][3]
         caches.append(HostCache(filter_cache(index + 1), "filter", index + 1, elements))
         if conv.bias:
@@ -82,13 +82,9 @@ def has_input_cache(chain: Chain) -> bool:
 
 def line_elements(chain: Chain, tensor: int) -> int:
     """How many elements a row of an intermediate's cache has."""
-    return _padded_columns(chain, tensor) * _whole_blocks(chain.shapes[tensor][3])
+    return _padded_columns(chain, tensor) * whole_channels(chain.shapes[tensor][3])
 
 
 def _padded_columns(chain: Chain, index: int) -> int:
     pad = chain.conv[index].padding
     return pad.left + chain.shapes[index][2] + pad.right
-
-
-def _whole_blocks(channels: int) -> int:
-    return ceil(channels / CHANNEL_BLOCK) * CHANNEL_BLOCK

@@ -80,10 +80,6 @@ class Layout(Digits):
         """
         return inverse.owner(self, coordinates)
 
-    def collides(self, one: Sequence[int], other: Sequence[int]) -> bool:
-        """Whether two different elements have one address."""
-        return tuple(one) != tuple(other) and self.address(one) == self.address(other)
-
     def collision(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Two indices that share an address, or None when the layout is injective."""
         return inverse.collision(self)

@@ -44,7 +44,8 @@ class Tensors:
         image: the input, NHWC.
         filters: the filters, OIHW, one per conv.
         biases: the biases, [K] or None, one per conv.
-        vectors: `multiplier1`, `shift1`, ..., int32, [K], where a requantisation has one per channel.
+        vectors: the other vectors of the chain by name: multipliers and shifts per channel, tables of codes, slopes
+            (`hexconv.spec.vectors`).
     """
 
     image: Array
@@ -195,11 +196,6 @@ def _rest(dtype: str) -> float:
     return INTEGER_RANGE[dtype][1] if dtype in INTEGER_RANGE else float("nan")
 
 
-def _spread(conv: Conv2d) -> float:
-    """Return the order of magnitude that a conv's sums should have."""
-    return conv.curve.spread
-
-
 def _image(random: np.random.Generator, chain: Chain, fill: Fill) -> Array:
     """Fill the chain's input, NHWC."""
     if not chain.is_integer:
@@ -212,7 +208,7 @@ def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -
     conv, shape, dtype = chain.conv[index], chain.filter_shapes[index], chain.dtype_of_filters
     fan_in = prod(shape[1:])
     if not chain.is_integer:
-        scale = _spread(conv) * {"random": sqrt(3 / fan_in), "one_hot": 1.0}.get(fill, 1 / fan_in)
+        scale = conv.curve.spread * {"random": sqrt(3 / fan_in), "one_hot": 1.0}.get(fill, 1 / fan_in)
         return _filled(random, fill, shape, -scale, scale, 0.0, dtype)
     (low, high), zero_point = INTEGER_RANGE[dtype], conv.filter_zero_point
     if conv.filter_l1 is None:

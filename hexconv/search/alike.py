@@ -6,6 +6,7 @@ and under other k_splits often agree in all of that.
 """
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from itertools import count
 from typing import TypeVar
 
@@ -17,7 +18,6 @@ MOST_REMEMBERED = 1 << 15
 
 Figure = TypeVar("Figure")
 _FIGURES: dict[Hashable, object] = {}
-_NUMBERS: dict[Hashable, int] = {}
 _UNUSED = count()
 """Numbers that no conv has had: a number that was forgotten is not given again, since figures may be kept under it."""
 
@@ -32,30 +32,27 @@ def once(what: Hashable, number: int, compute: Callable[[], Figure]) -> Figure:
     """
     key = what, number
     if key not in _FIGURES:
-        _make_room(_FIGURES)
+        if len(_FIGURES) >= MOST_REMEMBERED:
+            _FIGURES.clear()
         _FIGURES[key] = compute()
     return _FIGURES[key]  # pyright: ignore[reportReturnType]  # `what` says of which type it is
 
 
 def number_of(planned: PlannedRows, index: int) -> int:
     """Return the number that conv `index` has in common with all convs that are alike."""
-    known = _what_decides(planned, index)
-    if known not in _NUMBERS:
-        _make_room(_NUMBERS)
-        _NUMBERS[known] = next(_UNUSED)
-    return _NUMBERS[known]
+    return _number(_what_decides(planned, index))
+
+
+@lru_cache(MOST_REMEMBERED)
+def _number(_decides: Hashable) -> int:
+    """Number what decides: the same number for the same, while it is remembered."""
+    return next(_UNUSED)
 
 
 def forget() -> None:
     """Forget all figures: whoever asks again has them computed anew."""
     _FIGURES.clear()
-    _NUMBERS.clear()
-
-
-def _make_room(known: dict[Hashable, object] | dict[Hashable, int]) -> None:
-    """Forget everything where too much is kept."""
-    if len(known) >= MOST_REMEMBERED:
-        known.clear()
+    _number.cache_clear()
 
 
 def _what_decides(planned: PlannedRows, index: int) -> Hashable:

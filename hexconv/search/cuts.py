@@ -23,6 +23,7 @@ from hexconv.search.margin import Margin, margin
 from hexconv.search.objective import COSTS
 from hexconv.search.pieces import Cut, Piece, Pieces
 from hexconv.search.question import Question
+from hexconv.search.recurrence import best_ways
 from hexconv.spec import Chain
 
 
@@ -87,25 +88,16 @@ def best_cuts(chain: Chain, question: Question) -> Cuts:
 
 def _least(pieces: Pieces) -> Cut | None:
     """Solve the recurrence of this module's docstring."""
-    least: dict[int, tuple[tuple[float, ...], tuple[Piece, ...]]] = {0: ((0, 0, 0), ())}
-    for end in range(1, pieces.count + 1):
-        ways = (_extended(pieces, least[start], start, end) for start in range(end) if start in least)
-        known = [way for way in ways if way]
-        if known:
-            least[end] = min(known, key=lambda way: way[0])
-    return Cut(least[pieces.count][1]) if pieces.count in least else None
-
-
-def _extended(
-    pieces: Pieces, way: tuple[tuple[float, ...], tuple[Piece, ...]], start: int, end: int
-) -> tuple[tuple[float, ...], tuple[Piece, ...]] | None:
-    """Extend a cut by one piece; None where the piece does not fit."""
-    piece = pieces.piece(start, end)
-    if not piece:
-        return None
     first, second, _ = COSTS[pieces.question.objective]
-    added = (getattr(piece.figures, first), getattr(piece.figures, second), 1)
-    return tuple(a + b for a, b in zip(way[0], added, strict=True)), (*way[1], piece)
+
+    def extended(cut: Cut, start: int, end: int) -> list[Cut]:
+        piece = pieces.piece(start, end)
+        return [Cut((*cut.pieces, piece))] if piece else []
+
+    def cost(cut: Cut) -> tuple[float, float, int]:
+        return getattr(cut, first), getattr(cut, second), len(cut.pieces)
+
+    return best_ways(pieces.count, Cut(()), extended, cost).get(pieces.count)
 
 
 def _by_sum(chain: Chain, question: Question) -> Question:
@@ -118,11 +110,12 @@ def _by_sum(chain: Chain, question: Question) -> Question:
 
 def _least_largest(pieces: Pieces) -> int:
     """Return the smallest footprint that the largest piece of any cut can have."""
-    least = {0: 0}
-    for end in range(1, pieces.count + 1):
-        ways = ((least[start], found) for start in least if (found := pieces.found(start, end)))
-        least[end] = min(max(before, found.smallest.footprint_bytes) for before, found in ways)
-    return least[pieces.count]
+
+    def extended(largest: int, start: int, end: int) -> list[int]:
+        found = pieces.found(start, end)
+        return [max(largest, found.smallest.footprint_bytes)] if found else []
+
+    return best_ways(pieces.count, 0, extended)[pieces.count]
 
 
 def _joints(pieces: Pieces, cut: Cut) -> Iterator[Joint]:

@@ -122,17 +122,18 @@ def _part(chain: Chain, space: Space, rates: Rates) -> Grid:
         return Grid(space, *nest_grid(chain, space, rates.nest.packets))
     if nest == "bands":
         return _one_by_one(chain, space)
-    if any(words.storage in MIXED for words in space.words):
-        grid = _one_by_one(chain, space)
-        overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
-        packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
-        return replace(grid, latency_packets=packets)
-    axes = BlockAxes(chain, space)
-    work = work_grid(axes)
-    footprint = allocated_bytes(space, cache_grids(axes), programs(axes))
-    traffic, macs = work.traffic_bytes.ravel(), work.macs.ravel()
+    is_mixed = any(words.storage in MIXED for words in space.words)
+    grid = _one_by_one(chain, space) if is_mixed else _of_blocks(chain, space)
     overlaps = np.broadcast_to(space.flags("buffering", "double"), space.shape).ravel()
-    return Grid(space, footprint, traffic, macs, rates.plain(chain.dtype).packets(macs, traffic, overlaps))
+    packets = rates.plain(chain.dtype).packets(grid.macs, grid.traffic_bytes, overlaps)
+    return replace(grid, latency_packets=packets)
+
+
+def _of_blocks(chain: Chain, space: Space) -> Grid:
+    """Compute figures of all plans of a nest of blocks at once, without a latency."""
+    axes = BlockAxes(chain, space)
+    work, footprint = work_grid(axes), allocated_bytes(space, cache_grids(axes), programs(axes))
+    return Grid(space, footprint, work.traffic_bytes.ravel(), work.macs.ravel(), np.zeros(space.size))
 
 
 def _one_by_one(chain: Chain, space: Space) -> Grid:

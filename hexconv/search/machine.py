@@ -16,7 +16,6 @@ A packet is what a thread issues at once. Packets are no cycles: no memory stall
 The model serves to weigh recomputing against reloading, not to promise a time.
 """
 
-import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -31,13 +30,9 @@ from hexconv.analyze.exact import Integers
 from hexconv.analyze.nest_packets import nest_parts
 from hexconv.analyze.planned import Planned
 from hexconv.errors import InputError
+from hexconv.spec.document import parse_table, read_text
 
 EXACT = ConfigDict(extra="forbid")
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True, config=EXACT)
@@ -143,7 +138,8 @@ def rates(arch: str) -> Rates:
     """
     if arch not in known_machines():
         raise InputError("plan.arch", arch, " | ".join(known_machines()))
-    table = tomllib.loads(machine_file(arch).read_text(encoding="utf-8"))
+    file = machine_file(arch)
+    table = parse_table(read_text(file), str(file))
     if "like" in table:
         other = rates(table["like"])
         return Rates(f"{table['source']}; {other.source}", other.kernels, other.nest)

@@ -1,15 +1,16 @@
 """Find the least memory that allows less traffic: under that limit some cut moves less than the best one does now.
 
 Less memory never allows less traffic, so bisection finds the limit among the footprints on the fronts of all pieces.
-Each limit is tried by the recurrence of `hexconv.search.cuts`.
+Each limit is tried by the recurrence of `hexconv.search.recurrence`.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 from hexconv.search.pieces import Cut, Pieces
+from hexconv.search.recurrence import best_ways
 
 Steps = dict[tuple[int, int], list[tuple[int, int]]]
 """By piece (first conv, one past its last): footprints and traffic of its front, the smallest footprint first."""
@@ -34,7 +35,7 @@ def margin(pieces: Pieces, cut: Cut) -> Margin | None:
     """Find the least memory that allows less traffic than a cut has; None where no memory does."""
     steps, now, limit = _steps(pieces), cut.traffic_bytes, pieces.question.vtcm_bytes
     limits = sorted({footprint for front in steps.values() for footprint, _ in front if footprint > limit})
-    least = _least_traffic(steps, len(pieces.chain.conv))
+    least = partial(_least_traffic, steps, pieces.count)
     found = bisect_left(limits, True, key=lambda size: (moved := least(size)) is not None and moved < now)
     if found == len(limits):
         return None
@@ -52,21 +53,10 @@ def _steps(pieces: Pieces) -> Steps:
     return steps
 
 
-def _least_traffic(steps: Steps, count: int) -> Callable[[int], int | None]:
-    """Return a function from a limit to the least traffic of any cut of `count` convs; None where nothing fits."""
+def _least_traffic(steps: Steps, count: int, limit: int) -> int | None:
+    """Return the least traffic of any cut of `count` convs under a limit; None where nothing fits."""
 
-    def under(limit: int) -> int | None:
-        least: dict[int, int] = {0: 0}
-        for end in range(1, count + 1):
-            ways = [
-                least[start] + traffic
-                for start in range(end)
-                if start in least
-                for footprint, traffic in steps[start, end]
-                if footprint <= limit
-            ]
-            if ways:
-                least[end] = min(ways)
-        return least.get(count)
+    def extended(moved: int, start: int, end: int) -> list[int]:
+        return [moved + traffic for footprint, traffic in steps[start, end] if footprint <= limit]
 
-    return under
+    return best_ways(count, 0, extended).get(count)

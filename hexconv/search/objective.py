@@ -10,16 +10,11 @@ Plans that are equal in all three stand in the order of the space: words nearest
 small splits.
 """
 
-from typing import get_args
-
 import numpy as np
 
 from hexconv.analyze.exact import Integers
 from hexconv.search.grid import Figures, Grid
 from hexconv.spec.objective import Objective
-
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-UNITS = {"traffic": "bytes", "latency": "packets", "footprint": "bytes"}
 
 COSTS: dict[Objective, tuple[str, str, str]] = {
     "traffic": ("traffic_bytes", "macs", "footprint_bytes"),

@@ -1,7 +1,7 @@
 """Chains in pieces: each piece fused, under its best plan."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from hexconv.analyze.needed import needed_work
 from hexconv.errors import Unsupported
@@ -9,6 +9,7 @@ from hexconv.search.best import REMEMBERED, best_plan
 from hexconv.search.found import Found
 from hexconv.search.grid import Figures
 from hexconv.search.question import Question
+from hexconv.search.recurrence import best_ways
 from hexconv.spec import Chain
 from hexconv.spec.edges import PIXELS
 from hexconv.spec.names import conv_name
@@ -31,15 +32,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Cut:
-    """A chain in pieces.
-
-    Attributes:
-        pieces: the pieces, in order.
-        traffic_bytes: the traffic of all pieces.
-        macs: the MACs of all pieces.
-        latency_packets: the packets of all pieces, one after the other.
-        footprint_bytes: the footprint of the largest piece.
-    """
+    """A chain in pieces, in order."""
 
     pieces: tuple[Piece, ...]
 
@@ -92,21 +85,17 @@ class Pieces:
         whole = self.found(0, self.count) if self.question.objective == "traffic" else None
         if whole is None or whole.best is None or (first, end) == (0, self.count):
             return False
-        before, after = self._least_needed
-        needed = before[first] + _needed_bytes(self.chain, first, end) + after[end]
+        before, behind = self._least_needed
+        needed = before[first] + _needed_bytes(self.chain, first, end) + behind[self.count - end]
         return needed > whole.best.traffic_bytes
 
     @cached_property
-    def _least_needed(self) -> tuple[list[int], list[int]]:
-        """The least bytes that any cut needs: for each conv of those before it, and of it and those behind it."""
-        count = self.count
-        before, after = [0] * (count + 1), [0] * (count + 1)
-        for end in range(1, count + 1):
-            before[end] = min(before[start] + _needed_bytes(self.chain, start, end) for start in range(end))
-        for start in reversed(range(count)):
-            ends = range(start + 1, count + 1)
-            after[start] = min(_needed_bytes(self.chain, start, end) + after[end] for end in ends)
-        return before, after
+    def _least_needed(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The least bytes that any cut of the first convs needs, and of the last convs: each by their number."""
+        count, needed = self.count, partial(_needed_bytes, self.chain)
+        first = best_ways(count, 0, lambda before, start, end: [before + needed(start, end)])
+        last = best_ways(count, 0, lambda behind, start, end: [behind + needed(count - end, count - start)])
+        return first, last
 
     def piece(self, first: int, end: int) -> Piece | None:
         """Return convs `first` .. `end - 1` under their best plan; None where no plan fits."""

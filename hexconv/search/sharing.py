@@ -69,9 +69,10 @@ def _footprints(sizes: Integers, dtype: Integers, programs: Programs, numbers: I
     for time, operations in enumerate(programs.operation):
         now = operations[kinds]
         cache, source = programs.cache[time][kinds], programs.source[time][kinds]
-        for plans, act in ((np.flatnonzero(now == START), _start), (np.flatnonzero(now == END), _end)):
-            if len(plans):
-                act(memories, plans, cache[plans], source[plans], sizes, dtype, time)
+        starting, ending = np.flatnonzero(now == START), np.flatnonzero(now == END)
+        if len(starting):
+            _start(memories, starting, cache[starting], source[starting], sizes, dtype, time)
+        _end(memories, ending, cache[ending], time)
     return (ceil_divide(memories.bytes, GRANULE_BYTES) * GRANULE_BYTES).sum(axis=0)
 
 
@@ -127,15 +128,7 @@ def _found(memories: _Memories, plans: Integers, size: Integers, kind: Integers,
     return np.where(larger.any(axis=0), tightest, found)
 
 
-def _end(
-    memories: _Memories,
-    plans: Integers,
-    cache: Integers,
-    _source: Integers,
-    _sizes: Integers,
-    _dtype: Integers,
-    time: int,
-) -> None:
+def _end(memories: _Memories, plans: Integers, cache: Integers, time: int) -> None:
     """Free the memory of a cache, unless the cache that started last has taken it over."""
     left = memories.taken[plans] != cache
     plans, cache = plans[left], cache[left]

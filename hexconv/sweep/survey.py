@@ -1,5 +1,7 @@
 """Run a sweep from its grid to its table; an interrupted sweep writes a table of the rows that are done."""
 
+import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -7,14 +9,13 @@ from pathlib import Path
 
 from hexconv.apart import Executor, Limits, cores
 from hexconv.apart.cluster import cluster
-from hexconv.errors import Interrupted
+from hexconv.errors import Interrupted, NotWritten
 from hexconv.sweep.grid import Grid
 from hexconv.sweep.journal import Journal
 from hexconv.sweep.provenance import provenance
 from hexconv.sweep.request import Row, requests
 from hexconv.sweep.rows import MEASURE, add_rows, table_rows
 from hexconv.sweep.table import sweep_table, table_writer
-from hexconv.sweep.whole_file import write_whole
 
 Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
 """What passes new rows on and shows them: the new rows, those that are there, and how many there will be."""
@@ -66,7 +67,7 @@ def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]
 
         def write() -> list[Row]:
             rows = table_rows(asked, journal)
-            write_whole(out, as_file(sweep_table(rows)))
+            _write_whole(out, as_file(sweep_table(rows)))
             return rows
 
         try:
@@ -81,3 +82,23 @@ def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]
             done = f"{out} has {len(write())} of {len(asked)} rows; the same command goes on from there"
             raise Interrupted(f"interrupted: {done}") from None
         return write()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file beside its place and rename it: a reader finds either the old or the new file, never a part of one.
+
+    Raises:
+        NotWritten: the file can't be written; the old one is as it was.
+    """
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        reason = f"{error.strerror}; all rows are in the journal beside it: make room, and give the same command"
+        raise NotWritten(f"{path}: {reason}") from None

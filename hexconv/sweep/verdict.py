@@ -39,12 +39,8 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
-def judge(case: Case, seed: int = 0) -> Verdict:
+def judge(case: Case) -> Verdict:
     """Lower a case, compare it with the closed form, run it where its kernel runs and compare that with numpy.
-
-    Args:
-        case: the case to judge.
-        seed: the seed of its tensors.
 
     Raises:
         ToolMissing: its kernel runs on the simulator, which isn't there.
@@ -53,7 +49,7 @@ def judge(case: Case, seed: int = 0) -> Verdict:
         lowered = lower_case(case)
         work = work_usage(case, count(lowered))
         differences = (*_differences(case, lowered), *miscounts(work), *beaten(work))
-        reasons = (*differences, *_wrong_runs(case, lowered, seed))
+        reasons = (*differences, *_wrong_runs(case, lowered))
     except Unsupported as refusal:
         return Verdict(case, "refused", (str(refusal),))
     return Verdict(case, "disagrees" if reasons else "agrees", reasons)
@@ -93,21 +89,21 @@ def beaten(work: WorkUsage) -> Iterator[str]:
             yield f"MACs of {conv.name}: needed {conv.needed_macs}, counted {conv.macs}"
 
 
-def _wrong_runs(case: Case, lowered: Lowered, seed: int) -> Iterator[str]:
+def _wrong_runs(case: Case, lowered: Lowered) -> Iterator[str]:
     """Say what is wrong with the runs of a case: on random tensors with every runner, on extremes with the first."""
-    fills = [fills_of_run(case.chain, number, seed) for number in range(RUNS)]
-    for place, runner in enumerate(_runners(case, seed)):
+    fills = [fills_of_run(case.chain, number, 0) for number in range(RUNS)]
+    for place, runner in enumerate(_runners(case)):
         for filled in fills if place == 0 else fills[:1]:
-            yield from _run(case, lowered, runner if filled is fills[0] else _quicker(runner), seed, filled)
+            yield from _run(case, lowered, runner if filled is fills[0] else _quicker(runner), filled)
 
 
-def _runners(case: Case, seed: int) -> tuple[Runner, ...]:
+def _runners(case: Case) -> tuple[Runner, ...]:
     """Return the runners of a case: where copies are asynchronous, one for each moment at which they may happen.
 
     There are none where a plan for the simulator does not fit its VTCM.
     """
     plan = case.settled
-    moments = [Copies(moment, seed) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
+    moments = [Copies(moment) for moment in MOMENTS] if plan.buffering == "double" else [ANY_MOMENT]
     if plan.kernel != "hvx":
         return tuple(Host(copies, calls=1) for copies in moments)
     if plan.uses_vtcm and not vtcm_fit(case.chain, plan).fits:
@@ -121,13 +117,13 @@ def _quicker(runner: Runner) -> Runner:
     return replace(runner, slots=False) if isinstance(runner, Simulator) else runner
 
 
-def _run(case: Case, lowered: Lowered, runner: Runner, seed: int, fills: Fills) -> Iterator[str]:
+def _run(case: Case, lowered: Lowered, runner: Runner, fills: Fills) -> Iterator[str]:
     """Say what is wrong with a run of a case, and which run it is."""
     which = f", filled with {fills_text(fills)}"
     if isinstance(runner, (Host, Simulator)) and case.settled.buffering == "double":
         which += f", with {runner.copies.moment} copies"
     try:
-        result = run_case(case, lowered, runner, seed, fills=fills)
+        result = run_case(case, lowered, runner, fills=fills)
         yield from (f"{error}{which}" for error in errors_of(result.check))
         if case.settled.kernel == "hvx":
             yield from (f"{fault}{which}" for fault in short_copies(result))

@@ -11,7 +11,6 @@ import numpy as np
 
 from hexconv.errors import InputError
 from hexconv.model import import_model
-from hexconv.model.load import Shapes
 from hexconv.verify.inputs import inputs_of
 from hexconv.verify.job import answer
 from hexconv.verify.members import Member, members_of
@@ -49,14 +48,14 @@ class Outputs:
         return self.largest / self.step if self.step else 0.0
 
 
-def on_many_inputs(path: Path, count: int, shapes: Shapes | None = None) -> Outputs:
+def on_many_inputs(path: Path, count: int) -> Outputs:
     """Compute a network on `count` random inputs, drawn with the seeds from 0 on, and compare its first output.
 
     Raises:
         InputError: the model or its inputs can't be used, or it has no chain of integers.
         ToolMissing: ONNX Runtime is not installed.
     """
-    imported, whole = import_model(path, shapes), Whole.load(path, shapes)
+    imported, whole = import_model(path), Whole.load(path, None)
     members, _ = members_of(imported)
     if not members:
         raise InputError(str(path), "a model without a chain of integers", "a quantised model")

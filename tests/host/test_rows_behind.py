@@ -1,6 +1,7 @@
 """Rows that a band's first stripe makes behind those that it reads: later stripes don't hold them as new ones."""
 
 from hexconv.host.loops.rows import Rows
+from hexconv.host.loops.stage import stages_of
 from hexconv.spec import Case, Chain, Conv2d, Padding, Plan
 from hexconv.sweep.verdict import judge
 
@@ -19,19 +20,8 @@ def test_caches_of_a_band_are_as_large_as_its_stripes_need_them() -> None:
 
 
 def test_rows_behind_are_made_once() -> None:
-    class Conv:
-        """A 3x3 conv over 40 rows."""
-
-        in_size, out_size, padding, stride, kernel, dilation, reach = (
-            (40, 9),
-            (40, 9),
-            (1, 1),
-            (1, 1),
-            (3, 3),
-            (1, 1),
-            (3, 3),
-        )
-
-    rows = [Rows([Conv, Conv], 8, 0, 32, behind) for behind in (0, 2)]  # pyright: ignore
+    conv = Conv2d(out_channels=8, kernel=(3, 3), padding=Padding(top=1, left=1, bottom=1, right=1))
+    stages = stages_of(Chain(input=(1, 40, 9, 8), conv=(conv, conv)))
+    rows = [Rows(stages, 8, 0, 32, behind) for behind in (0, 2)]
     assert [each.end(1, 0) for each in rows] == [9, 11]
     assert [each.begin(1, 1) for each in rows] == [9, 11]

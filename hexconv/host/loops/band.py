@@ -151,7 +151,7 @@ def _caches(block: Block, kernel: Kernel, bands: int) -> Caches:
     """Allocate the caches of a number of bands."""
     first, *readers = kernel.stages
     read: list[Cache | None] = [None]
-    if kernel.staged or not first.reads_in_place:
+    if kernel.staged or first.has_padding:
         read = [_cache(block, kernel, INPUT_CACHE, 0, Lines.of_input(first), bands)]
     for tensor, reader in enumerate(readers, 1):
         read.append(_cache(block, kernel, intermediate(tensor), tensor, Lines.of_intermediate(reader), bands))

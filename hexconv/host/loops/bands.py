@@ -12,7 +12,8 @@ from itertools import pairwise
 from tvm import tirx
 
 from hexconv.host.edges import BandEdges, balanced_edges, even_edges
-from hexconv.host.loops.rows import Geometry, Rows, end_read, larger, reach_of, smaller
+from hexconv.host.loops.rows import Rows, larger, smaller
+from hexconv.host.loops.stage import Stage
 from hexconv.schedule.block import REGISTER, Block, Number, int32
 from hexconv.spec import Chain
 
@@ -28,19 +29,19 @@ class Bands:
         hand_up: whether the rows at a seam are computed once.
     """
 
-    stages: Sequence[Geometry]
+    stages: Sequence[Stage]
     stripe_rows: int
     edges: BandEdges
     hand_up: bool = False
 
     @classmethod
-    def of(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
+    def of(cls, chain: Chain, stages: Sequence[Stage], stripe_rows: int, count: int) -> "Bands":
         """Return bands that hand rows up; even bands where there is nothing to hand up or the bands are too short."""
         handing = cls(stages, stripe_rows, balanced_edges(chain, count, stripe_rows), hand_up=True)
         return handing if handing._is_long_enough() else cls.even(chain, stages, stripe_rows, count)
 
     @classmethod
-    def even(cls, chain: Chain, stages: Sequence[Geometry], stripe_rows: int, count: int) -> "Bands":
+    def even(cls, chain: Chain, stages: Sequence[Stage], stripe_rows: int, count: int) -> "Bands":
         """Return bands of equally many rows of the output, each of which computes all rows that it reads."""
         return cls(stages, stripe_rows, even_edges(chain, count))
 
@@ -62,8 +63,7 @@ class Bands:
 
     def base(self, tensor: int, band: Number) -> Number:
         """The first row of a tensor that a band's first stripe holds (negative in the top padding)."""
-        reader = self.stages[tensor]
-        return self.edge(tensor + 1, band) * reader.stride[0] - reader.padding[0] - self.ahead(tensor, band)
+        return self.stages[tensor].first_read(self.edge(tensor + 1, band)) - self.ahead(tensor, band)
 
     def ahead(self, tensor: int, band: Number) -> Number:
         """Rows of a tensor that a band's first stripe computes before those that it reads."""
@@ -82,8 +82,8 @@ class Bands:
 
     def _read_above(self, tensor: int, band: int) -> int:
         """Rows of a tensor that the band above reads of a band's own."""
-        reader = self.stages[tensor]
-        return max(reach_of(reader) - reader.stride[0] + self.ahead(tensor, band), 0)
+        conv = self.stages[tensor].conv
+        return max(conv.reach[0] - conv.stride[0] + self.ahead(tensor, band), 0)
 
     def _is_long_enough(self) -> bool:
         """Whether there are rows to hand up, and bands between edges that leave each its first stripe.
@@ -111,7 +111,7 @@ class Bands:
             return min(self.edges.output[band] + self.stripe_rows, self.edges.output[band + 1])
         reader = self.stages[tensor]
         end = max(min(self._first_end(tensor + 1, band), reader.out_size[0]), 0)
-        return end_read(reader, end) + self.behind(tensor, band)
+        return reader.end_read(end) + self.behind(tensor, band)
 
     def cut(self, tensor: int, band: Number) -> tirx.Expr:
         """One past the last row of a tensor that a band computes itself where seams are handed up."""
@@ -223,8 +223,8 @@ class Progress:
         reader = self.bands.stages[tensor]
         end_before = block.bind("end_before", tirx.BufferLoad(self.ends, [tensor]))
         base_before = block.bind("base_before", tirx.BufferLoad(self.bases, [tensor]))
-        base = self._set(block, self.bases, tensor, output.begin * reader.stride[0] - reader.padding[0] - ahead)
-        wanted_end = block.bind("wanted", end_read(reader, output.own_end) + behind)
+        base = self._set(block, self.bases, tensor, reader.first_read(output.begin) - ahead)
+        wanted_end = block.bind("wanted", reader.end_read(output.own_end) + behind)
         least = end_before if any(self.bands.edges.behind) else int32(0)  # rows of the first stripe may last
         end = self._set(block, self.ends, tensor, larger(smaller(wanted_end, int32(reader.in_size[0])), least))
         # A stride may step over rows, which are never computed.

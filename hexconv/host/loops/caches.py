@@ -7,7 +7,7 @@ from tvm import tirx
 
 from hexconv.host.loops import vector
 from hexconv.host.loops.bands import NewRows
-from hexconv.host.loops.rows import larger, only_where, smaller
+from hexconv.host.loops.rows import larger, smaller
 from hexconv.host.loops.stage import Lines, Stage
 from hexconv.schedule.block import Block, Number, int32
 
@@ -52,7 +52,7 @@ def fill(block: Block, buffer: tirx.Buffer, first: Number, elements: Number, lan
 
 def clear(block: Block, cache: Cache) -> None:
     """Zero a cache that has padding before its first rows arrive; without padding nothing is read unwritten."""
-    if any(cache.reader.padding):
+    if cache.reader.has_padding:
         fill(block, cache.buffer, cache.first, cache.elements, cache.lanes)
 
 
@@ -62,7 +62,9 @@ def roll(block: Block, rows: NewRows, cache: Cache, stripe: Number) -> None:
     def move(at: Block) -> None:
         shift = at.bind("shift", rows.base - rows.base_before)
         again = larger(rows.end_before - rows.base, int32(0))
-        kept = at.bind("kept", only_where(rows.end_before > 0, again) if cache.reader.may_start_in_padding else again)
+        if cache.reader.may_start_in_padding:  # the stripe before has perhaps read no row that exists
+            again = tirx.Select(rows.end_before > 0, again, int32(0))
+        kept = at.bind("kept", again)
         source = shift * cache.lines.row + cache.first
         _copy(at, cache.buffer, source, cache.buffer, cache.first, kept * cache.lines.row, cache.lanes)
 
@@ -82,7 +84,7 @@ def fill_input(block: Block, rows: NewRows, source: tirx.Buffer, cache: Cache, i
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", rows.begin + index)
         line_start = (row - rows.base) * cache.lines.row + cache.first
-        target = at.bind("target", line_start + stage.padding[1] * cache.lines.pixel)
+        target = at.bind("target", line_start + stage.conv.padding.left * cache.lines.pixel)
         _copy(at, source, (image * stage.in_size[0] + row) * line, cache.buffer, target, line, cache.lanes)
 
     block.loop("line", rows.end - rows.begin, one, part="input cache read")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from hexconv.host.loops import vector
 from hexconv.host.loops.arguments import Arguments
 from hexconv.host.loops.band import Kernel, compute
 from hexconv.host.loops.bands import Bands
@@ -24,10 +23,9 @@ from hexconv.host.panels import rows_of_panel
 from hexconv.host.registers import ELEMENT_BYTES, Registers, registers_of
 from hexconv.host.tiles import Tiling, tiling
 from hexconv.schedule.block import Block
-from hexconv.spec import Chain, Plan, tensor_extents
-from hexconv.spec.activations import PRELU, SLOPE
+from hexconv.spec import Chain, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
-from hexconv.spec.names import bias_name, filter_cache, filter_name, numbered
+from hexconv.spec.names import filter_cache
 
 Cut = Callable[[Registers, int, int, int], Tiling]
 """The rule that cuts an output into tiles, from the registers and the output's rows, columns and vectors."""
@@ -51,7 +49,7 @@ def chain_function(
             read, as in the planned nest. No plan asks for that: `hexconv.bench.in_nest` measures what it costs.
     """
     stages = stages_of(chain)
-    arguments = _arguments(chain, stages)
+    arguments = Arguments.of(chain, stages)
     bands_of = Bands.even if staged else Bands.of
     bands = bands_of(chain, stages, plan.h_split * ROW_BLOCK, min(plan.threads, stages[-1].out_size[0]))
     body = Block()
@@ -59,28 +57,6 @@ def chain_function(
     _fill(body, kernel, chain.input[0])
     compute(body, kernel, chain.input[0])
     return tirx.PrimFunc(arguments.all, body.statement()).with_attrs({"global_symbol": "main", "tirx.noalias": True})
-
-
-def _arguments(chain: Chain, stages: tuple[Stage, ...]) -> Arguments:
-    def argument(name: str, shape: tuple[int, ...]) -> tirx.Buffer:
-        return tirx.decl_buffer(shape, "float32", name, data_alignment=vector.ALIGNMENT_BYTES)
-
-    return Arguments(
-        image=argument("input", chain.input),
-        filters=tuple(
-            argument(filter_name(number), (stage.out_blocks, stage.in_blocks, *stage.kernel, 8, CHANNEL_BLOCK, 4))
-            for number, stage in enumerate(stages, 1)
-        ),
-        biases=tuple(
-            argument(bias_name(number), (stage.out_channels,)) if stage.has_bias else None
-            for number, stage in enumerate(stages, 1)
-        ),
-        slopes=tuple(
-            argument(numbered(SLOPE, number), (stage.out_channels,)) if stage.conv.activation == PRELU else None
-            for number, stage in enumerate(stages, 1)
-        ),
-        output=argument("output", tensor_extents(chain)[-1].packed_shape),
-    )
 
 
 def _prepare(
@@ -98,7 +74,7 @@ def _prepare(
     for number, stage in enumerate(stages, 1):
         packed = block.view(arguments.filters[number - 1], _elements(arguments.filters[number - 1]), "float32")
         cache = allocate(block, filter_cache(number), cache_elements(stage))
-        vectors = math.ceil(stage.out_channels / registers.lanes)
+        vectors = math.ceil(stage.conv.out_channels / registers.lanes)
         filters.append(Filter(stage, registers, cut(registers, *stage.out_size, vectors), packed, cache))
         biases.append(_stage_vector(block, stage, arguments.biases[number - 1], f"bias{number}_cache"))
         slopes.append(_stage_vector(block, stage, arguments.slopes[number - 1], f"slope{number}_cache"))
@@ -109,7 +85,10 @@ def _prepare(
 
 
 def _fill(block: Block, kernel: Kernel, images: int) -> None:
-    """Filters, and zeros in the fringe of all images: by all threads if filters are so large that waking these pays."""
+    """Stage the filters, and zero the fringe of all images.
+
+    All threads do it if the filters are so large that waking them pays.
+    """
     size_bytes = sum(cache_elements(stage) for stage in kernel.stages) * ELEMENT_BYTES
     shares = kernel.bands.count if size_bytes > ALONE_BYTES else 1
 
@@ -130,9 +109,9 @@ def _stage_vector(block: Block, stage: Stage, given: tirx.Buffer | None, name: s
     if given is None:
         return None
     cache = allocate(block, name, stage.out_blocks * CHANNEL_BLOCK)
-    rest = stage.out_blocks * CHANNEL_BLOCK - stage.out_channels
-    block.loop("channel", stage.out_channels, lambda at, k: at.store(cache, k, tirx.BufferLoad(given, [k])))
-    block.loop("channel", rest, lambda at, k: at.store(cache, k + stage.out_channels, tirx.const(0, "float32")))
+    rest = stage.out_blocks * CHANNEL_BLOCK - stage.conv.out_channels
+    block.loop("channel", stage.conv.out_channels, lambda at, k: at.store(cache, k, tirx.BufferLoad(given, [k])))
+    block.loop("channel", rest, lambda at, k: at.store(cache, k + stage.conv.out_channels, tirx.const(0, "float32")))
     return cache
 
 

@@ -48,5 +48,5 @@ class Conv:
     def origin(self, row: Number, column: Number) -> Number:
         """Return the element of the source at which the window of an output pixel starts."""
         stage = self.filter.stage
-        top = row * stage.stride[0] - stage.padding[0] - self.source_base
-        return self.source_first + top * self.lines.row + column * (stage.stride[1] * self.lines.pixel)
+        top = stage.first_read(row) - self.source_base
+        return self.source_first + top * self.lines.row + column * (stage.conv.stride[1] * self.lines.pixel)

@@ -29,7 +29,7 @@ def convolve(block: Block, conv: Conv, begin: Number, end: Number) -> None:
 
 def _panel(block: Block, conv: Conv, begin: Number, end: Number) -> None:
     """Compute a panel: some rows, all channels."""
-    lanes, channels = conv.filter.registers.lanes, conv.filter.stage.out_channels
+    lanes, channels = conv.filter.registers.lanes, conv.filter.stage.conv.out_channels
     *groups, last = conv.filter.groups
     for group in groups:
         _repeat(block, conv, group, group.count, begin, end)

@@ -48,7 +48,7 @@ class Filter:
     @property
     def vectors(self) -> int:
         """The number of vectors of output channels."""
-        return math.ceil(self.stage.out_channels / self.registers.lanes)
+        return math.ceil(self.stage.conv.out_channels / self.registers.lanes)
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -18,7 +18,7 @@ def cache_address(cache: Cache, base: Number) -> Address:
     """Return the address function of an intermediate whose first row is `base`."""
 
     def address(row: Number, column: Number, number: Number) -> Number:
-        padded = column + cache.reader.padding[1]
+        padded = column + cache.reader.conv.padding.left
         return cache.first + (row - base) * cache.lines.row + padded * cache.lines.pixel + number * cache.lanes
 
     return address
@@ -70,7 +70,7 @@ class OutputCache:
 def write_back(block: Block, rows: NewRows, cache: OutputCache, output: tirx.Buffer, image: Number) -> None:
     """Copy the rows of a stripe from their cache to the output."""
     source, target = cache.address(rows.begin), packed_address(cache.stage, image, cache.lanes)
-    vectors, lanes = math.ceil(cache.stage.out_channels / cache.lanes), cache.lanes
+    vectors, lanes = math.ceil(cache.stage.conv.out_channels / cache.lanes), cache.lanes
 
     def pixel(at: Block, row: Number, column: Number) -> None:
         def one(inner: Block, number: Number) -> None:
@@ -96,7 +96,7 @@ def zero_fringe(
     address = packed_address(stage, image, lanes)
     height, width = stage.out_size
     rows, columns = -(-height // ROW_BLOCK) * ROW_BLOCK, -(-width // COLUMN_BLOCK) * COLUMN_BLOCK
-    written, stored = math.ceil(stage.out_channels / lanes), stage.out_blocks * CHANNEL_BLOCK // lanes
+    written, stored = math.ceil(stage.conv.out_channels / lanes), stage.out_blocks * CHANNEL_BLOCK // lanes
 
     def area(first_row: int, first_column: int, first_vector: int, last_row: int, last_column: int) -> None:
         def zero(at: Block, row: tirx.Expr, column: tirx.Expr, number: tirx.Expr) -> None:

@@ -26,7 +26,7 @@ def panel_rows(filter: Filter, lines: Lines, rows: int, panels: Panels) -> int |
 
 def rows_of_stripe(stages: Sequence[Stage], number: int, stripe_rows: int) -> int:
     """Return the rows of a conv that are new in a stripe of the chain's output; the first stripe has more."""
-    strides = math.prod(stage.stride[0] for stage in stages[number + 1 :])
+    strides = math.prod(stage.conv.stride[0] for stage in stages[number + 1 :])
     return min(stripe_rows * strides, stages[number].out_size[0])
 
 
@@ -36,9 +36,9 @@ def _reads(filter: Filter, lines: Lines, rows: int) -> Reads:
     vector_bytes = stage.taps * stage.in_channels * filter.registers.lanes * ELEMENT_BYTES
     return Reads(
         rows=rows,
-        stride=stage.stride[0],
-        taps=stage.kernel[0],
-        dilation=stage.dilation[0],
+        stride=stage.conv.stride[0],
+        taps=stage.conv.kernel[0],
+        dilation=stage.conv.dilation[0],
         row_bytes=lines.row * ELEMENT_BYTES,
         group_bytes=max(group.vectors for group in groups) * vector_bytes,
         filter_bytes=filter.vectors * vector_bytes,

@@ -1,53 +1,56 @@
-"""A stage: the sizes of one conv for the host kernel, and where the pixels of its source lie."""
+"""A stage: one conv of the host kernel with its sizes, and where the pixels of its source lie."""
 
 import math
 from dataclasses import dataclass
 
-from hexconv.host.loops.rows import reach_of
-from hexconv.spec import Chain, Conv2d
+from hexconv.schedule.block import Number
+from hexconv.spec import Chain, Conv2d, Padding
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The sizes of one float32 conv.
+    """One float32 conv and its sizes.
 
     Attributes:
+        conv: the conv, whose activation follows the sums.
         in_channels: the logical input channels.
-        out_channels: the logical output channels.
         in_size: the rows and columns of its input.
         out_size: the rows and columns of its output.
-        kernel: (rows, columns), as are stride and dilation.
-        padding: rows and columns of zeros around the input: top, left, bottom, right.
-        has_bias: whether there is a bias per channel.
-        conv: the conv, whose activation follows the sums.
     """
 
+    conv: Conv2d
     in_channels: int
-    out_channels: int
     in_size: tuple[int, int]
     out_size: tuple[int, int]
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    padding: tuple[int, int, int, int]
-    has_bias: bool
-    conv: Conv2d
 
     @property
     def taps(self) -> int:
         """The number of taps of the kernel."""
-        return self.kernel[0] * self.kernel[1]
+        return math.prod(self.conv.kernel)
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether there is padding on any side of the input."""
+        return self.conv.padding != Padding()
 
     @property
     def padded_columns(self) -> int:
         """Columns of the input with its padding."""
-        return self.padding[1] + self.in_size[1] + self.padding[3]
+        return self.conv.padding.left + self.in_size[1] + self.conv.padding.right
+
+    def first_read(self, row: Number) -> Number:
+        """Return the first row that is read for outputs from `row` on, negative in the top padding."""
+        return row * self.conv.stride[0] - self.conv.padding.top
+
+    def end_read(self, end: Number) -> Number:
+        """Return one past the last row that is read for outputs below row `end`, bottom padding included."""
+        return (end - 1) * self.conv.stride[0] + (self.conv.reach[0] - self.conv.padding.top)
 
     @property
     def may_start_in_padding(self) -> bool:
         """Whether the rows that a stripe reads may end above the first row of the input, in the top padding."""
-        return self.padding[0] > reach_of(self) - self.stride[0]
+        return self.conv.padding.top > self.conv.reach[0] - self.conv.stride[0]
 
     @property
     def in_blocks(self) -> int:
@@ -57,12 +60,7 @@ class Stage:
     @property
     def out_blocks(self) -> int:
         """32-channel blocks of the output, the last one perhaps part full."""
-        return math.ceil(self.out_channels / CHANNEL_BLOCK)
-
-    @property
-    def reads_in_place(self) -> bool:
-        """Whether a first conv reads the argument itself, which it can where its rows have no padding."""
-        return not any(self.padding)
+        return math.ceil(self.conv.out_channels / CHANNEL_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -86,18 +84,5 @@ class Lines:
 
 def stages_of(chain: Chain) -> tuple[Stage, ...]:
     """Return the stages of the convs of a float32 chain."""
-    return tuple(
-        Stage(
-            in_channels=source[3],
-            out_channels=conv.out_channels,
-            in_size=source[1:3],
-            out_size=target[1:3],
-            kernel=conv.kernel,
-            stride=conv.stride,
-            dilation=conv.dilation,
-            padding=(conv.padding.top, conv.padding.left, conv.padding.bottom, conv.padding.right),
-            has_bias=conv.bias,
-            conv=conv,
-        )
-        for conv, source, target in zip(chain.conv, chain.shapes[:-1], chain.shapes[1:], strict=True)
-    )
+    shapes = zip(chain.conv, chain.shapes[:-1], chain.shapes[1:], strict=True)
+    return tuple(Stage(conv, source[3], source[1:3], target[1:3]) for conv, source, target in shapes)

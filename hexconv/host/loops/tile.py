@@ -97,16 +97,17 @@ def start(block: Block, tile: Tile, first: Callable[[int], tirx.Expr]) -> None:
 def reduce(block: Block, tile: Tile, operands: Operands) -> None:
     """Add every tap and input channel; where pixels lie side by side, a row of taps is one run of channels."""
     stage, lines = operands.filter.stage, operands.lines
-    dense = stage.dilation[1] == 1 and lines.pixel == stage.in_channels
-    runs, length = (1, stage.kernel[1] * stage.in_channels) if dense else (stage.kernel[1], stage.in_channels)
+    (height, width), dilation = stage.conv.kernel, stage.conv.dilation
+    dense = dilation[1] == 1 and lines.pixel == stage.in_channels
+    runs, length = (1, width * stage.in_channels) if dense else (width, stage.in_channels)
 
     def run(at: Block, row: tirx.Expr, tap: tirx.Expr) -> None:
-        down, right = stage.dilation[0] * lines.row, stage.dilation[1] * lines.pixel
+        down, right = dilation[0] * lines.row, dilation[1] * lines.pixel
         element = at.bind("element", operands.origin + row * down + tap * right)
         weight = at.bind("weight", operands.first_filter + (row * runs + tap) * (length * tile.vectors * tile.lanes))
         _run(at, tile, operands, element, weight, length)
 
-    block.loop("row", stage.kernel[0], lambda at, row: at.loop("tap", runs, lambda inner, tap: run(inner, row, tap)))
+    block.loop("row", height, lambda at, row: at.loop("tap", runs, lambda inner, tap: run(inner, row, tap)))
 
 
 def _run(block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weight: tirx.Expr, length: int) -> None:
@@ -125,7 +126,7 @@ def _add_channel(
     block: Block, tile: Tile, operands: Operands, element: tirx.Expr, weight: tirx.Expr, channel: Number
 ) -> None:
     """Add one input channel of one tap."""
-    down, right = operands.filter.stage.stride
+    down, right = operands.filter.stage.conv.stride
     filters = _filters(block, tile, operands, weight + channel * (tile.vectors * tile.lanes))
     for pixel, (row, column) in enumerate(tile.places):
         apart = row * down * operands.lines.row + column * right * operands.lines.pixel

@@ -29,11 +29,6 @@ class Chip:
     eu_bytes: int
     max_channels: int
 
-    @property
-    def bank_bytes(self) -> int:
-        """Bytes of a bank."""
-        return self.local_bytes // self.banks
-
     def eu_elements(self, itemsize_bytes: int) -> int:
         """Elements that the execution units take at once."""
         return self.eu_bytes // itemsize_bytes

@@ -106,7 +106,7 @@ class Reader:
         self._ran([event[0] for event in events[first:]])
 
     def _ran(self, blocks: list[bytes]) -> None:
-        """Blocks that ran one after the other."""
+        """Count blocks that ran one after the other."""
         if not blocks:
             return
         self._in_handler, self._last = False, None
@@ -120,7 +120,7 @@ class Reader:
         self._before, self._last = blocks[-1], (befores[-2], blocks[-1])
 
     def _marked(self, block: bytes, symbol: bytes, stopped: bytes, begins: bytes, place: bytes, line: bytes) -> None:
-        """All but blocks of a named function that isn't the harness's."""
+        """Take anything but a block of a named function that isn't the harness's."""
         if place:
             self._line(int(place, 16), line.decode())
         elif begins:
@@ -143,7 +143,7 @@ class Reader:
             self._ran([block])
 
     def _resumed(self) -> None:
-        """The harness counts from here on, unless it was told to hold."""
+        """Count from here on, as the harness does, unless it was told to hold."""
         if self._held:
             return
         if not self._counting:
@@ -151,7 +151,7 @@ class Reader:
         self._counting, self._before, self._last = True, b"", None
 
     def _begin(self) -> None:
-        """A stretch."""
+        """Begin a stretch."""
         self.blocks.stretches += 1
         if self._thread:
             self.blocks.of_thread(self._thread).stretches += 1
@@ -159,7 +159,7 @@ class Reader:
             self.blocks.by_stretch.append(Counter())
 
     def _followed(self) -> Iterator[Counter[tuple[bytes, bytes]]]:
-        """Where pairs are counted: in all, in this thread, and in this stretch."""
+        """Yield where pairs are counted: in all, in this thread, and in this stretch."""
         yield self.blocks.followed
         if self._thread:
             yield self.blocks.of_thread(self._thread).followed
@@ -167,13 +167,13 @@ class Reader:
             yield self.blocks.by_stretch[-1]
 
     def _line(self, place: int, line: str) -> None:
-        """A line of a block's packets; the first has the block's address."""
+        """Take a line of a block's packets; the first has the block's address."""
         if self._described is None:
             self._described = self.blocks.lines[place] = []
         self._described.append(line)
 
     def _did_not_run(self) -> None:
-        """QEMU left the last block before its first packet, for a signal, and will say again that it runs it."""
+        """Take the last block back: QEMU left it before its first packet, for a signal, and will name it again."""
         if self._last:
             for followed in self._followed():
                 followed[self._last] -= 1

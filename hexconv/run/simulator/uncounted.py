@@ -25,7 +25,7 @@ def traced_addresses(program: Path) -> str:
 
 
 def _uncounted(elf: bytes) -> Iterator[tuple[int, int]]:
-    """Return the address and the bytes of the section; None where the program doesn't have it."""
+    """Yield the address and the size of every such section; nothing where the program has none."""
     (headers,) = struct.unpack_from("<I", elf, _HEADERS)
     size, count, of_names = struct.unpack_from("<HHH", elf, _SIZES)
     sections = [struct.unpack_from("<6I", elf, headers + number * size) for number in range(count)]
