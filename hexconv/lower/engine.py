@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower import queues
+from hexconv.schedule.trees import all_of
 
 FUNCTIONS = {
     queues.COPY: "hexconv_copy",
@@ -34,9 +35,8 @@ def call_engine(module: tvm.IRModule) -> tvm.IRModule:
 
 def needs_engine(module: tvm.IRModule) -> bool:
     """Whether a module copies asynchronously."""
-    found: list[tirx.Evaluate] = []
-    tvm_ffi.structural_walk(module["main"].body, (tirx.Evaluate, found.append))
-    return any(queues.queue_of(node, op) is not None for node in found for op in FUNCTIONS)
+    statements = all_of(module["main"].body, tirx.Evaluate)
+    return any(queues.queue_of(statement, op) is not None for statement in statements for op in FUNCTIONS)
 
 
 def _called(node: tirx.Evaluate) -> tirx.Evaluate:

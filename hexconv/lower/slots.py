@@ -8,7 +8,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.copies import Copy
-from hexconv.lower.transfers.statements import as_one
+from hexconv.schedule.trees import all_of, as_one, steps_of
 
 SLOTS = 2
 
@@ -46,7 +46,7 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
                                                                     for t: cache[t % 2, i] = ...
     """
     slots = {copy.cache: (_doubled(copy.cache), slot_of(step_number(copy.loops))) for copy in copies}
-    annotations: dict[tirx.Var, object] = {}
+    annotations = {node.buffer: node.annotations for node in all_of(body, tirx.AllocBuffer)}
 
     def load(node: TensorLoad) -> TensorLoad:
         home = slots.get(node.source)
@@ -60,11 +60,10 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not (isinstance(step, tirx.AllocBuffer) and step.buffer in slots)]
         return sequence if len(kept) == len(sequence.seq) else as_one(kept)
 
-    tvm_ffi.structural_walk(body, (tirx.AllocBuffer, lambda node: annotations.update({node.buffer: node.annotations})))
     allocated = [tirx.AllocBuffer(new, annotations[cache]) for cache, (new, _slot) in slots.items()]
     body = tvm_ffi.structural_map(body, (tirx.SeqStmt, without_inner))
     body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
-    return as_one([*allocated, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+    return as_one([*allocated, *steps_of(body)])
 
 
 def _doubled(cache: tirx.Var) -> tirx.Var:

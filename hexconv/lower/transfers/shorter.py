@@ -10,7 +10,8 @@ from dataclasses import replace
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one, joined
+from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, is_one, joined
+from hexconv.schedule.trees import with_values
 
 
 def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None:
@@ -25,8 +26,8 @@ def of_one_length(run: Run, loop: tirx.For) -> tuple[Run, Run, tirx.Expr] | None
     longest = joined(replace(run, elements=most))
     if not is_one(longest.count):
         return None
-    first = at_value(left, loop.loop_var, ZERO)
-    shrinks = Analyzer().simplify(left - at_value(left, loop.loop_var, loop.loop_var + ONE))
+    first = with_values(left, {loop.loop_var: ZERO})
+    shrinks = Analyzer().simplify(left - with_values(left, {loop.loop_var: loop.loop_var + ONE}))
     if not isinstance(shrinks, tirx.IntImm) or int(shrinks) <= 0:
         return None
     trips = tirx.floordiv(first - most, shrinks) + 1
@@ -55,7 +56,7 @@ def _from_trip(run: Run, variable: tirx.Var, trip: tirx.Expr) -> Run:
     """Return a run in the trips of a loop from some trip on, counted from there."""
 
     def moved(place: Place) -> Place:
-        return place[0], at_value(place[1], variable, variable + trip)
+        return place[0], with_values(place[1], {variable: variable + trip})
 
-    elements = Analyzer().simplify(at_value(run.elements, variable, variable + trip))
+    elements = Analyzer().simplify(with_values(run.elements, {variable: variable + trip}))
     return replace(run, target=moved(run.target), source=moved(run.source), elements=elements)
