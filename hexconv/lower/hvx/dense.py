@@ -33,8 +33,8 @@ def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tir
     assert conv.dense
     target = target_of(block, channels, y)
     fill_columns(block, target)
-    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.stride[0], is_first)
-    top = y * conv.stride[0]
+    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.spec.stride[0], is_first)
+    top = y * conv.spec.stride[0]
     if conv.filter_zero:
         sum_windows(block, planes, conv.dense, top)
     row, first = _Row(channels, planes, conv.dense, target, top, tile_pixels(channels.blocks)), 0
@@ -123,7 +123,7 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
     LLVM would then load all filter vectors of a tile ahead of the loop over tiles, more than there are registers. So it
     isn't told that `number - number` is 0, and that they are the same in every tile.
     """
-    taps = tile.conv.kernel[0]
+    taps = tile.conv.spec.kernel[0]
     if row.dense.steps > FEW_STEPS:
         block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
         return
@@ -135,7 +135,7 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
 def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Expr, zero: Number = 0) -> None:
     """Add the products of a row of taps; `zero` is added to the address of the filter."""
     conv, dense, planes = tile.conv, row.dense, row.planes
-    base = block.bind("base", planes.row(row.top + tap * conv.dilation[0]) + left)
+    base = block.bind("base", planes.row(row.top + tap * conv.spec.dilation[0]) + left)
     of_row = filter_byte(row.channels) + zero + tap * (dense.words * conv.side_by_side * VECTOR_BYTES)
     weights_row = block.bind("weights_row", of_row)
     for pair in range(0, dense.words, PAIR_BYTES // WORD_BYTES):

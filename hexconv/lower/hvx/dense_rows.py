@@ -67,7 +67,7 @@ def _copy_row(block: Block, planes: Planes, dense: DenseRows, source: tirx.Var, 
 def sum_windows(block: Block, planes: Planes, dense: DenseRows, top: Number) -> None:
     """Sum the bytes of all windows of a row of outputs, as halfwords; `top` is the first row of the windows."""
     conv = planes.conv
-    rows = [block.bind("row", planes.row(top + tap * conv.dilation[0])) for tap in range(conv.kernel[0])]
+    rows = [block.bind("row", planes.row(top + tap * conv.spec.dilation[0])) for tap in range(conv.spec.kernel[0])]
     pairs = dense.rows * dense.row_bytes
     evens = pairs + dense.halfwords_bytes
 

@@ -35,7 +35,7 @@ class Operands:
 
 def words_of(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr) -> Words:
     """Load two words of every pixel."""
-    apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
+    apart = tile.conv.spec.stride[1] * tile.conv.plane.pixel_bytes
     pairs = [_doubleword(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
     return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
 

@@ -42,7 +42,7 @@ def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: ti
     target = target_of(block, channels, y)
     fill_columns(block, target)
     if not planes.layout.is_direct:
-        lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
+        lay_rows(block, planes, channels.operands.source, y * conv.spec.stride[0], is_first)
     start = 0
     assert conv.pixels
     for tile, times in conv.pixels.tiles:
@@ -192,15 +192,15 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
         step = tap * (layout.groups * len(layout.reads))
         at.loop("group", trips(layout.groups, 1), lambda inner, group: add_group(inner, base, step, group))
 
-    block.loop("row", conv.kernel[0], add_row)
+    block.loop("row", conv.spec.kernel[0], add_row)
 
 
 def _row_of_planes(block: Block, row: _Row, tap: tirx.Expr) -> Number:
     """Return the byte where the row of planes begins that a row of taps reads: in the source, or as it is laid out."""
     conv = row.channels.conv
     if row.planes.layout.is_direct:
-        return row_of_source(block, row.channels, row.y, tap * conv.dilation[0])
-    return row.planes.row(row.y * conv.stride[0] + tap * conv.dilation[0])
+        return row_of_source(block, row.channels, row.y, tap * conv.spec.dilation[0])
+    return row.planes.row(row.y * conv.spec.stride[0] + tap * conv.spec.dilation[0])
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:

@@ -40,7 +40,7 @@ def reduce_splats(block: Block, tile: Tile, splats: Splats, words: int) -> None:
 
     def some(at: Block, number: tirx.Expr, count: int) -> None:
         start = at.bind("start", splats.byte + number * vector.BYTES)
-        apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
+        apart = tile.conv.spec.stride[1] * tile.conv.plane.pixel_bytes
         held = [vector_register(at, f"words{pixel}") for pixel in range(tile.pixels)]
         for pixel, register in enumerate(held):
             put(at, register, _vector_from(at, splats.operands.source, start + pixel * apart))

@@ -46,7 +46,7 @@ def split_rows(
         is_first: whether no row of outputs came before: then all of them are new.
     """
     reach = conv.split_rows
-    new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.stride[0]))))
+    new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.spec.stride[0]))))
 
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", top + (reach - new) + index)
