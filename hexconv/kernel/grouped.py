@@ -30,8 +30,9 @@ from hexconv.kernel.hvx.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, pack
 from hexconv.kernel.hvx.own_words import GROUP_SIZES, OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes, can_have_pixels, fits_pixels
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.planes import LANES, PixelPlanes
+from hexconv.kernel.hvx.planes import PixelPlanes
 from hexconv.kernel.hvx.tiles import (
+    LANES,
     MADE_UNSIGNED,
     MOST_BLOCKS,
     PAIR_BYTES,

@@ -14,13 +14,13 @@ from math import ceil, prod
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
 from hexconv.kernel.grouped import own_words_of
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 SCALAR_LANES = 8
 """Output channels whose sums are in registers together; a word of the source is loaded once for all of them."""
 assert CHANNEL_BLOCK % SCALAR_LANES == 0
-WORD_CHANNELS = 4
 WORD_LANES = 2
 """Output channels in a doubleword of a packed filter."""
 

@@ -5,10 +5,13 @@ from math import ceil, gcd
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
+WORD_BYTES = 4
+WORD_CHANNELS = 4
 PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
-WORD_CHANNELS = 4
 VECTOR_BYTES = 128
+LANES = 32
+"""The words of a vector."""
 MADE_UNSIGNED = 128
 """What is added to int8 elements that are multiplied as uint8."""
 VECTOR_BLOCKS = 4

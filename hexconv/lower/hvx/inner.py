@@ -9,17 +9,13 @@ from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.own_words import OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import has_vector_rows, joins_planes, multiplied_words, splats_serve
+from hexconv.kernel.hvx.tiles import LANES, VECTOR_BYTES, has_vector_rows, joins_planes, multiplied_words, splats_serve
 from hexconv.lower.hvx.units import Units
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts
 from hexconv.spec.raised import Raised
-
-VECTOR_BYTES = 128
-VECTOR_WORDS = 32
-VECTOR_BLOCKS = 4
 
 
 @dataclass(frozen=True)
@@ -243,4 +239,4 @@ class InnerConv:
 
 def _vectors(words: int) -> int:
     """A number of words, rounded up to whole vectors."""
-    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
+    return ceil(words / LANES) * LANES

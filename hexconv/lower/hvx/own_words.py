@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.kernel.hvx.own_words import TILE_PIXELS, spread_way
-from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, source_of, source_row, target_of
-from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, put, results, start, value_in
 from hexconv.lower.hvx.write import fill_columns, stores

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx import dots, vector
-from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES, Operands, weights_of, words_of
+from hexconv.lower.hvx.operands import Operands, weights_of, words_of
 from hexconv.lower.hvx.passes import Pass, passes_of
 from hexconv.lower.hvx.splats import Splats, reduce_splats
 from hexconv.lower.hvx.tile import Initial, Raising, Tile, corrected, no_sum, put, trips, value_in

@@ -9,9 +9,9 @@ from math import prod
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.operands import PAIR_BYTES, Operands, weights_of
+from hexconv.lower.hvx.operands import Operands, weights_of
 from hexconv.lower.hvx.passes import Pass
 from hexconv.lower.hvx.tile import Tile, put, trips, value_in
 from hexconv.schedule.block import Block, int32, vector_register

@@ -7,9 +7,10 @@ the planes of channels that a tile multiplies.
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.conv_step import Rows, in_ring
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.names import numbered
 

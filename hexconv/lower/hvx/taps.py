@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from tvm import tirx
 
 from hexconv.kernel.depthwise_words import WORD_PIXELS, Moved, Variant, moved_words, taps_of, variants
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, Number
 
 Taps = Mapping[tuple[int, Variant], tirx.Expr]

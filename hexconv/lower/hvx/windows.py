@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, int32, vector_register
 from hexconv.spec.names import numbered
 

@@ -8,6 +8,7 @@ from tvm import tirx
 from tvm.ir import Range
 from tvm.sym import Analyzer
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.copies import part_of
 from hexconv.lower.hvx import vector
 from hexconv.lower.transfers.mover import Mover
@@ -16,9 +17,6 @@ from hexconv.lower.transfers.taken_apart import ranges_of, taken_apart
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.loops import LOOP_NAME, PART
 from hexconv.schedule.trees import around, as_one
-
-PAIR_BYTES = 8
-WORD_BYTES = 4
 
 
 def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
