@@ -1,8 +1,8 @@
 """Convs in groups, as HVX computes them: which keep their groups, and which are filled up with zeros.
 
 Depthwise convs have a kernel of their own (`hexconv.kernel.depthwise`), as have groups of 4 and of 8 channels of bytes
-(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are
-output channels. The filter of all groups, written as that of one, is zero outside of a diagonal of blocks:
+(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are output channels. The filter of all
+groups, written as that of one, is zero outside of a diagonal of blocks:
 
     4 groups of 64, 32 channels a square      24 groups of 8
 

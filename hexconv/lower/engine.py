@@ -52,10 +52,10 @@ def _called(node: tirx.Evaluate) -> tirx.Evaluate:
 
 
 def _pointer(address: Call) -> Call:
-    """Rewrite an address as an offset from the start of its buffer: TVM then knows that all of the buffer may be meant.
+    """Rewrite an address as an offset from the start of its buffer: TVM then knows that it may mean all of the buffer.
 
-    They take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than what they
-    see accessed.
+    TVM's passes take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than
+    what they see accessed.
     """
     element = address.args[0]
     offset_bytes = element.indices[0] * tvm.DataType(element.source.dtype).itemsize

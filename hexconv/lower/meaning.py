@@ -1,6 +1,6 @@
 """Tell what one run of a statement moves and multiplies.
 
-input_cache[...] = input[...]                                      an element of the input, copied in
+    input_cache[...] = input[...]                                      an element of the input, copied in
     weights = filter1_flat[T.Ramp(..., 1, 128)]                        128 bytes of filter 1
     output[...] = ...                                                  copied out
     output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
@@ -42,7 +42,7 @@ HELD = tuple(role for role, known in BUFFER_ROLES.items() if known.holds_element
 """Roles of the buffers that hold elements."""
 
 COPIED_TO = ("input", "filter")
-"""Likewise of those that only copies write."""
+"""Roles of the buffers that only copies write."""
 
 FILTERS, SOURCES = roles_multiplied_as("filter"), roles_multiplied_as("source")
 """Roles of what a conv multiplies."""

@@ -32,7 +32,7 @@ from hexconv.spec.narrowing import FixedPoint
 from hexconv.spec.vectors import OFFSET, SCALES, Array, odd_parts
 
 LAST_TIE = 30
-"""Of a sum of 32 bits: half of it and all that it can be added to."""
+"""The highest bit of a word that can be the half of a tie: the bit above it says whether the result is even."""
 NEVER = -(2**31)
 WORD_BITS = 32
 

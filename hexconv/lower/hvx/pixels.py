@@ -1,8 +1,8 @@
 """Emit a row of outputs of a conv whose lanes are pixels (`hexconv.kernel.hvx.pixels`), tile after tile.
 
-for tile of up to 128 pixels:
-for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
-for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
+    for tile of up to 128 pixels:
+        for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
+        for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
 
 A target in narrow blocks gets each block as soon as its channels are there: blocks of 4 are vectors of words as they
 are.

@@ -2,7 +2,7 @@
 
 before:  for block in range(4): copy max(0, min(32, 100 - 32 * block)) elements
 after:   for block in range(3): copy 32 elements
-for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
+         for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
 """
 
 from dataclasses import replace
