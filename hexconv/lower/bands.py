@@ -34,6 +34,10 @@ from hexconv.schedule.parts import Does
 from hexconv.schedule.trees import around, as_one, steps_of, with_values
 from hexconv.spec.names import INPUT, OUTPUT
 
+TRIPS = "stripes"
+_NUMBER = "tirx.call_pure_extern"
+_NAMED = {LOOP_NAME: "band", PART: "bands"}
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -203,11 +207,6 @@ def _guarded(
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
-
-
-TRIPS = "stripes"
-_NUMBER = "tirx.call_pure_extern"
-_NAMED = {LOOP_NAME: "band", PART: "bands"}
 
 
 def _reads_filter(step: tirx.Stmt) -> bool:

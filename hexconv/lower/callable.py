@@ -36,6 +36,7 @@ from hexconv.schedule.trees import all_of, around, steps_of
 
 MOST_QUEUES = 32
 """As in `hexconv_platform.h`."""
+_EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)
@@ -177,9 +178,6 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
 def _is_of_engine(call: Call) -> bool:
     """Whether a call is to one of the copy engine's functions."""
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
-
-
-_EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)

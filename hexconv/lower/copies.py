@@ -49,10 +49,7 @@ class Copy:
     @property
     def times(self) -> tirx.Expr:
         """How often the copy runs in a thread."""
-        times: tirx.Expr = tirx.const(1, "int32")
-        for loop in self.loops:
-            times = times * loop.extent
-        return times
+        return prod((loop.extent for loop in self.loops), start=tirx.const(1, "int32"))
 
     @property
     def most_times(self) -> int:

@@ -95,9 +95,9 @@ def shift_left_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
     return instruction("vaslw.acc", total, words, int32(bits))
 
 
-def shift_right_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
-    """Shift words right without rounding, and add `total`."""
-    return instruction("vasrw.acc", total, words, int32(bits))
+def less_one_where_negative(words: tirx.Expr, some: tirx.Expr) -> tirx.Expr:
+    """Subtract one from the words in lanes where `some` are negative."""
+    return instruction("vasrw.acc", words, some, int32(31))
 
 
 def shift_right_logical(words: tirx.Expr, bits: int) -> tirx.Expr:
