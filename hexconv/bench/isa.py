@@ -25,7 +25,7 @@ from hexconv.analyze import needed_macs
 from hexconv.bench.forms import FORMS, macs_per_packet
 from hexconv.errors import HexconvError, RunFailed
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import assembly_for_hexagon, compile_for_hexagon
+from hexconv.lower.hexagon import compile_for_hexagon
 from hexconv.lower.hexagon_target import isas
 from hexconv.run.measure import run_case
 from hexconv.run.simulator.qemu import find_qemu, relabelled, runs
@@ -58,7 +58,7 @@ def _of_set(isa: str) -> Row:
     return {
         "isa": isa,
         "simulator": "runs" if runs(qemu.path, isa) else "refuses",
-        "hvx_float_instructions": len(HVX_FLOAT.findall(assembly_for_hexagon(_multiply_add("float16"), isa))),
+        "hvx_float_instructions": len(HVX_FLOAT.findall(compile_for_hexagon(_multiply_add("float16"), isa).text)),
         **{f"{dtype}_as_{qemu.isa}": _under_label(dtype, isa, qemu.isa) for dtype in ("float16", "int16")},
     }
 

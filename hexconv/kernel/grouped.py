@@ -1,8 +1,8 @@
 """Convs in groups, as HVX computes them: which keep their groups, and which are filled up with zeros.
 
 Depthwise convs have a kernel of their own (`hexconv.kernel.depthwise`), as have groups of 4 and of 8 channels of bytes
-(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are
-output channels. The filter of all groups, written as that of one, is zero outside of a diagonal of blocks:
+(`hexconv.kernel.hvx.own_words`). In any other conv of several groups, lanes are output channels. The filter of all
+groups, written as that of one, is zero outside of a diagonal of blocks:
 
     4 groups of 64, 32 channels a square      24 groups of 8
 
@@ -30,8 +30,9 @@ from hexconv.kernel.hvx.lanes import PRODUCTS_OF_PACKET, packets_of_pixels, pack
 from hexconv.kernel.hvx.own_words import GROUP_SIZES, OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes, can_have_pixels, fits_pixels
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.planes import LANES, PixelPlanes
+from hexconv.kernel.hvx.planes import PixelPlanes
 from hexconv.kernel.hvx.tiles import (
+    LANES,
     MOST_BLOCKS,
     PAIR_BYTES,
     VECTOR_BYTES,

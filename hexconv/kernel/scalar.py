@@ -14,21 +14,25 @@ from math import ceil, prod
 
 from hexconv.kernel.depthwise import BYTES, is_depthwise
 from hexconv.kernel.grouped import own_words_of
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 
 SCALAR_LANES = 8
 """Output channels whose sums are in registers together; a word of the source is loaded once for all of them."""
 assert CHANNEL_BLOCK % SCALAR_LANES == 0
-WORD_CHANNELS = 4
 WORD_LANES = 2
 """Output channels in a doubleword of a packed filter."""
 
 
 def sums_words(chain: Chain, index: int) -> bool:
     """Whether conv `index` multiplies word by word, not element by element."""
-    has_own = is_depthwise(chain, index) or own_words_of(chain, index)
-    return chain.dtype in BYTES and not has_own
+    return chain.dtype in BYTES and not _has_own_inputs(chain, index)
+
+
+def _has_own_inputs(chain: Chain, index: int) -> bool:
+    """Whether each output channel of conv `index` multiplies input channels of its own."""
+    return is_depthwise(chain, index) or own_words_of(chain, index) is not None
 
 
 def has_offsets(chain: Chain, index: int) -> bool:
@@ -103,12 +107,10 @@ def scalar_work(chain: Chain, index: int, inputs: int, planes: int, words: int, 
     conv = chain.conv[index]
     lanes, taps = scalar_channels(conv.out_channels), prod(conv.kernel)
     groups = lanes // SCALAR_LANES
-    if is_depthwise(chain, index) or own_words_of(chain, index):
-        own = taps * inputs
-        return ScalarWork(lanes, groups * taps, products=lanes * own, source_elements=lanes * own)
     if not sums_words(chain, index):
         elements = taps * inputs
-        return ScalarWork(lanes, groups * taps, products=lanes * elements, source_elements=groups * elements)
+        loaded = (lanes if _has_own_inputs(chain, index) else groups) * elements
+        return ScalarWork(lanes, groups * taps, products=lanes * elements, source_elements=loaded)
     return ScalarWork(
         lanes,
         (groups + window_sums) * taps * planes,

@@ -5,9 +5,13 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op, TensorLoad
 
+from hexconv.schedule.trees import all_of, around, as_one, buffers_in, uses, with_values
+
 WORKSPACE_ALIGNMENT_BYTES = 128
 _SAID = "storage_alignment"
 _ALLOCATE = Op.get("tirx.TVMBackendAllocWorkspace")
+WORD = "int64"
+_BYTES_OF_WORD = ("uint8x8", "int8x8")
 
 LLVM_OPTIONS = (
     # A loop that keeps 16 vectors in registers has 16 phis in its header; LLVM's default of 16 leaves it unrotated, and
@@ -17,10 +21,6 @@ LLVM_OPTIONS = (
     # though a pipelined loop has changed the base in between: what is stored there goes a trip too early.
     "-disable-hexagon-amodeopt:bool=1",
 )
-
-
-WORD = "int64"
-_BYTES_OF_WORD = ("uint8x8", "int8x8")
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="hexconv.AlignWorkspaces")
@@ -45,18 +45,16 @@ def _aligned_in_tasks(body: tirx.Stmt) -> tirx.Stmt:
     after:   with attr(cache, "storage_alignment", 128): for band in parallel(4):
                  with attr(cache, "storage_alignment", 128): ...
     """
-    said: list[tirx.AttrStmt] = []
-    tvm_ffi.structural_walk(body, (tirx.AttrStmt, lambda each: said.append(each) if each.attr_key == _SAID else None))
+    said = [each for each in all_of(body, tirx.AttrStmt) if each.attr_key == _SAID]
 
     def inside(loop: tirx.For) -> tirx.For:
         if loop.kind != tirx.ForKind.PARALLEL:
             return loop
-        used = tirx.analysis.undefined_vars(loop.body, [])
         inner = loop.body
         for each in said:
-            if any(each.node.same_as(variable) for variable in used):
+            if uses(loop.body, each.node):
                 inner = tirx.AttrStmt(each.node, _SAID, each.value, inner)
-        return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)
+        return around(loop, inner)
 
     return tvm_ffi.structural_map(body, (tirx.For, inside))
 
@@ -70,7 +68,7 @@ def _aligned(sequence: tirx.SeqStmt) -> tirx.Stmt:
             inside = tirx.SeqStmt(steps[index:])
             alignment = tirx.IntImm("int32", WORKSPACE_ALIGNMENT_BYTES)
             steps = [*steps[:index], tirx.AttrStmt(step.buffer, _SAID, alignment, inside)]
-    return tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+    return as_one(steps)
 
 
 def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
@@ -82,12 +80,10 @@ def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
     TVM's StorageRewrite makes vectors of such caches, and its code generator then takes them to be aligned like their
     elements: where LLVM can't find more, it reads byte by byte.
     """
-    words: dict[tirx.Var, tirx.Var] = {}
-
-    def note(each: tirx.DeclBuffer) -> None:
-        old = each.buffer
-        if str(old.dtype) in _BYTES_OF_WORD:
-            words[old] = tirx.decl_buffer(old.shape, WORD, old.name, data_alignment=old.data_alignment)
+    bytes_ = [buffer for buffer in buffers_in(body, tirx.DeclBuffer) if str(buffer.dtype) in _BYTES_OF_WORD]
+    words = {old: tirx.decl_buffer(old.shape, WORD, old.name, data_alignment=old.data_alignment) for old in bytes_}
+    if not words:
+        return body
 
     def loaded(each: TensorLoad) -> tirx.Expr:
         if each.source not in words:
@@ -99,6 +95,5 @@ def _with_whole_words(body: tirx.Stmt) -> tirx.Stmt:
             return each
         return tirx.BufferStore(words[each.buffer], tirx.reinterpret(WORD, each.value), each.indices)
 
-    tvm_ffi.structural_walk(body, (tirx.DeclBuffer, note))
-    body = tvm_ffi.structural_map(body, [(TensorLoad, loaded), (tirx.BufferStore, stored)]) if words else body
-    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: words.get(each, each))) if words else body
+    body = tvm_ffi.structural_map(body, [(TensorLoad, loaded), (tirx.BufferStore, stored)])
+    return with_values(body, words)

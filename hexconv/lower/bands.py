@@ -27,12 +27,16 @@ from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
 from hexconv.lower.edge import Edge, row_read
 from hexconv.lower.rings import FIRST_SLABS
-from hexconv.lower.transfers.statements import as_one
 from hexconv.lower.transfers.taken_apart import ranges_of
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
+from hexconv.schedule.trees import around, as_one, steps_of, with_values
 from hexconv.spec.names import INPUT, OUTPUT
+
+TRIPS = "stripes"
+_NUMBER = "tirx.call_pure_extern"
+_NAMED = {LOOP_NAME: "band", PART: "bands"}
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def in_bands(func: tirx.PrimFunc, numbers: Numbers, layouts: tuple[Layout, Layou
     """
     if numbers.bands.count == 1:
         return func
-    steps = list(func.body.seq) if isinstance(func.body, tirx.SeqStmt) else [func.body]
+    steps = steps_of(func.body)
     shared = [step for step in steps if isinstance(step, tirx.AllocBuffer) or (is_resident and _reads_filter(step))]
     own = as_one([_striped(step, numbers) for step in steps if step not in shared])
     first_rows = (func.attrs or {}).get(FIRST_SLABS, {})
@@ -136,12 +140,10 @@ def with_memory(body: tirx.Stmt, memory: Sequence[tirx.Buffer], shared: Sequence
         memory: the buffers that it needs.
         shared: the names of the buffers that are allocated once for all threads.
     """
-    steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
-    has_bands = any(map(is_over_bands, steps))
+    has_bands = any(map(is_over_bands, steps_of(body)))
     own = [tirx.AllocBuffer(buffer) for buffer in memory if has_bands and buffer.name not in shared]
     once = [tirx.AllocBuffer(buffer) for buffer in memory if not has_bands or buffer.name in shared]
-    rest = _with_begun(body, lambda _loop: own)
-    return as_one([*once, *(rest.seq if isinstance(rest, tirx.SeqStmt) else [rest])])
+    return as_one([*once, *steps_of(_with_begun(body, lambda _loop: own))])
 
 
 def _with_begun(body: tirx.Stmt, more: Callable[[tirx.For], Sequence[tirx.Stmt]]) -> tirx.Stmt:
@@ -150,10 +152,9 @@ def _with_begun(body: tirx.Stmt, more: Callable[[tirx.For], Sequence[tirx.Stmt]]
     def inside(step: tirx.Stmt) -> tirx.Stmt:
         if not isinstance(step, tirx.For) or not is_over_bands(step):
             return step
-        begun = as_one([*more(step), *(step.body.seq if isinstance(step.body, tirx.SeqStmt) else [step.body])])
-        return tirx.For(step.loop_var, step.min, step.extent, step.kind, begun, annotations=step.annotations)
+        return around(step, as_one([*more(step), *steps_of(step.body)]))
 
-    return as_one([inside(step) for step in (body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+    return as_one([inside(step) for step in steps_of(body)])
 
 
 def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
@@ -163,9 +164,7 @@ def _striped(step: tirx.Stmt, numbers: Numbers) -> tirx.Stmt:
     def visit(loop: tirx.For) -> tirx.Stmt:
         if loop.annotations.get(LOOP_NAME) != STRIPES:
             return loop
-        moved = tvm_ffi.structural_map(
-            loop.body, (tirx.Var, lambda each: first + each if each.same_as(loop.loop_var) else each)
-        )
+        moved = with_values(loop.body, {loop.loop_var: first + loop.loop_var})
         notes = {**loop.annotations, MOST: numbers.most_trips}
         return tirx.For(loop.loop_var, loop.min, trips, loop.kind, moved, annotations=notes)
 
@@ -208,11 +207,6 @@ def _guarded(
 
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
-
-
-TRIPS = "stripes"
-_NUMBER = "tirx.call_pure_extern"
-_NAMED = {LOOP_NAME: "band", PART: "bands"}
 
 
 def _reads_filter(step: tirx.Stmt) -> bool:

@@ -32,9 +32,11 @@ from hexconv.lower.hexagon_target import with_long_loops
 from hexconv.lower.in_turns import without_views
 from hexconv.lower.signature import ALIGNMENT_BYTES, Pointer, Signature
 from hexconv.lower.vtcm import SCOPE, buffer_bytes
+from hexconv.schedule.trees import all_of, around, steps_of
 
 MOST_QUEUES = 32
 """As in `hexconv_platform.h`."""
+_EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _without_allocations(body: tirx.Stmt, caches: _Caches) -> tirx.Stmt:
         if loop.kind != tirx.ForKind.PARALLEL:
             return loop
         inner = tvm_ffi.structural_map(loop.body, (tirx.AllocBuffer, lambda node: viewed(node, loop)))
-        return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)
+        return around(loop, inner)
 
     body = tvm_ffi.structural_map(body, (tirx.For, inside))
     return tvm_ffi.structural_map(body, (tirx.AllocBuffer, lambda node: viewed(node, None)))
@@ -170,16 +172,12 @@ def _named_engine(body: tirx.Stmt, signature: Signature) -> tirx.Stmt:
     groups = tirx.decl_buffer([MOST_QUEUES], "int32", "groups")
     body = tvm_ffi.structural_map(body, (tirx.Evaluate, counted))
     body = tvm_ffi.structural_map(body, (Call, named))
-    steps = body.seq if isinstance(body, tirx.SeqStmt) else [body]
-    return tirx.SeqStmt([tirx.DeclBuffer(groups, data=signature.call), *steps])
+    return tirx.SeqStmt([tirx.DeclBuffer(groups, data=signature.call), *steps_of(body)])
 
 
 def _is_of_engine(call: Call) -> bool:
     """Whether a call is to one of the copy engine's functions."""
     return call.op.same_as(_EXTERN) and str(call.args[0].value).startswith("hexconv_")
-
-
-_EXTERN = tvm.ir.Op.get("tirx.call_extern")
 
 
 @dataclass(frozen=True)
@@ -193,7 +191,7 @@ class _Task:
 
 def _outlined(body: tirx.Stmt, signature: Signature) -> tuple[tirx.Stmt, list[_Task]]:
     """Turn parallel loops, which stand in the outermost sequence, into tasks and calls that start them."""
-    steps = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
+    steps = steps_of(body)
     views = [step for step in steps if isinstance(step, tirx.DeclBuffer)]
     tasks: list[_Task] = []
     for place, step in enumerate(steps):
@@ -226,6 +224,4 @@ def _queues(body: tirx.Stmt, name: str) -> int:
 
 def _calls_of_engine(body: tirx.Stmt) -> list[Call]:
     """Find the calls of the copy engine's functions."""
-    found: list[Call] = []
-    tvm_ffi.structural_walk(body, (Call, lambda call: found.append(call) if _is_of_engine(call) else None))
-    return found
+    return [call for call in all_of(body, Call) if _is_of_engine(call)]

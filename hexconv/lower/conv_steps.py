@@ -17,13 +17,13 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower.conv_step import ConvStep
-from hexconv.lower.ranges import uses
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.step_call import Ring, read_step, step_call
 from hexconv.lower.step_inside import Inside, inside_of
 from hexconv.schedule.loops import LOOP_NAME, PART, STEP
 from hexconv.schedule.parts import convolution
 from hexconv.schedule.stream import RINGS, RUN_IN
+from hexconv.schedule.trees import around, as_one, uses
 
 
 def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -33,16 +33,15 @@ def take_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
     rings = {str(name): Ring(int(rows), int(starts[name])) for name, rows in attributes.get(RINGS, {}).items()}
     streams = RUN_IN in attributes
 
-    def visit(statement: tirx.Stmt, around: tuple[tirx.For, ...]) -> tirx.Stmt:
+    def visit(statement: tirx.Stmt, loops: tuple[tirx.For, ...]) -> tirx.Stmt:
         if isinstance(statement, tirx.For) and STEP in statement.annotations:
-            return _called(inside_of(statement), around, rings, streams)
+            return _called(inside_of(statement), loops, rings, streams)
         if isinstance(statement, tirx.For):
-            return _with_body(statement, visit(statement.body, (*around, statement)))
+            return around(statement, visit(statement.body, (*loops, statement)))
         if isinstance(statement, tirx.SeqStmt):
-            steps = [visit(step, around) for step in statement.seq]
-            return tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+            return as_one([visit(step, loops) for step in statement.seq])
         if isinstance(statement, tirx.IfThenElse):
-            return tirx.IfThenElse(statement.condition, visit(statement.then_case, around), statement.else_case)
+            return tirx.IfThenElse(statement.condition, visit(statement.then_case, loops), statement.else_case)
         return statement
 
     return func.with_body(visit(func.body, ())).without_attr(RUN_IN)
@@ -59,17 +58,13 @@ def fill(module: tvm.IRModule, emit: Callable[[ConvStep], tirx.Stmt]) -> tvm.IRM
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.For, filled)))})
 
 
-def _called(found: Inside, around: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
+def _called(found: Inside, loops: Sequence[tirx.For], rings: Mapping[str, Ring], streams: bool) -> tirx.Stmt:
     """Return a step as a call inside of a loop of one trip, which carries the part's name, where it makes anything."""
-    part = _labelled(step_call(found, around, rings, streams), {PART: convolution(found.at.number).name})
-    enabled = [guard for guard in found.guards if not any(uses(guard, variable) for variable in found.loops)]
+    part = _labelled(step_call(found, loops, rings, streams), {PART: convolution(found.at.number).name})
+    enabled = [guard for guard in found.guards if not uses(guard, *found.loops)]
     return tirx.IfThenElse(tirx.all(*enabled), part, None) if enabled else part
 
 
 def _labelled(statement: tirx.Stmt, notes: Mapping[str, str]) -> tirx.Stmt:
     """Put a loop of one trip around a statement, which carries notes."""
     return tirx.For(tirx.Var("step", "int32"), 0, 1, tirx.ForKind.SERIAL, statement, annotations=dict(notes))
-
-
-def _with_body(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
-    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)

@@ -1,16 +1,16 @@
 """Find the copies between memory and caches in a lowered function, and the loops around each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import queues
 from hexconv.lower.buffers import convs_of
 from hexconv.schedule.loops import PART
 from hexconv.schedule.parts import Does, Part, read_part
+from hexconv.schedule.trees import all_of
 
 MOST = "hexconv.most"
 """Annotation of a loop whose number of trips differs from thread to thread: the largest number."""
@@ -49,10 +49,7 @@ class Copy:
     @property
     def times(self) -> tirx.Expr:
         """How often the copy runs in a thread."""
-        times: tirx.Expr = tirx.const(1, "int32")
-        for loop in self.loops:
-            times = times * loop.extent
-        return times
+        return prod((loop.extent for loop in self.loops), start=tirx.const(1, "int32"))
 
     @property
     def most_times(self) -> int:
@@ -115,20 +112,7 @@ def inside(statement: tirx.Stmt) -> Sequence[tirx.Stmt]:
 def _copy(part: Part, statement: tirx.Stmt, loops: tuple[tirx.For, ...], convs: int, rings: Mapping[str, Ring]) -> Copy:
     """Return one part that copies."""
     is_in = part.does != Does.WRITE_OUTPUT
-    cache = next(_written(statement) if is_in else _read(statement))
+    store = all_of(statement, tirx.BufferStore)[0]
+    cache = store.buffer if is_in else store.value.source
     queue = queues.queue_of_part(part, convs)
     return Copy(queue, min(max(queue, 1), convs), is_in, cache, loops, rings.get(cache.name))
-
-
-def _written(statement: tirx.Stmt) -> Iterator[tirx.Var]:
-    """Yield the buffers that a statement writes."""
-    stores: list[tirx.BufferStore] = []
-    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
-    return (store.buffer for store in stores)
-
-
-def _read(statement: tirx.Stmt) -> Iterator[tirx.Var]:
-    """Yield the buffers that a statement copies from."""
-    stores: list[tirx.BufferStore] = []
-    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
-    return (store.value.source for store in stores)

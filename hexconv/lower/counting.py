@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 
@@ -28,6 +27,7 @@ from hexconv.lower.hvx import vector
 from hexconv.lower.lowered import Lowered
 from hexconv.lower.meaning import Meaning, Work, outside_of
 from hexconv.lower.repeated import repeated
+from hexconv.schedule.trees import as_one, steps_of, with_values
 from hexconv.spec.names import conv_name
 
 
@@ -118,7 +118,7 @@ class _Counting:
             branches = (statement.then_case, statement.else_case)
             then, otherwise = (_one(self.of(branch)) if branch else None for branch in branches)
             return [tirx.IfThenElse(statement.condition, then or NOTHING, otherwise)] if then or otherwise else []
-        return self._in_a_row(statement.seq if isinstance(statement, tirx.SeqStmt) else [statement])
+        return self._in_a_row(steps_of(statement))
 
     def _in_a_row(self, steps: Sequence[tirx.Stmt]) -> list[tirx.Stmt]:
         """Among statements that run equally often, keep those that decide; behind them, add up what all of them do."""
@@ -169,12 +169,9 @@ def _defined(statement: tirx.Stmt) -> tirx.Var | None:
 
 def _in_band(loop: tirx.For, band: int, body: tirx.Stmt) -> tirx.Stmt:
     """Return the statements of one thread: with its number as a constant, TVM has far less to look at."""
-    known = tirx.const(band, "int32")
-    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: known if each.same_as(loop.loop_var) else each))
+    return with_values(body, {loop.loop_var: tirx.const(band, "int32")})
 
 
 def _one(statements: Sequence[tirx.Stmt]) -> tirx.Stmt | None:
-    """Join statements into one."""
-    if not statements:
-        return None
-    return tirx.SeqStmt(list(statements)) if len(statements) > 1 else statements[0]
+    """Join statements into one, if there are any."""
+    return as_one(statements) if statements else None

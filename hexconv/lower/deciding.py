@@ -9,6 +9,7 @@ import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower import queues
+from hexconv.schedule.trees import all_of
 
 
 def deciding(body: tirx.Stmt) -> frozenset[tirx.Var]:
@@ -29,7 +30,7 @@ def _asked(body: tirx.Stmt) -> list[tirx.Var]:
     asked: list[tirx.Var] = []
 
     def ask(*values: tirx.Expr) -> None:
-        asked.extend(found for value in values for found in _variables(value))
+        asked.extend(found for value in values for found in all_of(value, tirx.Var))
 
     loop = (tirx.For, lambda node: ask(node.min, node.extent))
     guard = (tirx.IfThenElse, lambda node: ask(node.condition))
@@ -43,16 +44,10 @@ def _sources(body: tirx.Stmt) -> defaultdict[tirx.Var, list[tirx.Var]]:
     sources: defaultdict[tirx.Var, list[tirx.Var]] = defaultdict(list)
 
     def store(node: tirx.BufferStore) -> None:
-        sources[node.buffer] += [found for part in (node.value, *node.indices) for found in _variables(part)]
+        sources[node.buffer] += [found for part in (node.value, *node.indices) for found in all_of(part, tirx.Var)]
 
     def bind(node: tirx.Bind) -> None:
-        sources[node.var] += _variables(node.value)
+        sources[node.var] += all_of(node.value, tirx.Var)
 
     tvm_ffi.structural_walk(body, [(tirx.BufferStore, store), (tirx.Bind, bind)])
     return sources
-
-
-def _variables(value: tirx.Expr) -> list[tirx.Var]:
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(value, (tirx.Var, found.append))
-    return found

@@ -11,6 +11,7 @@ from tvm.sym import Analyzer
 from hexconv.layout import Layout
 from hexconv.lower.buffers import cache_name
 from hexconv.lower.guards import IF_THEN_ELSE
+from hexconv.schedule.trees import all_of
 from hexconv.spec.names import INPUT_CACHE
 
 
@@ -38,12 +39,10 @@ class Edge:
             known: what is known of the variables where the element exists.
         """
         row = Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
-        quotients, rests = list[tirx.FloorDiv](), list[tirx.FloorMod]()
-        tvm_ffi.structural_walk(row, [(tirx.FloorDiv, quotients.append), (tirx.FloorMod, rests.append)])
-        if not rests:
+        if not all_of(row, tirx.FloorMod):
             return row
         parts: list[tuple[type, Callable]] = [(tirx.FloorMod, lambda rest: _without_quotient(rest, known))]
-        if quotients:
+        if quotients := all_of(row, tirx.FloorDiv):
             divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
             parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
         return Analyzer().simplify(tvm_ffi.structural_map(row, parts))
@@ -60,7 +59,7 @@ def row_read(
     name = store.buffer.name
     if name in first_rows and cache_name(store.buffer) == INPUT_CACHE:
         return store.indices[1] + int(first_rows[name])
-    for load in _loads(store.value):
+    for load in all_of(store.value, TensorLoad):
         if load.source.same_as(image.argument):
             with known.constraint_scope(tirx.all(tirx.const(True, "bool"), *_conditions(store.value, load))):
                 return image.row(load.indices, known) + top
@@ -76,17 +75,5 @@ def _without_quotient(rest: tirx.FloorMod, known: Analyzer) -> tirx.Expr:
 
 def _conditions(value: tirx.Expr, load: TensorLoad) -> Sequence[tirx.Expr]:
     """Return the conditions under which an expression evaluates a load."""
-    found: list[tirx.Expr] = []
-
-    def visit(call: Call) -> None:
-        if call.op.same_as(IF_THEN_ELSE) and any(each.same_as(load) for each in _loads(call.args[1])):
-            found.append(call.args[0])
-
-    tvm_ffi.structural_walk(value, (Call, visit))
-    return found
-
-
-def _loads(value: tirx.Expr) -> Sequence[TensorLoad]:
-    found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(value, (TensorLoad, found.append))
-    return found
+    choices = [call for call in all_of(value, Call) if call.op.same_as(IF_THEN_ELSE)]
+    return [call.args[0] for call in choices if any(each.same_as(load) for each in all_of(call.args[1], TensorLoad))]

@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower import queues
+from hexconv.schedule.trees import all_of
 
 FUNCTIONS = {
     queues.COPY: "hexconv_copy",
@@ -34,9 +35,8 @@ def call_engine(module: tvm.IRModule) -> tvm.IRModule:
 
 def needs_engine(module: tvm.IRModule) -> bool:
     """Whether a module copies asynchronously."""
-    found: list[tirx.Evaluate] = []
-    tvm_ffi.structural_walk(module["main"].body, (tirx.Evaluate, found.append))
-    return any(queues.queue_of(node, op) is not None for node in found for op in FUNCTIONS)
+    statements = all_of(module["main"].body, tirx.Evaluate)
+    return any(queues.queue_of(statement, op) is not None for statement in statements for op in FUNCTIONS)
 
 
 def _called(node: tirx.Evaluate) -> tirx.Evaluate:
@@ -52,10 +52,10 @@ def _called(node: tirx.Evaluate) -> tirx.Evaluate:
 
 
 def _pointer(address: Call) -> Call:
-    """Rewrite an address as an offset from the start of its buffer: TVM then knows that all of the buffer may be meant.
+    """Rewrite an address as an offset from the start of its buffer: TVM then knows that it may mean all of the buffer.
 
-    They take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than what they
-    see accessed.
+    TVM's passes take `address_of(buffer[i])` for an access to element i alone, and allocate no more of a buffer than
+    what they see accessed.
     """
     element = address.args[0]
     offset_bytes = element.indices[0] * tvm.DataType(element.source.dtype).itemsize

@@ -3,21 +3,19 @@
 from math import prod
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 
 from hexconv.lower.buffers import is_register
 from hexconv.lower.lowered import Allocation, Cache, Lowered
 from hexconv.lower.names import drop_annotations
+from hexconv.schedule.trees import buffers_in
 
 
 def lower_function(function: tirx.PrimFunc) -> Lowered:
     """Lower a function without blocks, as `lower` does with a schedule; every cache has memory of its own."""
     labelled = tvm.IRModule({"main": function})
     module = drop_annotations(labelled)
-    buffers: list[tirx.Var] = []
-    tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
-    caches = tuple(_cache(buffer) for buffer in buffers if not is_register(buffer))
+    caches = tuple(_cache(buffer) for buffer in buffers_in(function.body) if not is_register(buffer))
     memories = tuple(Allocation(c.name, (c.name,), c.scope, c.dtype, c.elements) for c in caches)
     return Lowered(
         module=module, labelled=labelled, unmerged=module, shaped=module, caches=caches, allocations=memories

@@ -17,6 +17,7 @@ from tvm import tirx
 from tvm.ir import Call, Op
 
 from hexconv.schedule.loops import PART
+from hexconv.schedule.trees import around, uses, with_values
 
 IF_THEN_ELSE = Op.get("prim.if_then_else")
 
@@ -76,11 +77,7 @@ def without_guards(func: tirx.PrimFunc) -> tuple[tirx.PrimFunc, Guards]:
 
 def with_guards(func: tirx.PrimFunc, guards: Guards) -> tirx.PrimFunc:
     """Undo `without_guards`."""
-
-    def show(variable: tirx.Var) -> tirx.Expr:
-        return next((condition for guard, condition in guards if guard.same_as(variable)), variable)
-
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Var, show)))
+    return func.with_body(with_values(func.body, dict(guards)))
 
 
 def hoist_guards(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -97,19 +94,9 @@ def _decided_outside(loop: tirx.For) -> tirx.Stmt:
     A part that copies some rows and fills others stays one part: its loop is not taken apart.
     """
     body = loop.body
-    if not isinstance(body, tirx.IfThenElse) or _uses(body.condition, loop.loop_var):
+    if not isinstance(body, tirx.IfThenElse) or uses(body.condition, loop.loop_var):
         return loop
     if body.else_case is not None and PART in loop.annotations:
         return loop
-    otherwise = body.else_case and _decided_outside(_around(loop, body.else_case))
-    return tirx.IfThenElse(body.condition, _decided_outside(_around(loop, body.then_case)), otherwise)
-
-
-def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
-    """Return the same loop around another body."""
-    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, body, annotations=loop.annotations)
-
-
-def _uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
-    """Whether a variable occurs in an expression."""
-    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))
+    otherwise = body.else_case and _decided_outside(around(loop, body.else_case))
+    return tirx.IfThenElse(body.condition, _decided_outside(around(loop, body.then_case)), otherwise)

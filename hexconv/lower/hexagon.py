@@ -4,20 +4,20 @@ from dataclasses import dataclass, replace
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.ir import Call, TensorLoad
 from tvm.target import Target
 
-from hexconv.lower import vtcm
+from hexconv.lower import queues, vtcm
 from hexconv.lower.aligned import align_workspaces
 from hexconv.lower.engine import call_engine
 from hexconv.lower.hexagon_target import hexagon_target
 from hexconv.lower.in_turns import without_views
-from hexconv.lower.object_file import has_vectors, object_file, possible
+from hexconv.lower.object_file import has_vectors, object_file
 from hexconv.lower.packets.assembled import Refused, assembled
-from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.noted import NotFollowed, with_notes
 from hexconv.lower.passes import without_compaction
-from hexconv.lower.unread import has_unread_caches
 from hexconv.lower.workspaces import threads_of, workspaces_of
+from hexconv.schedule.trees import all_of, buffers_in
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,6 @@ def noting(kernel: HexagonObject) -> HexagonObject | None:
         return None
 
 
-def assembly_for_hexagon(module: tvm.IRModule, isa: str) -> str:
-    """Compile as `compile_for_hexagon` does, and return the assembly."""
-    target = hexagon_target(isa, module)
-    finished = _finished(module, target)
-    return with_fewer_stalls(
-        possible(tvm.get_global_func("target.build.llvm")(finished, target).inspect_source("asm")), isa
-    )
-
-
 def _flattened(module: tvm.IRModule) -> tvm.IRModule:
     """Turn blocks into loops and allocations into flat buffers; a lowered module comes out as it went in.
 
@@ -111,5 +102,21 @@ def _finished(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     pipeline, finish_host, _finish_device = tirx.get_tir_pipeline("default")
     placed = vtcm.place_in_vtcm(_flattened(call_engine(without_views(module))))
     bound = tirx.transform.BindTarget(target.with_host(target))(placed)
-    with without_compaction(shares_memory=not has_unread_caches(module)):
+    with without_compaction(shares_memory=not _has_unread_caches(module)):
         return align_workspaces(finish_host()(pipeline(bound)))
+
+
+def _has_unread_caches(module: tvm.IRModule) -> bool:
+    """Return whether any memory that a function allocates is the target of asynchronous copies and of no load.
+
+    A conv that makes nothing but padding reads no filter, though its filter is staged. TVM's StorageRewrite takes such
+    a cache for dead once the copy has started, and gives its memory to another cache while the copy is under way.
+    """
+    body = module["main"].body
+    targets = [call.args[1].args[0].source for call in all_of(body, Call) if call.op.same_as(queues.COPY)]
+    loaded = [load.source for load in all_of(body, TensorLoad)]
+    return any(_count(targets, buffer) == _count(loaded, buffer) > 0 for buffer in buffers_in(body))
+
+
+def _count(sources: list[tirx.Var], buffer: tirx.Var) -> int:
+    return sum(source.same_as(buffer) for source in sources)

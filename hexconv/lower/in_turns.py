@@ -15,7 +15,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from hexconv.lower.transfers.statements import as_one
+from hexconv.schedule.trees import all_of, as_one, buffers_in, with_values
 
 TURNS = "hexconv.turns"
 """The attribute of functions whose caches take turns."""
@@ -36,9 +36,8 @@ def in_turns(module: tvm.IRModule, turns: Sequence[Sequence[str]]) -> tvm.IRModu
         return module
     roots = {group[0]: _as_large(group) for group in groups}
     others = {buffer: _view(buffer) for group in groups for buffer in group[1:]}
-    renamed = {**roots, **others}
     views = {roots[group[0]]: [others[buffer] for buffer in group[1:]] for group in groups}
-    body = tvm_ffi.structural_map(main.body, (tirx.Var, lambda each: renamed.get(each, each)))
+    body = with_values(main.body, {**roots, **others})
     body = tvm_ffi.structural_map(body, (tirx.SeqStmt, lambda sequence: _viewed(sequence, views)))
     return tvm.IRModule({"main": main.with_body(body).with_attr(TURNS, True)})
 
@@ -56,8 +55,7 @@ def without_views(module: tvm.IRModule) -> tvm.IRModule:
         return isinstance(step, tirx.DeclBuffer) and step.buffer in roots
 
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
-    body = tvm_ffi.structural_map(body, (tirx.Var, lambda each: roots.get(each, each)))
-    return tvm.IRModule({"main": main.with_body(body)})
+    return tvm.IRModule({"main": main.with_body(with_values(body, roots))})
 
 
 def caches_in_turns(module: tvm.IRModule) -> dict[tirx.Var, tuple[str, ...]]:
@@ -67,27 +65,22 @@ def caches_in_turns(module: tvm.IRModule) -> dict[tirx.Var, tuple[str, ...]]:
 
 def _views(module: tvm.IRModule) -> dict[tirx.Var, list[tirx.Var]]:
     """Find the views of memory that a function allocates, where its caches take turns."""
-    found: dict[tirx.Var, list[tirx.Var]] = {}
     main = module["main"]
-    if TURNS in (main.attrs or {}):
-        views: list[tirx.DeclBuffer] = []
-        tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, lambda node: found.update({node.buffer: []})))
-        tvm_ffi.structural_walk(main.body, (tirx.DeclBuffer, views.append))
-        for view in views:
-            if (root := view.data.args[0]) in found:
-                found[root].append(view.buffer)
+    if TURNS not in (main.attrs or {}):
+        return {}
+    found: dict[tirx.Var, list[tirx.Var]] = {buffer: [] for buffer in buffers_in(main.body)}
+    for view in all_of(main.body, tirx.DeclBuffer):
+        if (root := view.data.args[0]) in found:
+            found[root].append(view.buffer)
     return {root: views for root, views in found.items() if views}
 
 
 def _groups(body: tirx.Stmt, names: Sequence[str]) -> list[Group]:
     """Find the caches of some names, those of one type and one place together, where there are several."""
     found: dict[tuple[str, str], list[tirx.Var]] = {}
-
-    def note(node: tirx.AllocBuffer) -> None:
-        if node.buffer.name in names:
-            found.setdefault((str(node.buffer.dtype), node.buffer.scope()), []).append(node.buffer)
-
-    tvm_ffi.structural_walk(body, (tirx.AllocBuffer, note))
+    for buffer in buffers_in(body):
+        if buffer.name in names:
+            found.setdefault((str(buffer.dtype), buffer.scope()), []).append(buffer)
     ordered = (sorted(group, key=lambda buffer: names.index(buffer.name)) for group in found.values())
     return [tuple(group) for group in ordered if len(group) > 1]
 

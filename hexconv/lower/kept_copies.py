@@ -9,6 +9,7 @@ kernel, with the rows of the input that no earlier step of the strip has read: f
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import tvm
 from tvm import tirx
@@ -135,16 +136,9 @@ class _Rows:
 
             at.loop("part", runs.run_elements // lanes, some)
 
-        block.loop("run", _product(self.outer), run)
+        block.loop("run", prod(self.outer), run)
 
 
 def _of(step: ConvStep, tensor: int) -> Kept:
     """Return where a step finds the kept columns of a tensor."""
     return next(kept for kept in step.kept if kept.tensor == tensor)
-
-
-def _product(sizes: Sequence[Number]) -> Number:
-    total: Number = 1
-    for size in sizes:
-        total = total * size
-    return total

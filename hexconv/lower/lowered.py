@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import prod
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 
@@ -15,6 +14,7 @@ from hexconv.lower.buffers import cache_name
 from hexconv.lower.names import drop_annotations, rename_buffers, rename_loops, stores
 from hexconv.lower.rings import in_phase
 from hexconv.lower.transfers import start_copies
+from hexconv.schedule.trees import all_of, buffers_in
 
 
 @dataclass(frozen=True)
@@ -117,22 +117,17 @@ def _copied(flat: tvm.IRModule) -> tvm.IRModule:
 
 def caches_of(shaped: tvm.IRModule) -> tuple[Cache, ...]:
     """The buffers that a module allocates, before they share memory."""
-    buffers: list[tirx.Var] = []
-    tvm_ffi.structural_walk(shaped["main"].body, (tirx.AllocBuffer, lambda node: buffers.append(node.buffer)))
     return tuple(
         Cache(cache_name(buffer), buffer.scope(), str(buffer.dtype), tuple(int(size) for size in buffer.shape))
-        for buffer in buffers
+        for buffer in buffers_in(shaped["main"].body)
     )
 
 
 def _allocations(merged: tvm.IRModule, targets: list[str]) -> Iterator[Allocation]:
     """Yield the allocations of a merged module; `targets` names the cache that each store writes."""
-    root: dict[tirx.Var, tirx.Var] = {}
-    allocated: list[tirx.Var] = []
-    aliases = (tirx.DeclBuffer, lambda view: root.update({view.buffer: view.data.args[0]}))
-    owners = (tirx.AllocBuffer, lambda node: allocated.append(node.buffer))
-    tvm_ffi.structural_walk(merged["main"].body, [aliases, owners])
+    body = merged["main"].body
+    root = {view.buffer: view.data.args[0] for view in all_of(body, tirx.DeclBuffer)}
     stored = [root.get(store.buffer, store.buffer) for store in stores(merged)]
-    for buffer in allocated:
+    for buffer in buffers_in(body):
         holds = tuple(dict.fromkeys(name for name, home in zip(targets, stored, strict=True) if home.same_as(buffer)))
         yield Allocation(holds[0], holds, buffer.scope(), str(buffer.dtype), prod(int(size) for size in buffer.shape))

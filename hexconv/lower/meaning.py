@@ -1,6 +1,6 @@
 """Tell what one run of a statement moves and multiplies.
 
-input_cache[...] = input[...]                                      an element of the input, copied in
+    input_cache[...] = input[...]                                      an element of the input, copied in
     weights = filter1_flat[T.Ramp(..., 1, 128)]                        128 bytes of filter 1
     output[...] = ...                                                  copied out
     output[...] = output[...] + input_cache[...] * filter1_cache[...]  a multiply-accumulate of conv 1
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.target import codegen
@@ -25,6 +24,7 @@ from tvm.target import codegen
 from hexconv.lower.buffers import Held, held_by
 from hexconv.lower.guards import IF_THEN_ELSE
 from hexconv.lower.vtcm import SCOPE
+from hexconv.schedule.trees import all_of, buffers_in
 from hexconv.spec.names import conv_name
 from hexconv.spec.roles import BUFFER_ROLES, roles_multiplied_as
 
@@ -42,7 +42,7 @@ HELD = tuple(role for role, known in BUFFER_ROLES.items() if known.holds_element
 """Roles of the buffers that hold elements."""
 
 COPIED_TO = ("input", "filter")
-"""Likewise of those that only copies write."""
+"""Roles of the buffers that only copies write."""
 
 FILTERS, SOURCES = roles_multiplied_as("filter"), roles_multiplied_as("source")
 """Roles of what a conv multiplies."""
@@ -69,15 +69,13 @@ class Meaning:
     def of(cls, main: tirx.PrimFunc) -> "Meaning":
         """Read the buffers and bound values of a module's function."""
         tensors = {argument: argument for argument in main.params if held_by(argument).is_copied}
-
-        def note(view: tirx.DeclBuffer) -> None:
+        for view in all_of(main.body, tirx.DeclBuffer):
             argument = view.data.args[0] if isinstance(view.data, Call) else view.data
             if argument in tensors:
                 tensors[view.buffer] = tensors[argument]
-
-        tvm_ffi.structural_walk(main.body, (tirx.DeclBuffer, note))
         meaning = cls(tensors, outside_of(main), {})
-        tvm_ffi.structural_walk(main.body, (tirx.Bind, meaning._bound))
+        for bind in all_of(main.body, tirx.Bind):
+            meaning.sources[bind.var] = meaning._loaded(bind.value)
         return meaning
 
     def work(self, statement: "tirx.BufferStore | tirx.Bind") -> Work:
@@ -89,7 +87,7 @@ class Meaning:
         elif stored in self.outside and held_by(stored).role not in COPIED_TO:
             work[self.outside[stored]] += _bytes(value.ty)
         multiplied: set[str] = set()
-        for load in _all(value, TensorLoad):
+        for load in all_of(value, TensorLoad):
             if load.source in self.outside and stored not in self.tensors:
                 work[self.outside[load.source]] += _bytes(load.ty)
             if load.source in self.tensors:
@@ -97,19 +95,16 @@ class Meaning:
             elif stored is not None and not load.source.same_as(stored) and _lanes(load.ty) == 1:
                 multiplied.update(_readers([held_by(load.source)], FILTERS))
         work.update(multiplied)  # counted once, though both bytes of a weight may be loaded
-        for call in _all(value, Call):
+        for call in all_of(value, Call):
             assert not call.op.same_as(IF_THEN_ELSE), "guards are statements by now"
             if products := _products(call):
                 work[self._conv(call)] += products
         return work
 
-    def _bound(self, bind: tirx.Bind) -> None:
-        self.sources[bind.var] = self._loaded(bind.value)
-
     def _loaded(self, value: tirx.Expr) -> frozenset[Held]:
         """Say what the buffers hold that a value was loaded from, directly or by way of bound values."""
         found: set[Held] = set()
-        for variable in _all(value, tirx.Var):
+        for variable in all_of(value, tirx.Var):
             found |= self.sources.get(variable) or {held_by(self.tensors.get(variable, variable))}
         return frozenset(found)
 
@@ -123,18 +118,10 @@ class Meaning:
 
 def outside_of(main: tirx.PrimFunc) -> dict[tirx.Var, str]:
     """Name the caches of a function that lie outside of VTCM; return none unless other caches lie in VTCM."""
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(main.body, (tirx.AllocBuffer, lambda node: found.append(node.buffer)))
+    found = buffers_in(main.body)
     outside = {buffer: str(buffer.name) for buffer in found if buffer.scope() != SCOPE}
     kept = {buffer: name for buffer, name in outside.items() if held_by(buffer).role in HELD}
     return kept if len(outside) < len(found) else {}
-
-
-def _all(value: tirx.Expr, kind: type) -> list:
-    """Find the parts of a value that are of some kind."""
-    found: list = []
-    tvm_ffi.structural_walk(value, (kind, found.append))
-    return found
 
 
 def _readers(held: Iterable[Held], roles: Sequence[str]) -> set[str]:

@@ -3,27 +3,22 @@
 Only names change: a variable is replaced, at its definition and at every use, by one of the same type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tvm
 import tvm_ffi
 from tvm import tirx
 
 from hexconv.schedule.loops import LOOP_NAME
-
-Renamed = dict[tirx.Var, tirx.Var]
+from hexconv.schedule.trees import all_of, with_values
 
 
 def rename_loops(module: tvm.IRModule) -> tvm.IRModule:
     """Name every loop that carries the annotation of `hexconv.schedule.loops.name_loops` by it."""
-    renamed: Renamed = {}
-
-    def note(loop: tirx.For) -> None:
-        if name := loop.annotations.get(LOOP_NAME):
-            renamed[loop.loop_var] = tirx.Var(str(name), loop.loop_var.ty)
-
-    tvm_ffi.structural_walk(module["main"].body, (tirx.For, note))
-    return _replaced(module, renamed)
+    named = [loop for loop in all_of(module["main"].body, tirx.For) if loop.annotations.get(LOOP_NAME)]
+    return _replaced(
+        module, {loop.loop_var: tirx.Var(str(loop.annotations[LOOP_NAME]), loop.loop_var.ty) for loop in named}
+    )
 
 
 def rename_buffers(module: tvm.IRModule, names: Sequence[str]) -> tvm.IRModule:
@@ -44,15 +39,12 @@ def drop_annotations(module: tvm.IRModule) -> tvm.IRModule:
 
 def stores(module: tvm.IRModule) -> list[tirx.BufferStore]:
     """List all stores of `main`, in program order."""
-    found: list[tirx.BufferStore] = []
-    tvm_ffi.structural_walk(module["main"].body, (tirx.BufferStore, found.append))
-    return found
+    return all_of(module["main"].body, tirx.BufferStore)
 
 
-def _replaced(module: tvm.IRModule, renamed: Renamed) -> tvm.IRModule:
+def _replaced(module: tvm.IRModule, renamed: Mapping[tirx.Var, tirx.Var]) -> tvm.IRModule:
     """Replace some of a module's variables."""
-    body = tvm_ffi.structural_map(module["main"].body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
-    return _with_body(module, body)
+    return _with_body(module, with_values(module["main"].body, renamed))
 
 
 def _with_body(module: tvm.IRModule, body: tirx.Stmt) -> tvm.IRModule:

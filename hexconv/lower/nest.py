@@ -35,9 +35,9 @@ from hexconv.lower.step_rows import Made
 from hexconv.lower.strip_edges import edges_of, fill_edges
 from hexconv.lower.strips import in_images
 from hexconv.lower.transfers import fill_by_vectors, move_by_vectors, start_copies, without_fringe
-from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.loops import loop_roles
 from hexconv.schedule.stream import Beginning
+from hexconv.schedule.trees import as_one, buffers_in, with_values
 from hexconv.spec import Case, tensor_extents
 from hexconv.spec.names import filter_cache, numbered, words_cache
 from hexconv.spec.strips import Strips
@@ -133,7 +133,7 @@ def _outside(module: tvm.IRModule, shared: Sequence[str], words: Mapping[str, st
     If LLVM doesn't know that a vector is aligned, it loads the whole vectors around it, past the end of its buffer too.
     """
     main = module["main"]
-    caches, views = _buffers(main, tirx.AllocBuffer), _buffers(main, tirx.DeclBuffer)
+    caches, views = buffers_in(main.body), buffers_in(main.body, tirx.DeclBuffer)
     names = {old: cache_name(old) for old in caches}
     renamed = {old: _aligned(old, words.get(names[old], names[old]), (prod(map(int, old.shape)),)) for old in caches}
     memory, of_all = list(renamed.values()), [words.get(name, name) for name in shared]
@@ -145,18 +145,11 @@ def _outside(module: tvm.IRModule, shared: Sequence[str], words: Mapping[str, st
         return sequence if len(kept) == len(sequence.seq) else as_one(kept)
 
     body = tvm_ffi.structural_map(main.body, (tirx.SeqStmt, without))
-    body = tvm_ffi.structural_map(body, (tirx.Var, lambda variable: renamed.get(variable, variable)))
+    body = with_values(body, renamed)
     # This is a new function, without the old one's attributes: its loops are plain, its buffers flat, and no pass is
     # left to run.
     func = tirx.PrimFunc([renamed[argument] for argument in main.params], with_memory(body, memory, of_all))
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main").with_attr("tirx.noalias", True)})
-
-
-def _buffers(main: tirx.PrimFunc, kind: type) -> list[tirx.Var]:
-    """Find the buffers that a function allocates, or the views that it declares."""
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(main.body, (kind, lambda node: found.append(node.buffer)))
-    return found
 
 
 def _aligned(old: tirx.Var, name: str, shape: Sequence[int], **more: None) -> tirx.Var:
@@ -229,10 +222,8 @@ def _allocations(module: tvm.IRModule, bands: int) -> Iterator[Allocation]:
     """Yield every memory of caches, and every kernel's scratch; an allocation has all bands' copies."""
     held = caches_in_turns(module)
     for statement in module["main"].body.seq:
-        buffers: list[tirx.Var] = []
         copies = bands if is_over_bands(statement) else 1
-        tvm_ffi.structural_walk(statement, (tirx.AllocBuffer, lambda node, found=buffers: found.append(node.buffer)))
-        for buffer in buffers:
+        for buffer in buffers_in(statement):
             if not is_register(buffer):
                 elements = copies * prod(int(size) for size in buffer.shape)
                 holds = (buffer.name, *held.get(buffer, ()))

@@ -29,7 +29,6 @@ more than the copies of the step before are under way; the function ends with a 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import tvm_ffi
 from tvm import tirx
@@ -38,13 +37,11 @@ from hexconv.lower import queues
 from hexconv.lower.copies import Copy, Ring, copies_of, is_over_bands, part_of
 from hexconv.lower.rings import slab_of
 from hexconv.lower.slots import next_step, slot_of, step_number, with_slots
-from hexconv.lower.transfers.statements import as_one
 from hexconv.schedule.bands import end_row
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import BUFFERING, Does, Part
 from hexconv.schedule.stream import AHEAD
-
-Node = TypeVar("Node", tirx.Stmt, tirx.Expr)
+from hexconv.schedule.trees import all_of, around, as_one, steps_of, with_values
 
 
 def overlap(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -69,7 +66,7 @@ class _Overlap:
     def whole(self, body: tirx.Stmt) -> tirx.Stmt:
         """Rewrite the body of the function, or the body of one thread."""
         done: list[tirx.Stmt] = []
-        for statement in body.seq if isinstance(body, tirx.SeqStmt) else [body]:
+        for statement in steps_of(body):
             rewritten = list(self._of_threads(statement) or self._rewritten(statement))
             done += [*self._first, *rewritten]
             self._first = []
@@ -85,7 +82,7 @@ class _Overlap:
         shared = [copy for copy in self._copies.values() if not copy.is_in_thread]
         own = {part: _in_band(copy, statement.body) for part, copy in self._copies.items() if copy.is_in_thread}
         body = _Overlap(own).whole(statement.body)
-        return [*(queues.wait(copy.queue, 0) for copy in shared), _around(statement, [body])]
+        return [*(queues.wait(copy.queue, 0) for copy in shared), around(statement, body)]
 
     def _rewritten(self, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
         """Yield the statements that a statement becomes."""
@@ -98,7 +95,7 @@ class _Overlap:
             yield from self._sequence(statement)
         elif isinstance(statement, tirx.For):
             outside, self._in_stripes = self._in_stripes, self._in_stripes or _is_over_stripes(statement)
-            yield _around(statement, self._rewritten(statement.body))
+            yield around(statement, as_one(list(self._rewritten(statement.body))))
             self._in_stripes = outside
         elif isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
             # A stripe that makes nothing has read, too: it waits outside of the guard of what it makes.
@@ -122,8 +119,7 @@ class _Overlap:
 
     def _waits_for_rings(self, guarded: tirx.IfThenElse) -> Iterator[tirx.Stmt]:
         """Yield the waits for rings that convs under a guard use and that aren't read ahead."""
-        convs: set[int] = set()
-        tvm_ffi.structural_walk(guarded.then_case, (tirx.For, lambda loop: convs.add(self._conv(part_of(loop)))))
+        convs = {self._conv(part_of(loop)) for loop in all_of(guarded.then_case, tirx.For)}
         for copy in self._copies.values():
             if copy.conv in convs and copy.is_in and copy.ring and not _runs_ahead(copy):
                 yield queues.wait(copy.queue, 0)
@@ -157,9 +153,7 @@ def _in_band(copy: Copy, body: tirx.Stmt) -> Copy:
 
 def _asked(body: tirx.Stmt, name: str) -> tirx.Var:
     """Find the free variable of some name in a statement."""
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(body, (tirx.Var, found.append))
-    return next(each for each in found if each.name == name)
+    return next(each for each in all_of(body, tirx.Var) if each.name == name)
 
 
 def _next_group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
@@ -177,17 +171,8 @@ def _at(copy: Copy, statement: tirx.Stmt, values: Sequence[tirx.Expr], slot: tir
         return tirx.BufferStore(store.buffer, store.value, [slot, *store.indices[1:]])
 
     # Slots come last, since they are expressions of this step's variables.
-    return tvm_ffi.structural_map(_substituted(statement, copy.loops, values), (tirx.BufferStore, move))
-
-
-def _substituted(node: Node, loops: Sequence[tirx.For], values: Sequence[tirx.Expr]) -> Node:
-    """Return a statement or an expression at other values of loop variables."""
-
-    def value(variable: tirx.Var) -> tirx.Expr:
-        found = (new for loop, new in zip(loops, values, strict=True) if loop.loop_var.same_as(variable))
-        return next(found, variable)
-
-    return tvm_ffi.structural_map(node, (tirx.Var, value))
+    known = {loop.loop_var: value for loop, value in zip(copy.loops, values, strict=True)}
+    return tvm_ffi.structural_map(with_values(statement, known), (tirx.BufferStore, move))
 
 
 def _runs_ahead(copy: Copy) -> bool:
@@ -207,7 +192,7 @@ def _ring_groups(copy: Copy, statement: tirx.Stmt) -> Iterator[tirx.Stmt]:
     over_slabs = _over_slabs(statement)
     slabs = int(over_slabs.extent) if over_slabs is not None else 1
     first = slab_of(statement)
-    start = _substituted(first, [over_slabs], [tirx.const(0, "int32")]) if over_slabs is not None else first
+    start = with_values(first, {over_slabs.loop_var: tirx.const(0, "int32")}) if over_slabs is not None else first
     beyond = copy.ring.end_slab - (slabs - copy.ring.ahead_slabs) - start
     yield queues.wait(copy.queue, tirx.max(tirx.min(beyond, copy.ring.ahead_slabs), 0))
 
@@ -223,7 +208,7 @@ def _over_slabs(statement: tirx.Stmt) -> tirx.For | None:
 def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
     """Put each slab that a guard lets through into a group."""
     if statement.same_as(_over_slabs(statement)):
-        return _around(statement, [_group_inside(copy, statement.body)])
+        return around(statement, _group_inside(copy, statement.body))
     if isinstance(statement, tirx.IfThenElse) and statement.else_case is None:
         return tirx.IfThenElse(statement.condition, _group_inside(copy, statement.then_case), None)
     return _group(copy, statement)
@@ -232,10 +217,3 @@ def _group_inside(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
 def _group(copy: Copy, statement: tirx.Stmt) -> tirx.Stmt:
     """Put all copies of a statement into one group."""
     return tirx.SeqStmt([queues.start_group(copy.queue), statement, queues.end_group(copy.queue)])
-
-
-def _around(loop: tirx.For, body: Iterator[tirx.Stmt] | Sequence[tirx.Stmt]) -> tirx.For:
-    """Return the same loop around other statements."""
-    steps = list(body)
-    inner = tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
-    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inner, annotations=loop.annotations)

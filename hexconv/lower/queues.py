@@ -9,6 +9,7 @@ from typing import Any
 from tvm import tirx
 from tvm.ir import Call, Op
 
+from hexconv.schedule.block import int32
 from hexconv.schedule.parts import INPUT_READ, WRITE_BACK, Does, Part, filter_read
 from hexconv.spec.names import copied_arguments
 
@@ -19,17 +20,17 @@ INPUT = 0
 
 def start_group(queue: int) -> tirx.Stmt:
     """Start a group: copies from here to the end of the group belong together."""
-    return _call(START, [_int32(queue)])
+    return _call(START, [int32(queue)])
 
 
 def end_group(queue: int) -> tirx.Stmt:
     """End the group that was started last on a queue."""
-    return _call(END, [_int32(queue)])
+    return _call(END, [int32(queue)])
 
 
 def wait(queue: int, in_flight: tirx.Expr | int) -> tirx.Stmt:
     """Wait until no more than `in_flight` groups of a queue are under way."""
-    return _call(WAIT, [_int32(queue), _int32(in_flight) if isinstance(in_flight, int) else in_flight])
+    return _call(WAIT, [int32(queue), int32(in_flight) if isinstance(in_flight, int) else in_flight])
 
 
 def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr, *rows: tirx.Expr | int) -> tirx.Stmt:
@@ -42,8 +43,8 @@ def copy(queue: int, target: tirx.Expr, source: tirx.Expr, size_bytes: tirx.Expr
         size_bytes: the bytes of a row.
         rows: how many rows, and the bytes from one to the next at the target and at the source; none for one row.
     """
-    more = [_int32(row) if isinstance(row, int) else row for row in rows]
-    return _call(COPY, [_int32(queue), target, source, size_bytes, tirx.IntImm("bool", 0), *more])
+    more = [int32(row) if isinstance(row, int) else row for row in rows]
+    return _call(COPY, [int32(queue), target, source, size_bytes, tirx.IntImm("bool", 0), *more])
 
 
 def rows_of(call: Any) -> list[tirx.Expr]:
@@ -97,7 +98,3 @@ def tensor_of(queue: int, convs: int) -> str:
 
 def _call(op: Op, arguments: list[tirx.Expr]) -> tirx.Stmt:
     return tirx.Evaluate(Call(op, arguments, ret_ty="int32"))
-
-
-def _int32(value: int) -> tirx.IntImm:
-    return tirx.IntImm("int32", value)

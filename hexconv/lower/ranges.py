@@ -1,11 +1,12 @@
-"""Find the trips of a loop that guards let through: split conditions, and solve bounds for the loop's variable."""
+"""Find the trips of a loop that guards let through: solve bounds for the loop's variable."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
+
+from hexconv.schedule.trees import conjuncts, uses, with_values
 
 ZERO = tirx.const(0, "int32")
 
@@ -43,22 +44,3 @@ def _sides(guard: Any) -> tuple[tirx.Expr, tirx.Expr, bool]:
         return guard.a, guard.b, isinstance(guard, tirx.LT)
     assert isinstance(guard, (tirx.GT, tirx.GE)), f"{guard} compares nothing"
     return guard.b, guard.a, isinstance(guard, tirx.GT)
-
-
-def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
-    """Split a conjunction into its conditions."""
-    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
-
-
-def with_values(expression: tirx.Expr, values: Mapping[tirx.Var, tirx.Expr]) -> tirx.Expr:
-    """Return an expression at other values of variables."""
-
-    def value(variable: tirx.Var) -> tirx.Expr:
-        return next((new for old, new in values.items() if old.same_as(variable)), variable)
-
-    return tvm_ffi.structural_map(expression, (tirx.Var, value))
-
-
-def uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
-    """Whether a variable occurs in an expression."""
-    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))

@@ -10,6 +10,8 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 
+from hexconv.schedule.trees import all_of, conjuncts, uses
+
 Conditions = list[tirx.Expr]
 
 
@@ -23,10 +25,10 @@ def repeated(loop: tirx.For, body: tirx.Stmt) -> tirx.Stmt:
     if not _only_adds(body):
         return _serial(loop, body)
     conditions, inside = _guarded(body)
-    outside = [condition for condition in conditions if not _uses(condition, loop.loop_var)]
-    within = [condition for condition in conditions if _uses(condition, loop.loop_var)]
+    outside = [condition for condition in conditions if not uses(condition, loop.loop_var)]
+    within = [condition for condition in conditions if uses(condition, loop.loop_var)]
     guarded = _under(within, inside)
-    if _uses(guarded, loop.loop_var):
+    if uses(guarded, loop.loop_var):
         return _under(outside, _serial(loop, guarded))
     return _under(outside, _times(guarded, loop.extent))
 
@@ -37,11 +39,8 @@ def _serial(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
 
 def _only_adds(body: tirx.Stmt) -> bool:
     """Whether a statement does nothing but add to counts, and what it adds and tests is the same in every trip."""
-    stores: list[bool] = []
-    others: list[tirx.Stmt] = []
-    kinds = [(kind, others.append) for kind in (tirx.Evaluate, tirx.Bind, tirx.AllocBuffer)]
-    tvm_ffi.structural_walk(body, [(tirx.BufferStore, lambda store: stores.append(_adds(store))), *kinds])
-    return all(stores) and not others
+    others = all_of(body, tirx.Evaluate, tirx.Bind, tirx.AllocBuffer)
+    return not others and all(map(_adds, all_of(body, tirx.BufferStore)))
 
 
 def _adds(store: tirx.BufferStore) -> bool:
@@ -56,26 +55,14 @@ def _guarded(body: tirx.Stmt) -> tuple[Conditions, tirx.Stmt]:
     """Return the conditions around all of a body, and the statement inside of them."""
     conditions: Conditions = []
     while isinstance(body, tirx.IfThenElse) and body.else_case is None:
-        conditions += _parts(body.condition)
+        conditions += conjuncts(body.condition)
         body = body.then_case
     return conditions, body
 
 
-def _parts(condition: tirx.Expr) -> Conditions:
-    """Split a condition into those that have to hold each by itself."""
-    if isinstance(condition, tirx.And):
-        return _parts(condition.a) + _parts(condition.b)
-    return [condition]
-
-
 def _under(conditions: Conditions, body: tirx.Stmt) -> tirx.Stmt:
     """Put conditions around a statement, as one `if`."""
-    if not conditions:
-        return body
-    both = conditions[0]
-    for condition in conditions[1:]:
-        both = tirx.And(both, condition)
-    return tirx.IfThenElse(both, body, None)
+    return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
 
 
 def _times(body: tirx.Stmt, extent: tirx.Expr) -> tirx.Stmt:
@@ -86,10 +73,3 @@ def _times(body: tirx.Stmt, extent: tirx.Expr) -> tirx.Stmt:
         return tirx.BufferStore(store.buffer, store.value.a + store.value.b * trips, store.indices)
 
     return tvm_ffi.structural_map(body, (tirx.BufferStore, more))
-
-
-def _uses(part: tirx.Expr | tirx.Stmt, variable: tirx.Var) -> bool:
-    """Whether a variable occurs in an expression or a statement."""
-    found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(part, (tirx.Var, found.append))
-    return any(var.same_as(variable) for var in found)

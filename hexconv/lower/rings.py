@@ -21,6 +21,7 @@ from tvm.sym import Analyzer
 
 from hexconv.lower.sblock import with_allocated
 from hexconv.schedule.stream import AHEAD, RINGS
+from hexconv.schedule.trees import all_of
 
 KEPT = "hexconv.kept"
 """Attribute of a scheduled function: the names of the caches that keep columns for later strips."""
@@ -31,18 +32,15 @@ FIRST_SLABS = "hexconv.first_slabs"
 def allocate_outside(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """Allocate rings, and columns that strips keep, at the root block, whatever block inside needs them."""
     rings = {*_rings(func), *map(str, (func.attrs or {}).get(KEPT, ()))}
-    inner: list[tirx.Var] = []
     if not rings:
         return func
-
-    def note(block: s_tir.SBlock) -> None:
-        inner.extend(buffer for buffer in block.alloc_buffers if buffer.name in rings)
+    allocated = [buffer for block in all_of(func.body, s_tir.SBlock) for buffer in block.alloc_buffers]
+    inner = [buffer for buffer in allocated if buffer.name in rings]
 
     def moved(block: s_tir.SBlock) -> s_tir.SBlock:
         others = [buffer for buffer in block.alloc_buffers if buffer.name not in rings]
         return with_allocated(block, [*others, *inner] if block.name_hint == "root" else others)
 
-    tvm_ffi.structural_walk(func.body, (s_tir.SBlock, note))
     return func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, moved)))
 
 
@@ -64,16 +62,11 @@ def in_phase(module: tvm.IRModule) -> tvm.IRModule:
     """
     main, rings = module["main"], _rings(module["main"])
     starts, shifted = (main.attrs or {}).get(FIRST_SLABS, {}), dict[str, int]()
-
-    def note(store: tirx.BufferStore) -> None:
-        loads: list[TensorLoad] = []
-        tvm_ffi.structural_walk(store.value, (TensorLoad, loads.append))
-        for load in loads:
+    for store in all_of(main.body, tirx.BufferStore):
+        for load in all_of(store.value, TensorLoad):
             if load.source.name in rings and not load.source.same_as(store.buffer):
                 start = int(starts[load.source.name])
                 shifted[load.source.name] = start + -(_at_zero(load.indices[1]) + start) % rings[load.source.name]
-
-    tvm_ffi.structural_walk(main.body, (tirx.BufferStore, note))
     if not shifted:
         return module
     ends = {
@@ -86,12 +79,9 @@ def in_phase(module: tvm.IRModule) -> tvm.IRModule:
 def _first_stores(func: tirx.PrimFunc) -> dict[str, tirx.Expr]:
     """Map the name of each ring to the slab that the first store to it writes."""
     rings, found = _rings(func), dict[str, tirx.Expr]()
-
-    def note(store: tirx.BufferStore) -> None:
+    for store in all_of(func.body, tirx.BufferStore):
         if store.buffer.name in rings:
             found.setdefault(store.buffer.name, store.indices[1])
-
-    tvm_ffi.structural_walk(func.body, (tirx.BufferStore, note))
     return found
 
 
@@ -135,9 +125,7 @@ def fold(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 def slab_of(statement: tirx.Stmt) -> tirx.Expr:
     """Return the slab, counted in the whole tensor, that a statement writes to a folded ring."""
-    stores: list[tirx.BufferStore] = []
-    tvm_ffi.structural_walk(statement, (tirx.BufferStore, stores.append))
-    place = stores[0].indices[1]
+    place = all_of(statement, tirx.BufferStore)[0].indices[1]
     assert isinstance(place, tirx.FloorMod), "a ring of more than one slab"
     return place.a
 

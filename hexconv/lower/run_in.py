@@ -14,12 +14,12 @@ from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.lower.copies import part_of
-from hexconv.lower.transfers.run import is_one, uses
-from hexconv.lower.transfers.statements import as_one
+from hexconv.lower.transfers.run import is_one
 from hexconv.schedule.bands import FIRST_STRIPE, of_band
 from hexconv.schedule.loops import LOOP_NAME, STRIPES
 from hexconv.schedule.parts import INPUT_READ
 from hexconv.schedule.stream import BEFORE, THERE, Beginning
+from hexconv.schedule.trees import all_of, as_one, uses, with_values
 
 
 def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -44,36 +44,30 @@ def run_in(func: tirx.PrimFunc) -> tirx.PrimFunc:
 def _begun(loop: tirx.For, beginning: Beginning) -> tirx.Stmt:
     """Begin the loop over stripes before its first one, and put the loop over stripes that only read before it."""
     stripe, before = loop.loop_var, beginning.stripes
-    body = _at(loop.body, stripe, stripe - before)
+    body = with_values(loop.body, {stripe: stripe - before})
     stripes = tirx.For(stripe, loop.min, loop.extent + before, loop.kind, body, annotations=loop.annotations)
     if not beginning.reads:
         return stripes
     ahead = tirx.Var("ho_ahead", "int32")
     first = of_band(FIRST_STRIPE) if beginning.has_bands else tirx.const(0, "int32")
-    reads = _at(_input_read(loop.body), stripe, first + ahead - (before + beginning.reads))
+    reads = with_values(_input_read(loop.body), {stripe: first + ahead - (before + beginning.reads)})
     notes = {LOOP_NAME: "ho_ahead"}
     return as_one([tirx.For(ahead, 0, beginning.reads, tirx.ForKind.SERIAL, reads, annotations=notes), stripes])
 
 
 def _input_read(body: tirx.Stmt) -> tirx.Stmt:
     """Find the statement of a stripe that reads the input, in the loops over its steps that have more than one trip."""
-    loops: list[tirx.For] = []
-    tvm_ffi.structural_walk(body, (tirx.For, loops.append))  # a loop comes after those inside of it
+    loops = all_of(body, tirx.For)  # a loop comes after those inside of it
     place = next(place for place, loop in enumerate(loops) if part_of(loop) == INPUT_READ)
     read: tirx.Stmt = loops[place]
     for loop in loops[place + 1 :]:
         if uses(read, loop.loop_var):
-            read = _at(read, loop.loop_var, loop.min) if is_one(loop.extent) else _around(loop, read)
+            read = with_values(read, {loop.loop_var: loop.min}) if is_one(loop.extent) else _around(loop, read)
     return read
 
 
 def _around(loop: tirx.For, body: tirx.Stmt) -> tirx.For:
     """Return a loop of its own, like another one, around another statement."""
     step = tirx.Var(loop.loop_var.name, loop.loop_var.ty)
-    inside, notes = _at(body, loop.loop_var, step), {LOOP_NAME: loop.annotations[LOOP_NAME]}
+    inside, notes = with_values(body, {loop.loop_var: step}), {LOOP_NAME: loop.annotations[LOOP_NAME]}
     return tirx.For(step, loop.min, loop.extent, loop.kind, inside, annotations=notes)
-
-
-def _at(body: tirx.Stmt, stripe: tirx.Var, value: tirx.Expr) -> tirx.Stmt:
-    """Return the statements of the stripe with another number."""
-    return tvm_ffi.structural_map(body, (tirx.Var, lambda each: value if each.same_as(stripe) else each))

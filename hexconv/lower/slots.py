@@ -8,7 +8,7 @@ from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
 from hexconv.lower.copies import Copy
-from hexconv.lower.transfers.statements import as_one
+from hexconv.schedule.trees import all_of, as_one, steps_of
 
 SLOTS = 2
 
@@ -24,9 +24,9 @@ def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
 def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
     """Return the loop variables one iteration later, carried over from each loop to the one around it.
 
-    Behind the last iteration comes the first one again. So no variable leaves its range, and no index has to be clamped:
-    what is clamped is copied element by element. A single loop's guard says as much to TVM as the remainder does, and
-    bands have as many stripes as only the device knows.
+    Behind the last iteration comes the first one again. So no variable leaves its range, and no index is clamped, which
+    would be copied element by element. A single loop's guard tells TVM as much, and how many stripes a band has is known
+    to the device alone.
     """
     analyzer, following = _with_ranges(loops), step_number(loops) + 1
     times: tirx.Expr = tirx.const(1, "int32")
@@ -51,7 +51,7 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
                                                                     for t: cache[t % 2, i] = ...
     """
     slots = {copy.cache: (_doubled(copy.cache), slot_of(step_number(copy.loops))) for copy in copies}
-    annotations: dict[tirx.Var, object] = {}
+    annotations = {node.buffer: node.annotations for node in all_of(body, tirx.AllocBuffer)}
 
     def load(node: TensorLoad) -> TensorLoad:
         home = slots.get(node.source)
@@ -65,11 +65,10 @@ def with_slots(body: tirx.Stmt, copies: Iterable[Copy]) -> tirx.Stmt:
         kept = [step for step in sequence.seq if not (isinstance(step, tirx.AllocBuffer) and step.buffer in slots)]
         return sequence if len(kept) == len(sequence.seq) else as_one(kept)
 
-    tvm_ffi.structural_walk(body, (tirx.AllocBuffer, lambda node: annotations.update({node.buffer: node.annotations})))
     allocated = [tirx.AllocBuffer(new, annotations[cache]) for cache, (new, _slot) in slots.items()]
     body = tvm_ffi.structural_map(body, (tirx.SeqStmt, without_inner))
     body = tvm_ffi.structural_map(body, [(TensorLoad, load), (tirx.BufferStore, store)])
-    return as_one([*allocated, *(body.seq if isinstance(body, tirx.SeqStmt) else [body])])
+    return as_one([*allocated, *steps_of(body)])
 
 
 def _doubled(cache: tirx.Var) -> tirx.Var:

@@ -17,8 +17,9 @@ from tvm.ir import TensorLoad
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_marks import is_call
 from hexconv.lower.conv_step import ConvStep, Kept, Rows, StepOperands
-from hexconv.lower.ranges import ZERO, uses
+from hexconv.lower.ranges import ZERO
 from hexconv.lower.step_inside import Inside
+from hexconv.schedule.trees import uses
 
 CALL = "hexconv_step"
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 
 from hexconv.lower.buffers import held_by
 from hexconv.lower.conv_marks import Mark, touched_kept
-from hexconv.lower.ranges import ZERO, conjuncts, range_of, with_values
+from hexconv.lower.ranges import ZERO, range_of
 from hexconv.schedule.loops import LOOP_NAME
+from hexconv.schedule.trees import all_of, conjuncts, with_values
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Inside:
         """Return the loads of a product's activation and filter; of bytes that lie apart, those of the high bytes."""
         if self.sums is None:
             return None
-        loads: list[TensorLoad] = []
-        tvm_ffi.structural_walk(self.sums.value, (TensorLoad, loads.append))
+        loads = all_of(self.sums.value, TensorLoad)
         others = [load for load in loads if not load.source.same_as(self.sums.buffer)]
         of_filter = [load for load in others if held_by(load.source).role == "filter"]
         return next(load for load in others if load not in of_filter), of_filter[0]

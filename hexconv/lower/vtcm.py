@@ -16,6 +16,7 @@ from tvm.ir import Call
 from tvm.target import list_tags
 
 from hexconv.errors import InputError
+from hexconv.schedule.block import int32
 from hexconv.spec import Plan
 
 SCOPE = "global.vtcm"
@@ -104,7 +105,7 @@ def buffer_bytes(buffer: tirx.Buffer) -> int:
 
 def _allocation(buffer: tirx.Buffer) -> tuple[tirx.Stmt, ...]:
     dtype = tvm.DataType(buffer.dtype)
-    size = [tirx.IntImm("uint64", buffer_bytes(buffer)), _int32(dtype.type_code), _int32(dtype.bits)]
+    size = [tirx.IntImm("uint64", buffer_bytes(buffer)), int32(int(dtype.type_code)), int32(dtype.bits)]
     data = Call("tirx.TVMBackendAllocWorkspace", [*_device(), *size], ret_ty=buffer.data.ty)
     return tirx.DeclBuffer(buffer, data=data), tirx.IfThenElse(tirx.isnullptr(buffer.data), _throw(), None)
 
@@ -115,12 +116,8 @@ def _release(buffer: tirx.Buffer) -> tirx.Stmt:
 
 
 def _device() -> list[tirx.IntImm]:
-    return [_int32(tvm_ffi.DLDeviceType.kDLCPU), _int32(DEVICE_ID)]
+    return [int32(int(tvm_ffi.DLDeviceType.kDLCPU)), int32(DEVICE_ID)]
 
 
 def _throw() -> tirx.Stmt:
     return tirx.Evaluate(Call("tirx.tvm_throw_last_error", [], ret_ty="int32"))
-
-
-def _int32(value: int) -> tirx.IntImm:
-    return tirx.IntImm("int32", int(value))

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 
 from hexconv.errors import Unsupported
 from hexconv.lower import vtcm
+from hexconv.schedule.trees import all_of
 
 _ALLOCATE = tvm.ir.Op.get("tirx.TVMBackendAllocWorkspace")
 
@@ -53,23 +53,17 @@ def threads_of(finished: tvm.IRModule) -> int:
 
 def _parallel(finished: tvm.IRModule) -> list[tirx.For]:
     """Find the loops whose trips run at the same time."""
-    found: list[tirx.For] = []
-    tvm_ffi.structural_walk(finished, (tirx.For, found.append))
-    return [loop for loop in found if loop.kind == tirx.ForKind.PARALLEL]
+    return [loop for loop in all_of(finished, tirx.For) if loop.kind == tirx.ForKind.PARALLEL]
 
 
 def _asked_for(part: tvm.IRModule | tirx.Stmt) -> list[_Workspace]:
     """List the workspaces that some code asks for."""
-    found: list[_Workspace] = []
+    return [_workspace(call) for call in all_of(part, Call) if call.op.same_as(_ALLOCATE)]
 
-    def note(call: Call) -> None:
-        if not call.op.same_as(_ALLOCATE):
-            return
-        _device_type, device, size, *_dtype = call.args
-        if not isinstance(size, tirx.IntImm):
-            raise Unsupported(f"a workspace of {size} bytes: its size has to be a constant")
-        in_vtcm = isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID
-        found.append(_Workspace(int(size), in_vtcm))
 
-    tvm_ffi.structural_walk(part, (Call, note))
-    return found
+def _workspace(call: Call) -> _Workspace:
+    """Read the call that asks for a workspace."""
+    _device_type, device, size, *_dtype = call.args
+    if not isinstance(size, tirx.IntImm):
+        raise Unsupported(f"a workspace of {size} bytes: its size has to be a constant")
+    return _Workspace(int(size), in_vtcm=isinstance(device, tirx.IntImm) and int(device) == vtcm.DEVICE_ID)

@@ -6,6 +6,8 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
+from hexconv.schedule.trees import conjuncts
+
 
 def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRModule:
     """Compute only the sums that the epilogue takes.
@@ -40,11 +42,6 @@ def guard_accumulators(module: tvm.IRModule, results: dict[str, str]) -> tvm.IRM
     main = module["main"]
     tvm_ffi.structural_walk(main.body, (s_tir.SBlockRealize, note))
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (s_tir.SBlockRealize, guarded)))})
-
-
-def conjuncts(condition: tirx.Expr) -> list[tirx.Expr]:
-    """Split a conjunction into its conditions."""
-    return [*conjuncts(condition.a), *conjuncts(condition.b)] if isinstance(condition, tirx.And) else [condition]
 
 
 def _uses_only(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:

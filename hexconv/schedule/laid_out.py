@@ -1,4 +1,4 @@
-"""The way out of a chain whose output lies otherwise than its cache: tiles of the copy, in the order of the output.
+"""Tile the copy to an output that lies otherwise than its cache, in the order of the output.
 
 The output cache of HVX kernels is kept in rows where the output is, or where a stripe is some of its rows; that of the
 plain kernel keeps the document's blocks. Whatever the output's layout, what is copied runs along what lies together.

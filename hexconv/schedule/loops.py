@@ -5,7 +5,7 @@ over a sum are `rc`, `rh` and `rw`. A split names both halves: `ko_outer` goes o
 one step.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import tvm_ffi
 from tvm import tirx
@@ -91,7 +91,7 @@ def name_loops(sch: Schedule, loops: Loops) -> None:
 def name_part(sch: Schedule, loops: Loops, part: Part) -> None:
     """Annotate the outermost of `loops` that stays in the lowered TIR with the part of the chain that begins there."""
     *_, innermost = loops.values()
-    sch.annotate(next(_longer(sch, loops.values()), innermost), PART, part.name)
+    sch.annotate(next((loop for loop in loops.values() if not is_unit(sch, loop)), innermost), PART, part.name)
 
 
 def note(sch: Schedule, loop: LoopRV, text: str) -> None:
@@ -125,8 +125,3 @@ def with_extent(loop: tirx.For, extent: int, name: str) -> tirx.For:
     body = tvm_ffi.structural_map(loop.body, (tirx.For, without_part))
     annotations = {**loop.annotations, LOOP_NAME: name, **begins}
     return tirx.For(loop.loop_var, loop.min, extent, loop.kind, body, annotations=annotations)
-
-
-def _longer(sch: Schedule, loops: Iterable[LoopRV]) -> Iterator[LoopRV]:
-    """Yield the loops that have more than one iteration."""
-    return (loop for loop in loops if not is_unit(sch, loop))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import SBlockRV
 
 from hexconv.kernel import Forms
 from hexconv.kernel.bands import row_bands
@@ -61,7 +62,7 @@ def _stream(sch: Schedule, plan: Plan, conv: Placed, kernel: Conv2d, has_bands: 
     )
 
 
-def _makers(conv: Placed) -> list[steps.SBlockRV]:
+def _makers(conv: Placed) -> list[SBlockRV]:
     """Return the blocks that make a conv's result, and its sums before."""
     return [*dict.fromkeys([conv.blocks.result, *conv.summing])]
 
@@ -77,7 +78,7 @@ def _input_stream(sch: Schedule, nest: Nest) -> Stream:
     return Stream(_names(sch, [nest.input]), None, None, buffer, ho.loop_var, "ho", steps.all_slabs(sch, nest.input))
 
 
-def _names(sch: Schedule, blocks: Sequence[steps.SBlockRV]) -> tuple[str, ...]:
+def _names(sch: Schedule, blocks: Sequence[SBlockRV]) -> tuple[str, ...]:
     return tuple(sch.get(block).name_hint for block in blocks)
 
 

@@ -25,7 +25,6 @@ from hexconv.schedule.loops import (
 )
 from hexconv.schedule.parts import Part
 from hexconv.spec import Plan
-from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.knobs import Order
 
 READ = 0
@@ -52,7 +51,7 @@ class Tiles:
     step: Loops
 
 
-def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Sequence[int] = (-3, -2, -1)) -> None:
+def read_whole_blocks(sch: Schedule, block: SBlockRV, read_index: int, whole: Sequence[int]) -> None:
     """Declare that `block` reads whole blocks of one of its inputs: the `whole` axes from end to end.
 
     before:  T.reads(input_cache[n, h // 8, w // 8, rc // 32, h % 8, w % 8, rc % 32])
@@ -113,8 +112,8 @@ def tile(sch: Schedule, loops: Loops, splits: tuple[int, int], order: Order) -> 
     of seed document 003 read the input outside of conv2d #1's ko_outer, and its 3x3 listing (two row steps) inside.
     """
     rows, channels = splits
-    ko_outer, ko_inner = sch.split(loops["ko"], [None, _at_most(sch, loops["ko"], channels)])
-    ho_outer, ho_inner = sch.split(loops["ho"], [None, _at_most(sch, loops["ho"], rows)])
+    ko_outer, ko_inner = sch.split(loops["ko"], [None, min(channels, extent(sch, loops["ko"]))])
+    ho_outer, ho_inner = sch.split(loops["ho"], [None, min(rows, extent(sch, loops["ho"]))])
     step = {"ko_inner": ko_inner, "ho_inner": ho_inner, "wo": loops["wo"]}
     name_loops(sch, step)
     return around_step(sch, order, loops["n"], ko_outer, ho_outer, {**step, **inside_blocks(loops)})
@@ -140,7 +139,7 @@ def in_step(loops: Loops) -> Loops:
     return {**step, **inside_blocks(loops)}
 
 
-def order_reduction(sch: Schedule, loops: Loops, block: int = CHANNEL_BLOCK) -> Loops:
+def order_reduction(sch: Schedule, loops: Loops, block: int) -> Loops:
     """Order the inside of a conv block as seed document 003 does: one block of input channels at a time.
 
     before:  for hi, wi, ki, rc, rh, rw: conv                      a nest of rows has others than hi and wi
@@ -179,8 +178,3 @@ def written(sch: Schedule, block: SBlockRV) -> tirx.Var:
 def all_slabs(sch: Schedule, block: SBlockRV) -> int:
     """Count the block rows of the whole tensor that a block writes."""
     return int(written(sch, block).shape[1])
-
-
-def _at_most(sch: Schedule, loop: LoopRV, factor: int) -> int:
-    """Return a split's factor, no larger than the loop's extent."""
-    return min(factor, extent(sch, loop))

@@ -43,9 +43,9 @@ import tvm
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from hexconv.schedule.guards import conjuncts
 from hexconv.schedule.loops import LOOP_NAME, with_extent
 from hexconv.schedule.shares import Output, Share, Stream, rings_of, shares_of
+from hexconv.schedule.trees import conjuncts, uses
 
 RINGS = "hexconv.rings"
 """Attribute of a scheduled function: for each ring, by its buffer's name, how many rows it has."""
@@ -158,7 +158,7 @@ def _made(realize: s_tir.SBlockRealize, share: Share) -> s_tir.SBlockRealize:
     row = share.first + share.of.ho
     values = [row if axis == ROW_AXIS else value for axis, value in enumerate(realize.iter_values)]
     steps = tirx.analysis.undefined_vars(row, [])
-    others = [part for part in conjuncts(realize.predicate) if not _uses(part, steps)]
+    others = [part for part in conjuncts(realize.predicate) if not uses(part, *steps)]
     predicate = tirx.all(*others, is_there(row), _is_left(share, row))
     return s_tir.SBlockRealize(values, predicate, realize.block)
 
@@ -191,9 +191,3 @@ def _makes_output(output: Output) -> list[tirx.Expr]:
 def _guarded(realize: s_tir.SBlockRealize, conditions: Sequence[tirx.Expr]) -> s_tir.SBlockRealize:
     """A block that runs only where further conditions hold."""
     return s_tir.SBlockRealize(realize.iter_values, tirx.all(realize.predicate, *conditions), realize.block)
-
-
-def _uses(condition: tirx.Expr, loops: Sequence[tirx.Var]) -> bool:
-    """Whether a condition asks for any of some loops."""
-    free = tirx.analysis.undefined_vars(condition, [])
-    return any(variable.same_as(loop) for variable in free for loop in loops)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hexconv.analyze import cache_usage
 from hexconv.lower import lower_case
-from hexconv.lower.hexagon import assembly_for_hexagon
+from hexconv.lower.hexagon import compile_for_hexagon
 from hexconv.run.tensors import packed_arguments, random_tensors
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.spec.narrowing import FixedPoint, narrowing
@@ -59,5 +59,5 @@ def test_constants_are_arguments_and_copied_to_vtcm_with_the_filters_alone(stora
 def test_constants_are_copied_by_vectors_not_by_a_call() -> None:
     conv = replace(CONV, out_channels=160)
     case = Case("copied", replace(CHAIN, conv=(conv,)), replace(ROWS, storage="vtcm", k_split=5), target="hexagon")
-    assembly = assembly_for_hexagon(lower_case(case).module, "v68")
+    assembly = compile_for_hexagon(lower_case(case).module, "v68").text
     assert "memcpy" not in assembly

@@ -46,12 +46,9 @@ def rows_filter(chain: Chain, index: int, forms: Forms, k_split: int, is_hvx: bo
         is_hvx: whether HVX instructions compute the conv.
     """
     shape = computed_filter(chain, index)
-    if is_depthwise(chain, index):
-        layout = packed(DEPTHWISE_TAG, shape, logical="OIHW")
-        return layout, _signed(chain, index) if is_hvx else _unsigned(chain)
-    if own_words_of(chain, index):
-        layout = packed(OWN_WORDS_TAG, shape, logical="OIHW")
-        return layout, _signed(chain, index) if is_hvx else _unsigned(chain)
+    if is_depthwise(chain, index) or own_words_of(chain, index):
+        tag = DEPTHWISE_TAG if is_depthwise(chain, index) else OWN_WORDS_TAG
+        return packed(tag, shape, logical="OIHW"), _signed(chain, index) if is_hvx else _unsigned(chain)
     if is_hvx and (lanes := pixel_lanes(chain, index, forms, k_split)):
         pixels = f"OHI{lanes.planes.words}iW1o32o4i"
         layout = _in_runs(shape, 1) if lanes.planes.goes_on else packed(pixels, shape, logical="OIHW")

@@ -7,13 +7,12 @@ needed products is multiplied, one pair of vectors a packet, where a diagonal of
 
 from dataclasses import dataclass
 
-from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import LANES, VECTOR_BLOCKS, WORD_CHANNELS
 from hexconv.spec import Conv2d
 
 TILE_PIXELS = 8
 GROUP_SIZES = (4, 8)
 """The channels of a group: a power of two of words, so that `vdelta` spreads all groups of 32 channels at once."""
-LANES = 32
 PIXEL_WORDS = LANES // VECTOR_BLOCKS
 
 

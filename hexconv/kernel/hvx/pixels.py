@@ -17,8 +17,9 @@ from math import ceil
 
 from hexconv.kernel.depthwise import BYTES
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.planes import LANES, PixelPlanes, deals
+from hexconv.kernel.hvx.planes import PixelPlanes, deals
 from hexconv.kernel.hvx.tiles import (
+    LANES,
     VECTOR_BYTES,
     WORD_CHANNELS,
     tile_blocks,

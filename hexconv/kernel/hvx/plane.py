@@ -5,10 +5,9 @@ from functools import lru_cache
 from math import ceil
 
 from hexconv.kernel.forms import Forms
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
 from hexconv.layout import Layout
 from hexconv.spec.extents import REMEMBERED
-
-WORD_CHANNELS = 4
 
 
 @dataclass(frozen=True)

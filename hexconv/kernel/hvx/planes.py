@@ -22,10 +22,9 @@ from functools import cached_property
 from math import ceil
 
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import LANES, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.spec import Conv2d
 
-LANES = 32
 """The lanes of 4 bytes in a vector."""
 
 

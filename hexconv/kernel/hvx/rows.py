@@ -23,19 +23,17 @@ from math import ceil, gcd
 
 from hexconv.kernel.depthwise import columns_read, is_depthwise
 from hexconv.kernel.depthwise_words import WORD_PIXELS
+from hexconv.kernel.documented import documented_forms
 from hexconv.kernel.forms import ACTIVATION_TAG, Forms, logical, output_layout
 from hexconv.kernel.grouped import blocks_of_tile, without_groups
 from hexconv.kernel.hvx.blocks import Lies, chosen_blocks
 from hexconv.kernel.hvx.filters import rows_filter
-from hexconv.kernel.hvx.tiles import (
-    PAIR_BYTES,
-    VECTOR_BLOCKS,
-    narrowed_blocks,
-)
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BLOCKS, narrowed_blocks
 from hexconv.layout import Layout, packed
-from hexconv.spec import Chain, Extents, Plan, tensor_extents
+from hexconv.spec import Chain, Extents, Plan, choose_kernels, nest_of, tensor_extents
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, REMEMBERED, ROW_BLOCK
 from hexconv.spec.kernels import Kernel
+from hexconv.spec.strips import in_strips
 
 PIXELS_TAG = "NHWC"
 BLOCKS_TAG = "NHCW32c"
@@ -82,6 +80,13 @@ def rows_forms(chain: Chain, k_split: int, has_output_rows: bool, kernels: tuple
     filters = [rows_filter(chain, index, forms, k_split, each) for index, each in enumerate(is_hvx)]
     layouts, packings = zip(*filters, strict=True)
     return replace(forms, filters=layouts, packings=packings)
+
+
+def forms_of(chain: Chain, plan: Plan) -> Forms:
+    """The layouts of all tensors of a chain in its plan's nest; of strips, where the plan makes strips."""
+    if nest_of(chain, plan) != "rows":
+        return documented_forms(chain)
+    return planned_forms(*in_strips(chain, plan), tuple(choice.used for choice in choose_kernels(chain, plan)))
 
 
 def planned_forms(chain: Chain, plan: Plan, kernels: tuple[Kernel, ...]) -> Forms:

@@ -6,10 +6,13 @@ from hexconv.spec import Chain
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.narrowing import MADE_UNSIGNED
 
+WORD_BYTES = 4
+WORD_CHANNELS = 4
 PAIR_BYTES = 8
 """The bytes of a pixel that one load fetches: two words."""
-WORD_CHANNELS = 4
 VECTOR_BYTES = 128
+LANES = 32
+"""The words of a vector."""
 VECTOR_BLOCKS = 4
 """Blocks of 32 channels of pixels in a vector."""
 HALF_BLOCK, QUARTER_BLOCK = 16, 8

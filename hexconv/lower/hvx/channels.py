@@ -48,8 +48,8 @@ def source_row(channels: Channels, y: tirx.Expr) -> Callable[[Block, tirx.Expr],
 
     def row(at: Block, tap: tirx.Expr) -> tirx.Expr:
         if conv.splits:
-            return at.bind("row", row_of_split(conv, y * conv.stride[0] + tap * conv.dilation[0]))
-        return row_of_source(at, channels, y, tap * conv.dilation[0])
+            return at.bind("row", row_of_split(conv, y * conv.spec.stride[0] + tap * conv.spec.dilation[0]))
+        return row_of_source(at, channels, y, tap * conv.spec.dilation[0])
 
     return row
 
@@ -66,7 +66,7 @@ def rows_of_tile(channels: Channels) -> Rows:
 def row_of_source(block: Block, channels: Channels, y: tirx.Expr, place: Number) -> tirx.Expr:
     """Return the byte where row `place` of the source begins, counted from the first row that output row `y` reads."""
     conv, source = channels.conv, rows_of_tile(channels)
-    index = source.first + y * conv.stride[0] + place
+    index = source.first + y * conv.spec.stride[0] + place
     return block.bind("row", in_ring(source, index) * conv.plane.row_bytes + source.origin)
 
 

@@ -20,7 +20,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     """Collect what the HVX kernel needs to know of conv `index` (from 0) of a chain in a nest of rows."""
     chain = without_groups(chain)
     conv, extents, is_last = chain.conv[index], tensor_extents(chain), index == len(chain.conv) - 1
-    depthwise, pixels = conv if is_depthwise(chain, index) else None, pixel_lanes(chain, index, forms, plan.k_split)
+    depthwise, pixels = is_depthwise(chain, index), pixel_lanes(chain, index, forms, plan.k_split)
     dense = dense_rows(chain, index, forms, plan.k_split)
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     columns = forms.activations[index + 1].stored_extent("W")
@@ -28,6 +28,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     sequence, offset = narrowing_of(conv.requantize, chain.dtype) if conv.requantize else (None, 0)
     return InnerConv(
         number=index + 1,
+        spec=conv,
         plan=plan,
         is_last=is_last,
         source=extents[index],
@@ -35,9 +36,6 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         plane=plane_of(forms, index, chain.dtype == "int16"),
         made_as=Made.of(forms, index + 1),
         target_columns=columns,
-        kernel=conv.kernel,
-        stride=conv.stride,
-        dilation=conv.dilation,
         is_signed=chain.dtype == "int8",
         is_wide=chain.dtype == "int16",
         filter_is_wide=chain.dtype_of_filters == "int16",
@@ -45,16 +43,14 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
         filter_is_signed=forms.packings[index].dtype == "int8",
         filter_zero=conv.filter_zero_point + forms.packings[index].shift,
         fringe=0 if is_last else chain.output_zero_point(index + 1) + (_flip(chain.dtype) if units.is_fours else 0),
-        has_bias=conv.bias,
         narrowing=sequence,
         offset=offset,
         raised=raised_sums(chain, index, bias_limit(chain, index)) if chain.saturates(index) else None,
         codes=_codes(conv.requantize, chain.dtype),
-        out_channels=conv.out_channels,
         side_by_side=1 if depthwise else side_by_side,
         tile_blocks=blocks_of_tile(chain, index, plan.k_split),
         units=units,
-        depthwise=depthwise,
+        is_depthwise=depthwise,
         goes_down=goes_down(chain, plan, index),
         has_table=conv.activation == TABLE,
         pixels=pixels,

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows, tile_pixels
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.hvx import dots, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, target_of
 from hexconv.lower.hvx.dense_rows import lay_dense_rows, sum_windows
-from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx.planes import Planes
 from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, put, results, trips, value_in
@@ -33,8 +32,8 @@ def emit_dense_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tir
     assert conv.dense
     target = target_of(block, channels, y)
     fill_columns(block, target)
-    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.stride[0], is_first)
-    top = y * conv.stride[0]
+    lay_dense_rows(block, planes, conv.dense, channels.operands.source, y * conv.spec.stride[0], is_first)
+    top = y * conv.spec.stride[0]
     if conv.filter_zero:
         sum_windows(block, planes, conv.dense, top)
     row, first = _Row(channels, planes, conv.dense, target, top, tile_pixels(channels.blocks)), 0
@@ -123,7 +122,7 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
     LLVM would then load all filter vectors of a tile ahead of the loop over tiles, more than there are registers. So it
     isn't told that `number - number` is 0, and that they are the same in every tile.
     """
-    taps = tile.conv.kernel[0]
+    taps = tile.conv.spec.kernel[0]
     if row.dense.steps > FEW_STEPS:
         block.loop("row", trips(taps, tile.blocks), lambda at, tap: _add_row(at, row, tile, left, tap))
         return
@@ -135,13 +134,14 @@ def _add_rows(block: Block, row: _Row, tile: Tile, left: tirx.Expr, number: tirx
 def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Expr, zero: Number = 0) -> None:
     """Add the products of a row of taps; `zero` is added to the address of the filter."""
     conv, dense, planes = tile.conv, row.dense, row.planes
-    base = block.bind("base", planes.row(row.top + tap * conv.dilation[0]) + left)
+    base = block.bind("base", planes.row(row.top + tap * conv.spec.dilation[0]) + left)
     of_row = filter_byte(row.channels) + zero + tap * (dense.words * conv.side_by_side * VECTOR_BYTES)
     weights_row = block.bind("weights_row", of_row)
     for pair in range(0, dense.words, PAIR_BYTES // WORD_BYTES):
-        loads = [_doubleword(block, planes, base + (row.beside(p) + pair * WORD_BYTES)) for p in range(tile.pixels)]
+        places = [base + (row.beside(pixel) + pair * WORD_BYTES) for pixel in range(tile.pixels)]
+        loads = [block.bind("words", vector.doubleword(planes.laid, place), "int64") for place in places]
         for half in range(min(PAIR_BYTES // WORD_BYTES, dense.words - pair)):
-            words = [tirx.Cast("int32", load >> tirx.IntImm("int64", 32) if half else load) for load in loads]
+            words = [vector.halves(load)[half] for load in loads]
             for part in range(tile.blocks):
                 group, lane = divmod(part, conv.side_by_side)
                 step = (pair + half) * conv.side_by_side + lane
@@ -149,8 +149,3 @@ def _add_row(block: Block, row: _Row, tile: Tile, left: tirx.Expr, tap: tirx.Exp
                 weights = block.bind("weights", vector.load(row.channels.operands.filter, byte), vector.VECTOR)
                 for word, sums in zip(words, tile.sums, strict=True):
                     put(block, sums[part], dots.dot4_add(value_in(sums[part]), weights, word))
-
-
-def _doubleword(block: Block, planes: Planes, byte: tirx.Expr) -> tirx.Expr:
-    read = tirx.BufferLoad(planes.laid, [tirx.Ramp(byte, 1, PAIR_BYTES)])
-    return block.bind("words", tirx.reinterpret("int64", read), "int64")

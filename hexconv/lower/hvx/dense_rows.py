@@ -6,11 +6,11 @@ The copies hold unsigned bytes: int8 activations become uint8 on the way.
 from tvm import tirx
 
 from hexconv.kernel.hvx.dense import HALFWORD_BYTES, DenseRows
-from hexconv.lower.conv_step import Rows, in_ring
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
+from hexconv.lower.conv_step import Rows
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.planes import Planes
-from hexconv.schedule.block import Block, Number, int32
+from hexconv.lower.hvx.planes import Planes, each_new_row
+from hexconv.schedule.block import Block, Number
 
 PAIR = "int32x64"
 
@@ -18,26 +18,12 @@ PAIR = "int32x64"
 def lay_dense_rows(
     block: Block, planes: Planes, dense: DenseRows, source: Rows, top: tirx.Expr, is_first: tirx.Expr
 ) -> None:
-    """Copy the rows that the windows of a row of outputs are the first to read.
+    """Lay out new rows as copies; `dense` says how they lie."""
 
-    Args:
-        block: the block to emit into.
-        planes: the memory of the copies.
-        dense: how they lie.
-        source: the rows of the source that are copied.
-        top: the first row of the windows.
-        is_first: whether no row of outputs came before: then all of them are new.
-    """
-    new = block.bind("new", tirx.Select(is_first, int32(dense.rows), int32(dense.new_rows)))
+    def one(at: Block, byte: tirx.Expr, to: Number) -> None:
+        _copy_row(at, planes, dense, source.buffer, byte, at.bind("copies_row", to))
 
-    def one(at: Block, index: tirx.Expr) -> None:
-        row = at.bind("row", top + (dense.rows - new) + index)
-        byte = at.bind(
-            "source_row", in_ring(source, source.first + row) * dense.planes.source.row_bytes + source.origin
-        )
-        _copy_row(at, planes, dense, source.buffer, byte, at.bind("copies_row", planes.row(row)))
-
-    block.loop("laid", new, one)
+    each_new_row(block, planes, source, top, is_first, one)
 
 
 def _copy_row(block: Block, planes: Planes, dense: DenseRows, source: tirx.Var, byte: Number, to: Number) -> None:
@@ -67,7 +53,7 @@ def _copy_row(block: Block, planes: Planes, dense: DenseRows, source: tirx.Var, 
 def sum_windows(block: Block, planes: Planes, dense: DenseRows, top: Number) -> None:
     """Sum the bytes of all windows of a row of outputs, as halfwords; `top` is the first row of the windows."""
     conv = planes.conv
-    rows = [block.bind("row", planes.row(top + tap * conv.dilation[0])) for tap in range(conv.kernel[0])]
+    rows = [block.bind("row", planes.row(top + tap * conv.spec.dilation[0])) for tap in range(conv.spec.kernel[0])]
     pairs = dense.rows * dense.row_bytes
     evens = pairs + dense.halfwords_bytes
 

@@ -90,25 +90,21 @@ def in_order(conv: InnerConv, rows: Sequence[SourceRow]) -> list[SourceRow]:
     start, so rows stay in order where their registers are taken: by taps, words that are handed on, or half to even.
     """
     how = conv.narrowing
-    assert conv.depthwise
     if not isinstance(how, FixedPoint) or how.has_halves:
         return list(rows)
-    if turns_words(conv.depthwise) or not _holds_taps(conv):
+    if turns_words(conv.spec) or not _holds_taps(conv):
         return list(rows)
-    top = next(place for place, row in enumerate(rows) if (0, conv.kernel[0] - 1) in row.uses) + 1
+    top = next(place for place, row in enumerate(rows) if (0, conv.spec.kernel[0] - 1) in row.uses) + 1
     return [*reversed(rows[:top]), *rows[top:]]
 
 
 def _holds_taps(conv: InnerConv) -> bool:
     """Whether all taps of a block of channels stay in registers for a row."""
-    assert conv.depthwise
-    return conv.kernel[0] * len(variants(conv.depthwise)) <= MOST_HELD
+    return conv.spec.kernel[0] * len(variants(conv.spec)) <= MOST_HELD
 
 
 def emit_rows(block: Block, rows: Rows) -> None:
     """Emit all tiles of some rows of outputs; a tile has pixels of all of these rows."""
-    spec = rows.conv.depthwise
-    assert spec
     held = loaded_taps(block, rows.conv, rows.filter, rows.taps) if _holds_taps(rows.conv) else None
     for tiles in row_tiles(rows.conv.columns, rows.halves):
         first = across.twice(block, rows.first) if tiles.apart else rows.first
@@ -133,8 +129,7 @@ def emit_rows(block: Block, rows: Rows) -> None:
 
 def _carried(block: Block, rows: Rows, tiles: RowTiles) -> Carried:
     """Allocate the registers in which tiles leave words, and load the words that the first tile takes over."""
-    spec = rows.conv.depthwise
-    assert spec
+    spec = rows.conv.spec
     quads = carried_quads(spec) if tiles.count > 1 else ()
     found = [{quad: vector_register(block, f"{place}_{quad}") for quad in quads} for place in range(len(rows.read))]
     step = spec.stride[1] * PIXEL_BYTES
@@ -150,10 +145,8 @@ def _emit_tile(
     block: Block, rows: Rows, tiles: RowTiles, taps: Taps, first: tirx.Expr, carried: Carried, x: Number
 ) -> None:
     """Emit one tile, or two that share their vectors; store each row of outputs once its sums are complete."""
-    conv = rows.conv
-    spec = conv.depthwise
-    assert spec
-    column, step = x + conv.target.left, conv.stride[1] * PIXEL_BYTES
+    conv, spec = rows.conv, rows.conv.spec
+    column, step = x + conv.target.left, spec.stride[1] * PIXEL_BYTES
     left = block.bind("left", column * step)
     apart = tiles.apart * step
     sums = [[first] * tiles.pixels for _ in rows.targets]
@@ -164,7 +157,7 @@ def _emit_tile(
                 total = sums[output][pixel]
                 weights = taps[tap, use.variant]
                 sums[output][pixel] = add_product(block, conv, total, words.of(use), weights, use.variant)
-        words.hand_on(conv.stride[1])
+        words.hand_on(spec.stride[1])
         for output in ends:
             for store in stores(rows.targets[output], column, [[total] for total in sums[output]], tiles.apart):
                 store(block)

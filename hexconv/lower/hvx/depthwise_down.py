@@ -89,8 +89,7 @@ def emit_columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx
 
 def _columns(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit all columns of `count` rows; there is one row at least."""
-    conv, spec = channels.conv, channels.conv.depthwise
-    assert spec
+    conv, spec = channels.conv, channels.conv.spec
     start = initial_sums(block, channels, int32(0), 1)(0, 0)
     held = loaded_taps(block, conv, channels.operands.filter, filter_byte(channels))
     for tiles in row_tiles(conv.columns, channels.is_ragged and halved_blocks(spec) > 0):

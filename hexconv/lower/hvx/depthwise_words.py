@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from tvm import tirx
 
 from hexconv.kernel.depthwise_words import WORD_PIXELS, Use
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.tile import put, value_in
 from hexconv.schedule.block import Block
 

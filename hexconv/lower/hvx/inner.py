@@ -9,17 +9,13 @@ from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.own_words import OwnWords
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.plane import Plane
-from hexconv.kernel.hvx.tiles import has_vector_rows, joins_planes, multiplied_words, splats_serve
+from hexconv.kernel.hvx.tiles import LANES, VECTOR_BYTES, has_vector_rows, joins_planes, multiplied_words, splats_serve
 from hexconv.lower.hvx.units import Units
 from hexconv.lower.step_rows import Made
 from hexconv.spec import Conv2d, Extents, Plan
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.narrowing import FixedPoint, Shifts
 from hexconv.spec.raised import Raised
-
-VECTOR_BYTES = 128
-VECTOR_WORDS = 32
-VECTOR_BLOCKS = 4
 
 
 @dataclass(frozen=True)
@@ -28,6 +24,7 @@ class InnerConv:
 
     Attributes:
         number: the number of the conv, from 1.
+        spec: the conv of the chain, without groups where it is computed so.
         plan: the plan of its chain, for knobs that say how tiles are made.
         is_last: whether it makes the output.
         source: the stored extents of the tensor that it reads.
@@ -35,7 +32,6 @@ class InnerConv:
         plane: how its source lies in its cache.
         made_as: how the rows of its target are counted.
         target_columns: the pixels of a row of the cache that it fills.
-        kernel: (rows, columns), as are stride and dilation.
         is_signed: whether activations are int8.
         is_wide: whether activations are int16, high bytes and low bytes apart.
         filter_is_wide: whether the filter is int16, high bytes and low bytes apart.
@@ -43,16 +39,14 @@ class InnerConv:
         filter_is_signed: whether the filter is packed as int8.
         filter_zero: the zero point of the filter as it is packed.
         fringe: what the target holds where it has no logical element.
-        has_bias: whether the conv has a bias.
         narrowing: how sums become results; None where the sums themselves are stored.
         offset: the number that narrowing needs added to every sum.
         raised: what keeps sums of int16 within a word where they saturate; None where they don't.
         codes: the least and the largest code of a result, in uint8 or int16.
-        out_channels: the logical output channels.
         side_by_side: how many blocks of output channels lie side by side in the filter.
         tile_blocks: how many blocks of output channels a tile has.
         units: how channels lie together in its target.
-        depthwise: the conv, if it is computed as a depthwise one; else None.
+        is_depthwise: whether it is computed as a depthwise one.
         goes_down: whether its tiles follow each other down the image (`hexconv.kernel.depthwise`).
         has_table: whether results are looked up in a table.
         pixels: how the conv runs with pixels as lanes; None where lanes are channels.
@@ -62,6 +56,7 @@ class InnerConv:
     """
 
     number: int
+    spec: Conv2d
     plan: Plan
     is_last: bool
     source: Extents
@@ -69,9 +64,6 @@ class InnerConv:
     plane: Plane
     made_as: Made
     target_columns: int
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
     is_signed: bool
     is_wide: bool
     filter_is_wide: bool
@@ -79,16 +71,14 @@ class InnerConv:
     filter_is_signed: bool
     filter_zero: int
     fringe: int
-    has_bias: bool
     narrowing: Shifts | FixedPoint | None
     offset: int
     raised: Raised | None
     codes: tuple[int, int]
-    out_channels: int
     side_by_side: int
     tile_blocks: int
     units: Units
-    depthwise: Conv2d | None = None
+    is_depthwise: bool = False
     goes_down: bool = False
     has_table: bool = False
     pixels: PixelLanes | None = None
@@ -114,7 +104,7 @@ class InnerConv:
     @property
     def out_blocks(self) -> int:
         """The number of blocks of 32 output channels; the last one may be part full."""
-        return ceil(self.out_channels / CHANNEL_BLOCK)
+        return ceil(self.spec.out_channels / CHANNEL_BLOCK)
 
     @property
     def narrowed_blocks(self) -> int:
@@ -145,13 +135,13 @@ class InnerConv:
     @property
     def filter_steps(self) -> int:
         """The filter vectors of one block of output channels."""
-        if self.depthwise:
-            return self.kernel[0] * ceil(self.kernel[1] / WORD_PIXELS)
+        if self.is_depthwise:
+            return self.spec.kernel[0] * ceil(self.spec.kernel[1] / WORD_PIXELS)
         if lanes := self.pixels or self.dense:
             return lanes.planes.steps
         if self.own_words:
-            return self.kernel[0] * self.kernel[1] * self.own_words.words
-        return self.kernel[0] * self.kernel[1] * self.planes * self.plane.words
+            return self.spec.kernel[0] * self.spec.kernel[1] * self.own_words.words
+        return self.spec.kernel[0] * self.spec.kernel[1] * self.planes * self.plane.words
 
     @property
     def multiplied_words(self) -> int:
@@ -163,17 +153,17 @@ class InnerConv:
     @property
     def multiplied_steps(self) -> int:
         """The filter vectors that tiles multiply for one block of output channels."""
-        return self.kernel[0] * self.kernel[1] * self.planes * self.multiplied_words
+        return self.spec.kernel[0] * self.spec.kernel[1] * self.planes * self.multiplied_words
 
     @property
     def is_one_run(self) -> bool:
         """Whether the words that tiles multiply for a row of taps lie side by side."""
-        return self.kernel[1] == 1 or (self.dilation[1] == 1 and self.multiplied_words == self.plane.words)
+        return self.spec.kernel[1] == 1 or (self.spec.dilation[1] == 1 and self.multiplied_words == self.plane.words)
 
     @property
     def joins_planes(self) -> bool:
         """Whether the words that tiles multiply for a row of taps are one run, from plane to plane."""
-        return not self.splats and joins_planes(self.kernel[1], self.plane.words, self.planes)
+        return not self.splats and joins_planes(self.spec.kernel[1], self.plane.words, self.planes)
 
     @property
     def filter_low_bytes(self) -> int:
@@ -193,17 +183,17 @@ class InnerConv:
     @property
     def split_rows(self) -> int:
         """The rows of the source that are held with their bytes taken apart: those of a window."""
-        return (self.kernel[0] - 1) * self.dilation[0] + 1
+        return self.spec.reach[0]
 
     @property
     def has_offsets(self) -> bool:
         """Whether the sums get an offset per channel."""
-        return self.has_bias or self.in_zero != 0
+        return self.spec.bias or self.in_zero != 0
 
     @property
     def multiplies_source(self) -> bool:
         """Whether tiles of channels multiply words of its source, not of rows that are laid out before."""
-        return not (self.depthwise or self.own_words or self.pixels or self.dense)
+        return not (self.is_depthwise or self.own_words or self.pixels or self.dense)
 
     @property
     def sums_windows_ahead(self) -> bool:
@@ -224,8 +214,8 @@ class InnerConv:
     def window_columns(self) -> int:
         """The words for the sums of columns: those of the source, and those that the last windows read past them."""
         first, _ = self.target.valid_columns
-        reach = (self.kernel[1] - 1) * self.dilation[1]
-        return _vectors(max(self.plane.columns, first * self.stride[1] + self.window_pixels + reach))
+        read = first * self.spec.stride[1] + self.window_pixels + self.spec.reach[1] - 1
+        return _vectors(max(self.plane.columns, read))
 
     @property
     def window_pixels(self) -> int:
@@ -249,4 +239,4 @@ class InnerConv:
 
 def _vectors(words: int) -> int:
     """A number of words, rounded up to whole vectors."""
-    return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
+    return ceil(words / LANES) * LANES

@@ -32,7 +32,7 @@ from hexconv.spec.narrowing import FixedPoint
 from hexconv.spec.vectors import OFFSET, SCALES, Array, odd_parts
 
 LAST_TIE = 30
-"""Of a sum of 32 bits: half of it and all that it can be added to."""
+"""The highest bit of a word that can be the half of a tie: the bit above it says whether the result is even."""
 NEVER = -(2**31)
 WORD_BITS = 32
 
@@ -55,8 +55,8 @@ def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
 def _offsets(conv: InnerConv, given: Mapping[str, Array]) -> Array:
     """Compute what the sums of each channel start from."""
     value = np.full(conv.out_blocks * CHANNEL_BLOCK, conv.offset, np.int64)
-    if conv.has_bias:
-        value[: conv.out_channels] += given[bias_name(conv.number)]
+    if conv.spec.bias:
+        value[: conv.spec.out_channels] += given[bias_name(conv.number)]
     if conv.in_zero:
         value -= conv.in_zero * _weights(conv, given[filter_name(conv.number)].astype(np.int64))
     return _wrapped(value)
@@ -64,12 +64,12 @@ def _offsets(conv: InnerConv, given: Mapping[str, Array]) -> Array:
 
 def _weights(conv: InnerConv, filter: Array) -> Array:
     """Sum each channel's weights as they are multiplied, less the zero points that tiles subtract for them."""
-    if conv.depthwise:
-        words = filter.reshape(conv.out_blocks, conv.kernel[0], -1, CHANNEL_BLOCK, WORD_CHANNELS)
-        taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, conv.kernel[0], -1)
-        return (taps[:, :, : conv.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
+    if conv.is_depthwise:
+        words = filter.reshape(conv.out_blocks, conv.spec.kernel[0], -1, CHANNEL_BLOCK, WORD_CHANNELS)
+        taps = words.transpose(0, 3, 1, 2, 4).reshape(conv.out_blocks * CHANNEL_BLOCK, conv.spec.kernel[0], -1)
+        return (taps[:, :, : conv.spec.kernel[1]] - conv.filter_zero).sum(axis=(1, 2))
     if not conv.multiplies_source:
-        window = conv.kernel[0] * conv.dense.window_bytes if conv.dense else 0
+        window = conv.spec.kernel[0] * conv.dense.window_bytes if conv.dense else 0
         return _by_channel(conv, _by_words(conv, filter, 1).sum(axis=(1, 2, 5))) - window * conv.filter_zero
     words = _by_words(conv, filter, conv.plane.words)
     total = words[:, :, : conv.multiplied_words].sum(axis=(1, 2, 5))

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.tile import Tile
 from hexconv.schedule.block import Block, Number
-
-WORD_BYTES, PAIR_BYTES = 4, 8
 
 Words = Sequence[Sequence[tirx.Expr]]
 """[pixel][word of the step]."""
@@ -35,14 +33,9 @@ class Operands:
 
 def words_of(block: Block, tile: Tile, operands: Operands, byte: tirx.Expr) -> Words:
     """Load two words of every pixel."""
-    apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
-    pairs = [_doubleword(block, operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
-    return [[tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))] for pair in pairs]
-
-
-def _doubleword(block: Block, source: tirx.Buffer, byte: tirx.Expr) -> tirx.Expr:
-    read = tirx.BufferLoad(source, [tirx.Ramp(byte, 1, PAIR_BYTES)])
-    return block.bind("words", tirx.reinterpret("int64", read), "int64")
+    apart = tile.conv.spec.stride[1] * tile.conv.plane.pixel_bytes
+    loads = [vector.doubleword(operands.source, byte + pixel * apart) for pixel in range(tile.pixels)]
+    return [vector.halves(pair) for pair in [block.bind("words", load, "int64") for load in loads]]
 
 
 def weights_of(tile: Tile, operands: Operands, step: tirx.Expr, part: int) -> tirx.Expr:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from hexconv.kernel.hvx.own_words import TILE_PIXELS, spread_way
-from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, VECTOR_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import across, dots, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, initial_sums, source_of, source_row, target_of
-from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.target import Target
 from hexconv.lower.hvx.tile import Tile, put, results, start, value_in
 from hexconv.lower.hvx.write import fill_columns, stores
@@ -67,10 +66,10 @@ def _tile(block: Block, row: _Row, x: tirx.Expr, pixels: int) -> None:
     start(block, tile, initial_sums(block, channels, x, pixels))
     assert conv.own_words
     if conv.filter_steps <= FEW_VECTORS:
-        for tap in range(conv.kernel[0]):
+        for tap in range(conv.spec.kernel[0]):
             _add_row(block, row, tile, x, int32(tap))
     else:
-        block.loop("row", conv.kernel[0], lambda at, tap: _add_row(at, row, tile, x, tap))
+        block.loop("row", conv.spec.kernel[0], lambda at, tap: _add_row(at, row, tile, x, tap))
     for store in stores(row.target, x + conv.target.left, results(tile)):
         store(block)
 
@@ -79,16 +78,17 @@ def _add_row(block: Block, row: _Row, tile: Tile, x: tirx.Expr, tap: tirx.Expr) 
     """Add the products of a row of taps."""
     conv, channels = tile.conv, row.channels
     assert conv.own_words
-    first, apart = conv.target.left * conv.stride[1], channels.first * conv.plane.bytes
-    base = source_row(channels, row.y)(block, tap) + apart + x * (conv.stride[1] * conv.plane.pixel_bytes)
+    first, apart = conv.target.left * conv.spec.stride[1], channels.first * conv.plane.bytes
+    base = source_row(channels, row.y)(block, tap) + apart + x * (conv.spec.stride[1] * conv.plane.pixel_bytes)
     weights = [
-        [_weights(block, channels, tap, word, column) for column in range(conv.kernel[1])]
+        [_weights(block, channels, tap, word, column) for column in range(conv.spec.kernel[1])]
         for word in range(conv.own_words.words)
     ]
     uses: dict[int, list[tuple[int, int]]] = {}
     for pixel in range(tile.pixels):
-        for column in range(conv.kernel[1]):
-            uses.setdefault(first + pixel * conv.stride[1] + column * conv.dilation[1], []).append((pixel, column))
+        for column in range(conv.spec.kernel[1]):
+            place = first + pixel * conv.spec.stride[1] + column * conv.spec.dilation[1]
+            uses.setdefault(place, []).append((pixel, column))
     loaded: dict[int, tirx.Expr] = {}
     for place, of_place in sorted(uses.items()):
         quad, pixel = divmod(place, VECTOR_BLOCKS)
@@ -107,6 +107,6 @@ def _weights(block: Block, channels: Channels, tap: tirx.Expr, word: int, column
     """Load a vector of weights: 4 for each of 32 output channels."""
     conv = channels.conv
     assert conv.own_words
-    step = (tap * conv.own_words.words + word) * conv.kernel[1] + column
+    step = (tap * conv.own_words.words + word) * conv.spec.kernel[1] + column
     value = vector.load(channels.operands.filter, filter_byte(channels) + step * VECTOR_BYTES)
     return block.bind("weights", value, vector.VECTOR)

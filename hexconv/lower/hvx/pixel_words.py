@@ -15,9 +15,8 @@ def weights_of(block: Block, words: tirx.Var, byte: tirx.Expr, channels: Sequenc
     """Load the words of some output channels, two at a time; the first channel is even."""
     found: list[tirx.Expr] = []
     for channel in channels[::2]:
-        read = tirx.BufferLoad(words, [tirx.Ramp(byte + channel * WORD_CHANNELS, 1, 2 * WORD_CHANNELS)])
-        pair = block.bind("weights", tirx.reinterpret("int64", read), "int64")
-        found += [tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))]
+        pair = vector.doubleword(words, byte + channel * WORD_CHANNELS)
+        found += vector.halves(block.bind("weights", pair, "int64"))
     return found[: len(channels)]
 
 

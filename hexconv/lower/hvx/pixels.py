@@ -1,8 +1,8 @@
 """Emit a row of outputs of a conv whose lanes are pixels (`hexconv.kernel.hvx.pixels`), tile after tile.
 
-for tile of up to 128 pixels:
-for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
-for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
+    for tile of up to 128 pixels:
+        for 4 to 16 output channels: sums of all their pixels; 4 channels narrow to a vector of words
+        for 32 pixels: words of all channels, shuffled to 8 vectors of 4 pixels; stores
 
 A target in narrow blocks gets each block as soon as its channels are there: blocks of 4 are vectors of words as they
 are.
@@ -15,13 +15,11 @@ from functools import partial
 from tvm import tirx
 
 from hexconv.kernel.hvx.pixels import BLOCK_WORDS, PixelTile
-from hexconv.kernel.hvx.planes import LANES
-from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.kernel.hvx.tiles import LANES, VECTOR_BYTES, WORD_BYTES, WORD_CHANNELS
 from hexconv.lower.hvx import dots, scaling, vector
 from hexconv.lower.hvx.channels import Channels, filter_byte, row_of_source, target_of
-from hexconv.lower.hvx.inner import VECTOR_BYTES
 from hexconv.lower.hvx.pixel_words import store_pixels, weights_of, with_fringe
-from hexconv.lower.hvx.planes import LANE_BYTES, Planes, lay_rows
+from hexconv.lower.hvx.planes import Planes, lay_rows
 from hexconv.lower.hvx.requantize import Lanes, narrow_ready, ready_sums
 from hexconv.lower.hvx.target import Target, as_codes
 from hexconv.lower.hvx.tile import offset_of, put, trips, value_in
@@ -42,7 +40,7 @@ def emit_pixels_row(block: Block, channels: Channels, y: tirx.Expr, is_first: ti
     target = target_of(block, channels, y)
     fill_columns(block, target)
     if not planes.layout.is_direct:
-        lay_rows(block, planes, channels.operands.source, y * conv.stride[0], is_first)
+        lay_rows(block, planes, channels.operands.source, y * conv.spec.stride[0], is_first)
     start = 0
     assert conv.pixels
     for tile, times in conv.pixels.tiles:
@@ -103,14 +101,12 @@ def _tile(block: Block, row: _Row, x: Number) -> None:
 
 def _store_units(block: Block, row: _Row, column: tirx.Expr, part: int) -> None:
     """Compute 32 channels and store them in narrow blocks, each as soon as its words are there."""
-    number, weights = _block(block, row, part)
-    there, at_once = row.target.channels(part), row.tile.channels
     of_unit = row.channels.conv.units.together // WORD_CHANNELS
     words: list[list[tirx.Expr] | None] = []
     unit = 0
-    for first in range(0, there, at_once):
-        words += _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
-        if first + at_once >= there:
+    for some in _parts(block, row, part):
+        words += _words(block, row, column, some)
+        if some.channels.stop == row.target.channels(part):
             words += [None] * (-len(words) % of_unit)
         while len(words) >= of_unit:
             _store(block, row, partial(row.target.unit, part, unit), column, words[:of_unit])
@@ -133,19 +129,16 @@ def _store(
 
 def _block_words(block: Block, row: _Row, column: tirx.Expr, part: int) -> list[list[tirx.Expr] | None]:
     """Compute 32 channels: for each 4 of them, a vector of words for each 32 pixels; None where all 4 are fringe."""
-    number, weights = _block(block, row, part)
-    there, at_once = row.target.channels(part), row.tile.channels
-    words: list[list[tirx.Expr] | None] = []
-    for first in range(0, there, at_once):
-        words += _words(block, row, column, _Some(number, weights, range(first, min(first + at_once, there))))
+    words = [group for some in _parts(block, row, part) for group in _words(block, row, column, some)]
     return [*words, *[None] * (BLOCK_WORDS - len(words))]
 
 
-def _block(block: Block, row: _Row, part: int) -> tuple[tirx.Expr, tirx.Expr]:
-    """Return the number of a block of channels in the conv, and the byte of the filter cache where its words begin."""
-    channels = row.channels
+def _parts(block: Block, row: _Row, part: int) -> list[_Some]:
+    """Split the channels of a block into those that are computed together."""
+    channels, there, at_once = row.channels, row.target.channels(part), row.tile.channels
     number = block.bind("block", channels.step.block + channels.first + part)
-    return number, block.bind("weights", filter_byte(channels) + part * channels.conv.group_bytes)
+    weights = block.bind("weights", filter_byte(channels) + part * channels.conv.group_bytes)
+    return [_Some(number, weights, range(first, min(first + at_once, there))) for first in range(0, there, at_once)]
 
 
 def _words(block: Block, row: _Row, column: tirx.Expr, some: _Some) -> list[list[tirx.Expr]]:
@@ -170,7 +163,7 @@ def _first(block: Block, channels: Channels, channel: tirx.Expr) -> tirx.Expr:
 def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums) -> None:
     """Add the products of every tap and input channel to the sums."""
     conv, planes, layout = row.channels.conv, row.planes, row.planes.layout
-    left = block.bind("left", column * LANE_BYTES)
+    left = block.bind("left", column * WORD_BYTES)
     add = dots.signed_dot4_add if conv.filter_is_signed else dots.dot4_add
     memory = row.channels.operands.source.buffer if layout.is_direct else planes.laid
     apart = layout.source.bytes if layout.is_direct else layout.stride * layout.plane_bytes
@@ -179,7 +172,7 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
         place = at.bind("place", base + group * apart)
         byte = at.bind("byte", some.words + (step + group * len(layout.reads)) * VECTOR_BYTES)
         for number, read in enumerate(layout.reads):
-            start = place + (read.plane * layout.plane_bytes + read.lanes * LANE_BYTES)
+            start = place + (read.plane * layout.plane_bytes + read.lanes * WORD_BYTES)
             loads = [vector.load(memory, start + at_vector * VECTOR_BYTES) for at_vector in range(row.tile.vectors)]
             pixels = [at.bind("pixels", load, vector.VECTOR) for load in loads]
             weights = weights_of(at, row.channels.operands.filter, byte + number * VECTOR_BYTES, some.channels)
@@ -192,15 +185,15 @@ def _reduce(block: Block, row: _Row, column: tirx.Expr, some: _Some, sums: Sums)
         step = tap * (layout.groups * len(layout.reads))
         at.loop("group", trips(layout.groups, 1), lambda inner, group: add_group(inner, base, step, group))
 
-    block.loop("row", conv.kernel[0], add_row)
+    block.loop("row", conv.spec.kernel[0], add_row)
 
 
 def _row_of_planes(block: Block, row: _Row, tap: tirx.Expr) -> Number:
     """Return the byte where the row of planes begins that a row of taps reads: in the source, or as it is laid out."""
     conv = row.channels.conv
     if row.planes.layout.is_direct:
-        return row_of_source(block, row.channels, row.y, tap * conv.dilation[0])
-    return row.planes.row(row.y * conv.stride[0] + tap * conv.dilation[0])
+        return row_of_source(block, row.channels, row.y, tap * conv.spec.dilation[0])
+    return row.planes.row(row.y * conv.spec.stride[0] + tap * conv.spec.dilation[0])
 
 
 def _scale(block: Block, row: _Row, some: _Some, sums: Sums) -> None:

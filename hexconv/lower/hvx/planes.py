@@ -6,7 +6,7 @@ Activations are then the unsigned bytes of a product, and weights are the signed
 sums of windows are needed, neither for int8 activations, which become uint8 on the way, nor for int8 filters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import ceil
@@ -16,13 +16,12 @@ from tvm import tirx
 from hexconv.kernel.hvx.dense import DenseRows
 from hexconv.kernel.hvx.pixels import PixelLanes
 from hexconv.kernel.hvx.planes import Merged, PixelPlanes
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES, WORD_BYTES
 from hexconv.lower.conv_step import Rows, in_ring
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.names import numbered
-
-LANE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,6 @@ def planes_of(conv: InnerConv, scope: str) -> Planes | None:
     lanes = conv.pixels or conv.dense
     if not lanes:
         return None
-
     size = lanes.planes.bytes if isinstance(lanes, PixelLanes) else lanes.bytes(conv.filter_zero != 0)
     if not size:
         return Planes(conv, lanes, None)
@@ -70,36 +68,52 @@ def planes_of(conv: InnerConv, scope: str) -> Planes | None:
     return Planes(conv, lanes, tirx.decl_buffer((size,), "uint8", name, scope=scope, data_alignment=VECTOR_BYTES))
 
 
-def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
+def each_new_row(
+    block: Block,
+    planes: Planes,
+    source: Rows,
+    top: tirx.Expr,
+    is_first: tirx.Expr,
+    lay: Callable[[Block, tirx.Expr, Number], None],
+) -> None:
     """Lay out the rows that the windows of a row of outputs are the first to read.
 
     Args:
         block: the block to emit into.
-        planes: the planes that are laid out.
-        source: the rows of the source that they are laid out from.
+        planes: the memory that they are laid out in.
+        source: the rows of the source.
         top: the first row of the windows.
         is_first: whether no row of outputs came before: then all of them are new.
+        lay: lays out one row, from a byte of the source on, to a byte of the memory.
     """
     layout = planes.layout
     new = block.bind("new", tirx.Select(is_first, int32(layout.rows), int32(layout.new_rows)))
 
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", top + (layout.rows - new) + index)
-        byte = at.bind("source_row", in_ring(source, source.first + row) * layout.source.row_bytes + source.origin)
-        to = at.bind("planes_row", planes.row(row))
+        byte = in_ring(source, source.first + row) * layout.source.row_bytes + source.origin
+        lay(at, at.bind("source_row", byte), planes.row(row))
+
+    block.loop("laid", new, one)
+
+
+def lay_rows(block: Block, planes: Planes, source: Rows, top: tirx.Expr, is_first: tirx.Expr) -> None:
+    """Lay out new rows as planes."""
+    layout = planes.layout
+    of_plane = layout.words * layout.stride * layout.plane_bytes
+
+    def one(at: Block, byte: tirx.Expr, to: Number) -> None:
+        to = at.bind("planes_row", to)
         laid = layout.rows * layout.row_bytes if layout.goes_on else to
-        of_plane = layout.words * layout.stride * layout.plane_bytes
-        at.loop(
-            "plane",
-            layout.source.count,
-            lambda inner, plane: _lay_plane(
-                inner, planes, source.buffer, byte + plane * layout.source.bytes, laid + plane * of_plane
-            ),
-        )
+
+        def plane(inner: Block, number: tirx.Expr) -> None:
+            _lay_plane(inner, planes, source.buffer, byte + number * layout.source.bytes, laid + number * of_plane)
+
+        at.loop("plane", layout.source.count, plane)
         if layout.goes_on:
             at.loop("lanes", layout.read_vectors, lambda inner, number: _merge(inner, planes, number, to))
 
-    block.loop("laid", new, one)
+    each_new_row(block, planes, source, top, is_first, one)
 
 
 def _lay_plane(block: Block, planes: Planes, source: tirx.Var, byte: Number, to: Number) -> None:
@@ -191,7 +205,7 @@ def _merged(planes: Planes, plane: Merged, number: tirx.Expr) -> tirx.Expr:
     layout, value = planes.layout, vector.splat(0)
     first = layout.rows * layout.row_bytes + number * VECTOR_BYTES
     for phase, lanes, moved in layout.parts(plane):
-        pixels = vector.load(planes.laid, first + (phase * layout.phase_bytes + lanes * LANE_BYTES))
+        pixels = vector.load(planes.laid, first + (phase * layout.phase_bytes + lanes * WORD_BYTES))
         if moved <= 0:
             value = vector.shift_right_logical(pixels, -8 * moved) if moved else pixels
         else:

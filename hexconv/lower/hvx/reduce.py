@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.hvx import dots, vector
-from hexconv.lower.hvx.operands import PAIR_BYTES, WORD_BYTES, Operands, weights_of, words_of
+from hexconv.lower.hvx.operands import Operands, weights_of, words_of
 from hexconv.lower.hvx.passes import Pass, passes_of
 from hexconv.lower.hvx.splats import Splats, reduce_splats
 from hexconv.lower.hvx.tile import Initial, Raising, Tile, corrected, no_sum, put, trips, value_in
@@ -99,12 +100,12 @@ def _reduce_pass(
 ) -> None:
     """Emit one pass over all taps and channels."""
     conv, plane = tile.conv, tile.conv.plane
-    taps_of_run = conv.kernel[1] if conv.is_one_run else 1
-    runs, words = conv.kernel[1] // taps_of_run, taps_of_run * conv.multiplied_words
+    taps_of_run = conv.spec.kernel[1] if conv.is_one_run else 1
+    runs, words = conv.spec.kernel[1] // taps_of_run, taps_of_run * conv.multiplied_words
     here = replace(operands, filter_byte=operands.filter_byte + over.filter_byte)
 
     def add_run(at: Block, base: tirx.Expr, first: tirx.Expr, run: tirx.Expr) -> None:
-        byte = base + run * (conv.dilation[1] * plane.pixel_bytes)
+        byte = base + run * (conv.spec.dilation[1] * plane.pixel_bytes)
         at.loop(
             "pair",
             trips(words * WORD_BYTES // PAIR_BYTES - skip_pairs, tile.blocks),
@@ -119,12 +120,12 @@ def _reduce_pass(
         )
 
     def add_splats(at: Block, base: tirx.Expr, first: tirx.Expr, run: tirx.Expr) -> None:
-        byte = base + run * (conv.dilation[1] * plane.pixel_bytes)
+        byte = base + run * (conv.spec.dilation[1] * plane.pixel_bytes)
         reduce_splats(at, tile, Splats(here, over, byte, first + run * plane.words), words)
 
     def add_plane(at: Block, row: tirx.Expr, tap: tirx.Expr, number: tirx.Expr) -> None:
         base = at.bind("base", row + left_byte + number * plane.bytes + over.source_byte)
-        first = (tap * conv.planes + number) * (plane.words * conv.kernel[1])
+        first = (tap * conv.planes + number) * (plane.words * conv.spec.kernel[1])
         add = add_splats if conv.splats else add_run
         at.loop("tap", runs, lambda inner, run: add(inner, base, first, run))
 
@@ -135,7 +136,7 @@ def _reduce_pass(
             return
         at.loop("plane", conv.planes, lambda inner, number: add_plane(inner, row, tap, number))
 
-    block.loop("row", conv.kernel[0], add_row)
+    block.loop("row", conv.spec.kernel[0], add_row)
 
 
 def _add_joined(

@@ -10,14 +10,13 @@ from tvm import tirx
 
 from hexconv.lower.hvx import across, scaling, vector
 from hexconv.schedule.block import Block
-from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Halves, Shifts
 
 Lanes = Mapping[str, tirx.Expr]
 """The per-channel values of a vector of sums, by name (`FixedPoint.vectors`)."""
 
 
-def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()) -> tirx.Expr:
+def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes]) -> tirx.Expr:
     """Narrow four vectors of sums to one vector of bytes: byte 4i + k is lane i of `sums[k]`.
 
     Both narrowing instructions interleave their operands, so no shuffle is needed.
@@ -33,7 +32,7 @@ def narrow(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, la
 
 def narrow_ready(block: Block, ready: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tirx.Expr:
     """Narrow four vectors as `narrow` does, after `ready_sums`: only shifts are left to do."""
-    odd, even = _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
+    odd, even = _halfwords(block, ready, how)
     if isinstance(how, Shifts):
         return block.bind("bytes", scaling.narrow_halfwords(odd, even, how.second), vector.VECTOR)
     if how.zero_point:
@@ -46,35 +45,31 @@ def split(
     block: Block,
     sums: Sequence[tirx.Expr],
     how: Shifts | FixedPoint,
-    lanes: Sequence[Lanes] = (),
-    codes: tuple[int, int] = INTEGER_RANGE["int16"],
+    lanes: Sequence[Lanes],
+    codes: tuple[int, int],
 ) -> tuple[tirx.Expr, tirx.Expr]:
     """Narrow four vectors of sums to one of high bytes and one of low bytes, in `narrow`'s order, within `codes`."""
-    odd, even = (scaling.clamped_halfwords(half, *codes) for half in _halfwords(block, sums, how, lanes))
+    ready = ready_sums(block, sums, how, lanes)
+    odd, even = (scaling.clamped_halfwords(half, *codes) for half in _halfwords(block, ready, how))
     high = across.interleaved_high_bytes(odd, even)
     low = across.interleaved_low_bytes(odd, even)
     return block.bind("high", high, vector.VECTOR), block.bind("low", low, vector.VECTOR)
 
 
-def two_pixels(
-    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
-) -> tirx.Expr:
+def two_pixels(block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes]) -> tirx.Expr:
     """Narrow two vectors of sums to one vector of halfwords: those of the first, then those of the second."""
     ready = ready_sums(block, sums, how, lanes)
     halfwords = block.bind("halfwords", _narrowed(ready[1], ready[0], how), vector.VECTOR)
     return block.bind("pixels", across.deal_halfwords(halfwords), vector.VECTOR)
 
 
-def _halfwords(
-    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
-) -> tuple[tirx.Expr, tirx.Expr]:
-    """Narrow four vectors of sums to two vectors of halfwords: those of the odd sums and those of the even ones."""
-    ready = ready_sums(block, sums, how, lanes)
+def _halfwords(block: Block, ready: Sequence[tirx.Expr], how: Shifts | FixedPoint) -> tuple[tirx.Expr, tirx.Expr]:
+    """Narrow four vectors to two vectors of halfwords, after `ready_sums`: those of the odd and of the even ones."""
     return _pairs(block, [_narrowed(ready[3], ready[1], how), _narrowed(ready[2], ready[0], how)])
 
 
 def ready_sums(
-    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes] = ()
+    block: Block, sums: Sequence[tirx.Expr], how: Shifts | FixedPoint, lanes: Sequence[Lanes]
 ) -> Sequence[tirx.Expr]:
     """Do all of narrowing but the last shifts."""
     if isinstance(how, Shifts):
@@ -131,21 +126,20 @@ def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> ti
 
 
 def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> tirx.Expr:
-    """Do all shifting but the last, rounding shift; where the shift goes by two steps, the first rounds down."""
+    """Do all shifting but the last, rounding shift; where the shift goes by two steps, the first rounds down.
+
+    Halves that are rounded up go away from zero where negative numbers are lessened by one before.
+    """
+    nudged = vector.less_one_where_negative
     if how.shift is None:
         # twice the high half, so that a last shift by 1 serves channels that have none of their own
         doubled = scaled if how.rounds_once else scaled + scaled
-        nudged = block.bind("doubled", _nudged(doubled, scaled) if how.ties_away else doubled, vector.VECTOR)
-        return block.bind("shifted", vector.shift_right_by(nudged, lanes["shift"]), vector.VECTOR)
-    nudged = block.bind("nudged", _nudged(scaled, scaled), vector.VECTOR) if how.ties_away else scaled
+        value = block.bind("doubled", nudged(doubled, scaled) if how.ties_away else doubled, vector.VECTOR)
+        return block.bind("shifted", vector.shift_right_by(value, lanes["shift"]), vector.VECTOR)
+    value = block.bind("nudged", nudged(scaled, scaled), vector.VECTOR) if how.ties_away else scaled
     if how.shift <= MOST_NARROWING_SHIFT:
-        return nudged
-    return block.bind("shifted", vector.shift_right(nudged, how.shift - MOST_NARROWING_SHIFT), vector.VECTOR)
-
-
-def _nudged(value: tirx.Expr, scaled: tirx.Expr) -> tirx.Expr:
-    """Subtract one where `scaled` is negative: halves that are rounded up then go away from zero."""
-    return vector.shift_right_add(value, scaled, 31)
+        return value
+    return block.bind("shifted", vector.shift_right(value, how.shift - MOST_NARROWING_SHIFT), vector.VECTOR)
 
 
 def deal_pixels(block: Block, interleaved: tirx.Expr) -> tirx.Expr:

@@ -41,7 +41,7 @@ def emit_row(block: Block, channels: Channels, y: tirx.Expr, is_first: tirx.Expr
     target = target_of(block, channels, y)
     fill_columns(block, target)
     if scratch.split is not None:
-        split_rows(block, conv, rows_of_tile(channels), scratch.split, y * conv.stride[0], is_first)
+        split_rows(block, conv, rows_of_tile(channels), scratch.split, y * conv.spec.stride[0], is_first)
     if scratch.windows:
         correct_row(block, conv, source_of(channels), source_row(channels, y), scratch.windows)
     pixels = tile_pixels(channels.blocks)
@@ -63,11 +63,11 @@ def emit_depthwise_rows(block: Block, channels: Channels, y: tirx.Expr, count: i
         fill_columns(block, target)
     rows = [
         depthwise.SourceRow(block.bind("row", row_of_source(block, channels, y, place) + apart), tuple(uses))
-        for place, uses in source_rows(conv.kernel[0], conv.stride[0], conv.dilation[0], count).items()
+        for place, uses in source_rows(conv.spec.kernel[0], conv.spec.stride[0], conv.spec.dilation[0], count).items()
     ]
     rows = depthwise.in_order(conv, rows)
     first = initial_sums(block, channels, int32(0), 1)(0, 0)
-    halves = channels.is_ragged and conv.depthwise is not None and halved_blocks(conv.depthwise) > 0
+    halves = channels.is_ragged and halved_blocks(conv.spec) > 0
     filter, taps, source = channels.operands.filter, filter_byte(channels), source_of(channels)
     depthwise.emit_rows(block, depthwise.Rows(conv, filter, taps, source, rows, first, targets, halves))
 
@@ -95,7 +95,7 @@ class _Tiles:
     def left(self, block: Block, x: tirx.Expr) -> tirx.Expr:
         """Return the byte where the window of a logical column begins, counted from the start of its row."""
         conv = self.channels.conv
-        return block.bind("left", self.column(x) * (conv.stride[1] * conv.plane.pixel_bytes))
+        return block.bind("left", self.column(x) * (conv.spec.stride[1] * conv.plane.pixel_bytes))
 
 
 def _one_by_one(block: Block, tiles: _Tiles) -> None:
@@ -125,7 +125,7 @@ def _overlaps(tiles: _Tiles) -> bool:
         conv.is_one_run
         and not tiles.tile.windows
         and not conv.splats
-        and overlaps_tiles(conv.kernel[0], planes, conv.multiplied_steps, blocks, tiles.count)
+        and overlaps_tiles(conv.spec.kernel[0], planes, conv.multiplied_steps, blocks, tiles.count)
     )
 
 
@@ -177,5 +177,5 @@ def counted(channels: Channels, index: tirx.Expr) -> tirx.Expr:
     LLVM carries an address of its own for each pixel of a tile from trip to trip. Tiles of one block of channels have
     more such addresses than there are registers. For these tiles LLVM isn't told that the index counts up.
     """
-    taps = channels.conv.kernel[0] * channels.conv.kernel[1]
+    taps = channels.conv.spec.kernel[0] * channels.conv.spec.kernel[1]
     return vector.concealed(index) if channels.blocks == 1 and taps > 1 else index

@@ -9,9 +9,9 @@ from math import prod
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES
-from hexconv.lower.hvx.operands import PAIR_BYTES, Operands, weights_of
+from hexconv.lower.hvx.operands import Operands, weights_of
 from hexconv.lower.hvx.passes import Pass
 from hexconv.lower.hvx.tile import Tile, put, trips, value_in
 from hexconv.schedule.block import Block, int32, vector_register
@@ -40,7 +40,7 @@ def reduce_splats(block: Block, tile: Tile, splats: Splats, words: int) -> None:
 
     def some(at: Block, number: tirx.Expr, count: int) -> None:
         start = at.bind("start", splats.byte + number * vector.BYTES)
-        apart = tile.conv.stride[1] * tile.conv.plane.pixel_bytes
+        apart = tile.conv.spec.stride[1] * tile.conv.plane.pixel_bytes
         held = [vector_register(at, f"words{pixel}") for pixel in range(tile.pixels)]
         for pixel, register in enumerate(held):
             put(at, register, _vector_from(at, splats.operands.source, start + pixel * apart))

@@ -7,9 +7,10 @@ the planes of channels that a tile multiplies.
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.conv_step import Rows, in_ring
 from hexconv.lower.hvx import across, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.names import numbered
 
@@ -46,7 +47,7 @@ def split_rows(
         is_first: whether no row of outputs came before: then all of them are new.
     """
     reach = conv.split_rows
-    new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.stride[0]))))
+    new = block.bind("new", tirx.Select(is_first, int32(reach), int32(min(reach, conv.spec.stride[0]))))
 
     def one(at: Block, index: tirx.Expr) -> None:
         row = at.bind("row", top + (reach - new) + index)

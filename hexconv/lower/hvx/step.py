@@ -63,7 +63,7 @@ def _tile_channels(
         fill_row(at, target_of(at, channels, row))
 
     def made(at: Block, first: tirx.Expr, count: tirx.Expr) -> None:
-        emit = emit_columns if conv.goes_down else _depthwise_rows if conv.depthwise else _tiled_rows
+        emit = emit_columns if conv.goes_down else _depthwise_rows if conv.is_depthwise else _tiled_rows
         emit(at, channels, first, count)
 
     each_row(block, step, conv.target, conv.made_as, padding, made)
@@ -83,8 +83,7 @@ def _tiled_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.
 
 def _depthwise_rows(block: Block, channels: Channels, first: tirx.Expr, count: tirx.Expr) -> None:
     """Emit four rows together as often as that goes, then two together, then one."""
-    assert channels.conv.depthwise
-    for rows in tile_rows(channels.conv.depthwise):
+    for rows in tile_rows(channels.conv.spec):
         tiles = block.bind("tiles", tirx.floordiv(count, rows))
 
         def together(at: Block, index: tirx.Expr, rows: int = rows, start: tirx.Expr = first) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from tvm import tirx
 
 from hexconv.kernel.depthwise_words import WORD_PIXELS, Moved, Variant, moved_words, taps_of, variants
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, Number
 
 Taps = Mapping[tuple[int, Variant], tirx.Expr]
@@ -21,8 +22,7 @@ Taps = Mapping[tuple[int, Variant], tirx.Expr]
 
 def loaded_taps(block: Block, conv: InnerConv, filter: tirx.Var, byte: Number) -> Taps:
     """Load all taps of 32 channels, which begin at byte `byte` of the filter cache."""
-    spec, found = conv.depthwise, dict[tuple[int, Variant], tirx.Expr]()
-    assert spec
+    spec, found = conv.spec, dict[tuple[int, Variant], tirx.Expr]()
     base, words_of_row = block.bind("of_block", byte), -(-spec.kernel[1] // WORD_PIXELS)
     rows = range(spec.kernel[0])
     places = [[base + (row * words_of_row + word) * VECTOR_BYTES for word in range(words_of_row)] for row in rows]
@@ -73,7 +73,6 @@ def add_product(
     value = block.bind("sum", dots.dot4_of_vectors(total, words, taps, conv.is_signed, signed), vector.VECTOR)
     if not conv.filter_zero:
         return value
-    assert conv.depthwise
-    there = sum(1 << byte for _, byte in taps_of(conv.depthwise, variant))
+    there = sum(1 << byte for _, byte in taps_of(conv.spec, variant))
     zeros = _bytes(there, -conv.filter_zero & 0xFF)
     return block.bind("sum", dots.dot4_of_vectors(value, words, zeros, conv.is_signed, True), vector.VECTOR)

@@ -7,8 +7,9 @@ from math import ceil
 import tvm
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS
 from hexconv.lower.hvx import across, scaling, vector
-from hexconv.lower.hvx.inner import VECTOR_BLOCKS, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.lower.hvx.requantize import Lanes
 from hexconv.schedule.block import Block, Number, int32
 from hexconv.spec.extents import CHANNEL_BLOCK, COLUMN_BLOCK, ROW_BLOCK

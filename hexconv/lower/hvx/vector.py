@@ -13,6 +13,7 @@ from tvm import tirx
 from tvm.ir import Call
 from tvm.target import codegen
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES
 from hexconv.schedule.block import int32
 
 VECTOR = "int32x32"
@@ -30,6 +31,16 @@ def instruction(name: str, *operands: object, result: str = VECTOR) -> tirx.Expr
 def load(buffer: tirx.Buffer, byte: object) -> tirx.Expr:
     """Load 128 bytes of a uint8 or int8 buffer, from byte `byte` on."""
     return tirx.reinterpret(VECTOR, tirx.BufferLoad(buffer, [tirx.Ramp(byte, 1, BYTES)]))
+
+
+def doubleword(buffer: tirx.Buffer, byte: object) -> tirx.Expr:
+    """Load 8 bytes of a uint8 or int8 buffer, from byte `byte` on: two words."""
+    return tirx.reinterpret("int64", tirx.BufferLoad(buffer, [tirx.Ramp(byte, 1, PAIR_BYTES)]))
+
+
+def halves(pair: tirx.Expr) -> list[tirx.Expr]:
+    """Return the two words of a doubleword."""
+    return [tirx.Cast("int32", pair), tirx.Cast("int32", pair >> tirx.IntImm("int64", 32))]
 
 
 def stored(value: tirx.Expr) -> tirx.Expr:
@@ -84,9 +95,9 @@ def shift_left_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
     return instruction("vaslw.acc", total, words, int32(bits))
 
 
-def shift_right_add(total: tirx.Expr, words: tirx.Expr, bits: int) -> tirx.Expr:
-    """Shift words right without rounding, and add `total`."""
-    return instruction("vasrw.acc", total, words, int32(bits))
+def less_one_where_negative(words: tirx.Expr, some: tirx.Expr) -> tirx.Expr:
+    """Subtract one from the words in lanes where `some` are negative."""
+    return instruction("vasrw.acc", words, some, int32(31))
 
 
 def shift_right_logical(words: tirx.Expr, bits: int) -> tirx.Expr:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
+from hexconv.kernel.hvx.tiles import VECTOR_BYTES
 from hexconv.lower.hvx import across, dots, vector
-from hexconv.lower.hvx.inner import VECTOR_BYTES, InnerConv
+from hexconv.lower.hvx.inner import InnerConv
 from hexconv.schedule.block import Block, int32, vector_register
 from hexconv.spec.names import numbered
 
@@ -56,7 +57,7 @@ def windows_of(conv: InnerConv, scope: str) -> Windows | None:
 
 def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTaps, windows: Windows) -> None:
     """Compute the corrections of one row of outputs; `row` returns the byte where a row of taps begins."""
-    rows = [row(block, int32(tap)) for tap in range(conv.kernel[0])]
+    rows = [row(block, int32(tap)) for tap in range(conv.spec.kernel[0])]
     vectors = conv.plane.columns * conv.plane.pixel_bytes // VECTOR_BYTES
     of_group = PIXELS * conv.plane.pixel_bytes // VECTOR_BYTES
 
@@ -72,8 +73,8 @@ def correct_row(block: Block, conv: InnerConv, source: tirx.Buffer, row: RowOfTa
     block.loop("group", whole, lambda at, index: group(at, index, of_group))
     if rest:
         group(block, int32(whole), rest)
-    first = conv.target.valid_columns[0] * conv.stride[1]
-    if conv.stride[1] == 1:
+    first = conv.target.valid_columns[0] * conv.spec.stride[1]
+    if conv.spec.stride[1] == 1:
         block.loop("group", conv.window_pixels // PIXELS, lambda at, index: _vector(at, conv, windows, index, first))
     else:
         block.loop("column", conv.columns, lambda at, column: _one(at, conv, windows, column, first))
@@ -147,14 +148,15 @@ def _sum_of_four(is_signed: bool, total: tirx.Expr, loaded: tirx.Expr) -> tirx.E
 
 def _vector(block: Block, conv: InnerConv, windows: Windows, group: tirx.Expr, first: int) -> None:
     """Store the corrections of 32 windows of stride 1."""
-    starts = [group * PIXELS + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
+    starts = [group * PIXELS + (first + tap * conv.spec.dilation[1]) for tap in range(conv.spec.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [tirx.Ramp(start, 1, PIXELS)]) for start in starts]
     total = sum(taps[1:], start=taps[0])
     block.store(windows.corrections, tirx.Ramp(group * PIXELS, 1, PIXELS), total * vector.splat(_factor(conv)))
 
 
 def _one(block: Block, conv: InnerConv, windows: Windows, column: tirx.Expr, first: int) -> None:
-    places = [column * conv.stride[1] + (first + tap * conv.dilation[1]) for tap in range(conv.kernel[1])]
+    spec = conv.spec
+    places = [column * spec.stride[1] + (first + tap * spec.dilation[1]) for tap in range(spec.kernel[1])]
     taps = [tirx.BufferLoad(windows.columns, [place]) for place in places]
     block.store(windows.corrections, column, sum(taps[1:], start=taps[0]) * int32(_factor(conv)))
 

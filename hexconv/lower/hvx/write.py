@@ -7,8 +7,8 @@ from math import ceil
 from tvm import tirx
 
 from hexconv.kernel.hvx.blocks import filled_columns
+from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS
 from hexconv.lower.hvx import across, scaling, vector
-from hexconv.lower.hvx.inner import VECTOR_BLOCKS
 from hexconv.lower.hvx.requantize import Lanes, deal_pixels, narrow, split, two_pixels
 from hexconv.lower.hvx.target import Target, as_codes, kept, store_vector
 from hexconv.schedule.block import Block, Number, int32

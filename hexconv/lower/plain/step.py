@@ -39,7 +39,7 @@ class ScalarConv:
 
     @property
     def constants(self) -> None:
-        """None: it reads its bias, multipliers and shifts as they are."""
+        """Return None: it reads its bias, multipliers and shifts as they are."""
 
     def emit(self, step: ConvStep) -> tirx.Stmt:
         """Emit the statements of one step."""

@@ -8,7 +8,8 @@ from tvm import tirx
 
 from hexconv.compute.conv2d import Filter, centred
 from hexconv.compute.stored import Position
-from hexconv.kernel.scalar import SCALAR_LANES, WORD_CHANNELS, WORD_LANES
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.kernel.scalar import SCALAR_LANES, WORD_LANES
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.plain.inner import ScalarInner
 from hexconv.schedule.block import Block, int32, scalar_register

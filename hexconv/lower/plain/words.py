@@ -6,7 +6,8 @@ from typing import Any
 from tvm import tirx
 
 from hexconv.compute.stored import Position
-from hexconv.kernel.scalar import SCALAR_LANES, WORD_CHANNELS, WORD_LANES
+from hexconv.kernel.hvx.tiles import WORD_CHANNELS
+from hexconv.kernel.scalar import SCALAR_LANES, WORD_LANES
 from hexconv.lower.conv_step import StepOperands
 from hexconv.lower.plain.cache import FlatCache
 from hexconv.lower.plain.inner import ScalarInner

@@ -12,7 +12,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import at_value, uses
+from hexconv.schedule.trees import uses, with_values
 
 Extreme = type[tirx.Min] | type[tirx.Max]
 
@@ -29,11 +29,11 @@ def unclamped(body: tirx.Stmt, variable: tirx.Var, begin: tirx.Expr, end: tirx.E
     """
 
     def grows(index: tirx.Expr) -> bool:
-        growth = ranges.simplify(at_value(index, variable, variable + 1) - index)
+        growth = ranges.simplify(with_values(index, {variable: variable + 1}) - index)
         return isinstance(growth, tirx.IntImm) and int(growth) > 0
 
     def bound(index: tirx.Expr, trip: tirx.Expr) -> tvm_ffi.Object:
-        return ranges.const_int_bound(ranges.simplify(at_value(index, variable, trip)))
+        return ranges.const_int_bound(ranges.simplify(with_values(index, {variable: trip})))
 
     def plain(node: tirx.Min | tirx.Max) -> tirx.Expr:
         index, clamp = node.a, node.b

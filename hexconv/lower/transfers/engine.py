@@ -34,7 +34,7 @@ def start_copies(
     Args:
         module: a module with starts and ends of groups.
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
-        It writes other bytes than the copies do, in a slot that nothing reads yet.
+            It writes other bytes than the copies do, in a slot that nothing reads yet.
         ranges: the ranges of variables that are no loop's.
         joins_single_rows: whether rows that may be single have code of their own (`Mover`).
     """

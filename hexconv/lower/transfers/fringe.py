@@ -10,10 +10,9 @@ import tvm
 from tvm import tirx
 
 from hexconv.lower.copies import part_of
-from hexconv.lower.ranges import conjuncts
-from hexconv.lower.transfers.run import uses
 from hexconv.schedule.loops import LOOP_NAME
 from hexconv.schedule.parts import INPUT_READ
+from hexconv.schedule.trees import around, conjuncts, uses
 
 CHANNELS = "ci"
 
@@ -30,9 +29,7 @@ def _changed(statement: tirx.Stmt, is_read: bool, channels: Sequence[tirx.Var]) 
         is_read = is_read or part_of(statement) == INPUT_READ
         if is_read and statement.annotations.get(LOOP_NAME) == CHANNELS:
             channels = (*channels, statement.loop_var)
-        kept = (statement.loop_var, statement.min, statement.extent, statement.kind)
-        body = _changed(statement.body, is_read, channels)
-        return tirx.For(*kept, body, annotations=statement.annotations)
+        return around(statement, _changed(statement.body, is_read, channels))
     if isinstance(statement, tirx.SeqStmt):
         return tirx.SeqStmt([_changed(step, is_read, channels) for step in statement.seq])
     if not isinstance(statement, tirx.IfThenElse):
@@ -48,7 +45,7 @@ def _unfilled(guard: tirx.IfThenElse, channels: Sequence[tirx.Var]) -> tirx.IfTh
     own: list[tirx.Expr] = []
     others: list[tirx.Expr] = []
     for condition in conjuncts(guard.condition):
-        (own if any(uses(condition, channel) for channel in channels) else others).append(condition)
+        (own if uses(condition, *channels) else others).append(condition)
     if not own:
         return guard
     copied = tirx.IfThenElse(tirx.all(*own), guard.then_case, None)

@@ -14,8 +14,9 @@ from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ZERO, at_value
+from hexconv.lower.transfers.run import ZERO
 from hexconv.lower.transfers.unaligned import divided, in_parts_of_blocks
+from hexconv.schedule.trees import with_values
 
 
 def in_blocks(loop: tirx.For) -> list[tirx.For]:
@@ -33,7 +34,7 @@ def in_blocks(loop: tirx.For) -> list[tirx.For]:
 def _blocks_of(loop: tirx.For) -> Iterator[int]:
     """Yield the sizes of the blocks that indices divide a loop's variable by, where the first trip begins a block."""
     for node in divided(loop):
-        size, rest = int(node.b), at_value(node.a, loop.loop_var, ZERO)
+        size, rest = int(node.b), with_values(node.a, {loop.loop_var: ZERO})
         step, known = Analyzer().simplify(node.a - rest), Analyzer().modular_set(rest)
         if step.same_as(loop.loop_var) and int(known.coeff) % size == int(known.base) % size == 0:
             yield size
@@ -60,6 +61,6 @@ def _part(loop: tirx.For, trips: int, first: tirx.Expr, analyzer: Analyzer) -> t
             return tirx.BufferLoad(access.source, indices)
         return tirx.BufferStore(access.buffer, access.value, indices)
 
-    moved = at_value(loop.body, loop.loop_var, variable + first)
+    moved = with_values(loop.body, {loop.loop_var: variable + first})
     moved = tvm_ffi.structural_map(moved, [(TensorLoad, simple), (tirx.BufferStore, simple)])
     return tirx.For(variable, 0, trips, loop.kind, moved)

@@ -7,7 +7,7 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.run import Fill, Run
-from hexconv.lower.transfers.statements import as_one
+from hexconv.schedule.trees import as_one
 
 Filler = Callable[[Fill], tirx.Stmt]
 

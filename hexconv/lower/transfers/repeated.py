@@ -7,10 +7,10 @@ from tvm import tirx
 from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.mover import Either, Mover, Piece
-from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, is_one, itemsize, uses
+from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, is_one, itemsize
 from hexconv.lower.transfers.shorter import of_one_length
-from hexconv.lower.transfers.statements import around, as_one, bound
 from hexconv.lower.transfers.unaligned import in_parts_of_a_ring
+from hexconv.schedule.trees import around, as_one, bound, uses
 
 SHORT_BYTES = 128
 """Rows below this waste bursts of a DMA engine."""

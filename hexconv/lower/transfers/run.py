@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range
 from tvm.sym import Analyzer
+
+from hexconv.schedule.trees import uses, with_values
 
 ZERO, ONE = tirx.const(0, "int32"), tirx.const(1, "int32")
 
@@ -41,7 +42,7 @@ class Run:
 
     def at(self, variable: tirx.Var, trip: tirx.Expr) -> "Run":
         """Return this run in one trip of a loop."""
-        return self.changed(lambda number: Analyzer().simplify(at_value(number, variable, trip)))
+        return self.changed(lambda number: Analyzer().simplify(with_values(number, {variable: trip})))
 
     def changed(self, change: Callable[[tirx.Expr], tirx.Expr]) -> "Run":
         """Return this run with other expressions for its places, its elements and its rows."""
@@ -94,13 +95,14 @@ class Fill:
     def at(self, variable: tirx.Var, trip: int) -> "Fill":
         """Return this fill in one trip of a loop."""
         buffer, first = self.target
-        return replace(self, target=(buffer, Analyzer().simplify(at_value(first, variable, tirx.const(trip, "int32")))))
+        there = with_values(first, {variable: tirx.const(trip, "int32")})
+        return replace(self, target=(buffer, Analyzer().simplify(there)))
 
     def goes_on_with(self, other: "Fill", variable: tirx.Var) -> bool:
         """Whether the fill `other` of the next trip begins where this one ends, with the same value."""
         if not self.target[0].same_as(other.target[0]) or int(self.value) != int(other.value):
             return False
-        begin = at_value(other.target[1], variable, variable + 1)
+        begin = with_values(other.target[1], {variable: variable + 1})
         gap = Analyzer().simplify(begin - self.target[1] - self.elements)
         return isinstance(gap, tirx.IntImm) and int(gap) == 0
 
@@ -114,7 +116,7 @@ def joined(run: Run) -> Run:
 
 
 def _begin(place: Place, variable: tirx.Var) -> Place:
-    return place[0], Analyzer().simplify(at_value(place[1], variable, ZERO))
+    return place[0], Analyzer().simplify(with_values(place[1], {variable: ZERO}))
 
 
 def _step(index: tirx.Expr, loop: tirx.For) -> int | None:
@@ -122,18 +124,8 @@ def _step(index: tirx.Expr, loop: tirx.For) -> int | None:
     variable, analyzer = loop.loop_var, Analyzer()
     if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) > 1:
         analyzer.bind(variable, Range(0, int(loop.extent) - 1))  # the trips that another one follows
-    simple = analyzer.simplify(at_value(index, variable, variable + 1) - index)
+    simple = analyzer.simplify(with_values(index, {variable: variable + 1}) - index)
     return int(simple) if isinstance(simple, tirx.IntImm) else None
-
-
-def at_value(node: Any, variable: tirx.Var, value: tirx.Expr) -> Any:
-    """Return a statement or an expression at a value of a variable."""
-    return tvm_ffi.structural_map(node, (tirx.Var, lambda found: value if found.same_as(variable) else found))
-
-
-def uses(expression: tirx.Expr, variable: tirx.Var) -> bool:
-    """Whether an expression has a variable."""
-    return any(free.same_as(variable) for free in tirx.analysis.undefined_vars(expression, []))
 
 
 def is_one(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 before:  for block in range(4): copy max(0, min(32, 100 - 32 * block)) elements
 after:   for block in range(3): copy 32 elements
-for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
+         for block in range(1): copy max(0, min(32, 4 - 32 * block)) elements
 """
 
 from dataclasses import replace
@@ -10,7 +10,8 @@ from dataclasses import replace
 from tvm import tirx
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, at_value, is_one, joined
+from hexconv.lower.transfers.run import ONE, ZERO, Place, Run, is_one, joined
+from hexconv.schedule.trees import with_values
 
 
 def of_one_length(run: Run, loop: tirx.For) -> tuple[tuple[Run, tirx.Expr], tuple[Run, tirx.Expr]] | None:
@@ -27,8 +28,8 @@ def of_one_length(run: Run, loop: tirx.For) -> tuple[tuple[Run, tirx.Expr], tupl
     longest = joined(replace(run, elements=most))
     if not is_one(longest.count):
         return None
-    first = at_value(left, loop.loop_var, ZERO)
-    shrinks = Analyzer().simplify(left - at_value(left, loop.loop_var, loop.loop_var + ONE))
+    first = with_values(left, {loop.loop_var: ZERO})
+    shrinks = Analyzer().simplify(left - with_values(left, {loop.loop_var: loop.loop_var + ONE}))
     if not isinstance(shrinks, tirx.IntImm) or int(shrinks) <= 0:
         return None
     trips = tirx.floordiv(first - most, shrinks) + 1
@@ -61,7 +62,7 @@ def _from_trip(run: Run, variable: tirx.Var, trip: tirx.Expr) -> Run:
     """Return a run in the trips of a loop from some trip on, counted from there."""
 
     def moved(place: Place) -> Place:
-        return place[0], at_value(place[1], variable, variable + trip)
+        return place[0], with_values(place[1], {variable: variable + trip})
 
-    elements = Analyzer().simplify(at_value(run.elements, variable, variable + trip))
+    elements = Analyzer().simplify(with_values(run.elements, {variable: variable + trip}))
     return replace(run, target=moved(run.target), source=moved(run.source), elements=elements)

@@ -15,18 +15,17 @@ The plan decides who copies and who fills; a `Mover` carries that decision.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.ranges import conjuncts, range_of
+from hexconv.lower.ranges import range_of
 from hexconv.lower.transfers.clamps import unclamped
 from hexconv.lower.transfers.in_blocks import in_blocks
 from hexconv.lower.transfers.mover import Mover, Piece
 from hexconv.lower.transfers.repeated import repeated
-from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, at_value, uses
-from hexconv.lower.transfers.statements import around, as_one
+from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run
+from hexconv.schedule.trees import all_of, around, as_one, conjuncts, uses, with_values
 
 
 def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
@@ -34,11 +33,8 @@ def ranges_of(body: tirx.Stmt, others: Mapping[tirx.Var, Range]) -> Analyzer:
     analyzer = Analyzer()
     for variable, within in others.items():
         analyzer.bind(variable, within)
-
-    def bind(loop: tirx.For) -> None:
+    for loop in all_of(body, tirx.For):
         analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
-
-    tvm_ffi.structural_walk(body, (tirx.For, bind))
     return analyzer
 
 
@@ -152,5 +148,5 @@ def _split(loop: tirx.For, guard: tirx.IfThenElse, ranges: Analyzer) -> Iterator
 def _shifted(loop: tirx.For, body: tirx.Stmt, begin: tirx.Expr, end: tirx.Expr) -> tirx.For:
     """Return some trips of a loop as a loop from 0 on, around another body."""
     variable = tirx.Var(loop.loop_var.name, "int32")
-    moved = at_value(body, loop.loop_var, variable + begin)
+    moved = with_values(body, {loop.loop_var: variable + begin})
     return tirx.For(variable, 0, Analyzer().simplify(end - begin), loop.kind, moved)

@@ -17,7 +17,8 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 
-from hexconv.lower.transfers.run import ZERO, Run, at_value, uses
+from hexconv.lower.transfers.run import ZERO, Run
+from hexconv.schedule.trees import all_of, uses, with_values
 
 Division = tirx.FloorDiv | tirx.FloorMod
 
@@ -44,20 +45,13 @@ def divided(loop: tirx.For) -> list[tirx.FloorDiv]:
 
 def _divisions(loop: tirx.For) -> list[Division]:
     """Return all quotients and remainders of what a loop's variable is in, where its body loads and stores."""
-    indices: list[tirx.Expr] = []
-
-    def visit(access: TensorLoad | tirx.BufferStore) -> None:
-        indices.extend(access.indices)
-
-    tvm_ffi.structural_walk(loop.body, [(TensorLoad, visit), (tirx.BufferStore, visit)])
+    indices = [index for access in all_of(loop.body, TensorLoad, tirx.BufferStore) for index in access.indices]
     return [node for index in indices for node in _divisions_of(index, loop.loop_var)]
 
 
 def _divisions_of(index: tirx.Expr, variable: tirx.Var) -> list[Division]:
     """Return all quotients and remainders in an index of what a variable is in."""
-    found: list[Division] = []
-    tvm_ffi.structural_walk(index, [(tirx.FloorDiv, found.append), (tirx.FloorMod, found.append)])
-    return [node for node in found if uses(node.a, variable)]
+    return [node for node in all_of(index, tirx.FloorDiv, tirx.FloorMod) if uses(node.a, variable)]
 
 
 def _begin(node: Division, variable: tirx.Var) -> tirx.Expr:
@@ -141,8 +135,8 @@ class Blocks:
             return element if isinstance(division, tirx.FloorMod) else self.block + tirx.floordiv(first, self.size)
 
         node = tvm_ffi.structural_map(node, [(tirx.FloorDiv, in_block), (tirx.FloorMod, in_block)])
-        node = at_value(node, self.loop.loop_var, self.block * self.size + element - self.before)
-        return at_value(node, element, self.begin + self.variable)
+        node = with_values(node, {self.loop.loop_var: self.block * self.size + element - self.before})
+        return with_values(node, {element: self.begin + self.variable})
 
     def inner(self, body: tirx.Stmt) -> tirx.For:
         """Return the loop over the trips of a block."""

@@ -8,17 +8,15 @@ from tvm import tirx
 from tvm.ir import Range
 from tvm.sym import Analyzer
 
+from hexconv.kernel.hvx.tiles import PAIR_BYTES, WORD_BYTES
 from hexconv.lower.copies import part_of
 from hexconv.lower.hvx import vector
 from hexconv.lower.transfers.mover import Mover
 from hexconv.lower.transfers.run import Fill, Run, is_one, itemsize
-from hexconv.lower.transfers.statements import as_one
 from hexconv.lower.transfers.taken_apart import ranges_of, taken_apart
 from hexconv.schedule.block import Block, Number
 from hexconv.schedule.loops import LOOP_NAME, PART
-
-PAIR_BYTES = 8
-WORD_BYTES = 4
+from hexconv.schedule.trees import around, as_one
 
 
 def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> tvm.IRModule:
@@ -37,8 +35,7 @@ def move_by_vectors(module: tvm.IRModule, ranges: Mapping[tirx.Var, Range]) -> t
             body = as_one(taken_apart(statement, mover))
             return tirx.For(tirx.Var("copy", "int32"), 0, 1, tirx.ForKind.SERIAL, body, annotations=notes)
         if isinstance(statement, tirx.For):
-            kept = (statement.loop_var, statement.min, statement.extent, statement.kind)
-            return tirx.For(*kept, visit(statement.body), annotations=statement.annotations)
+            return around(statement, visit(statement.body))
         if isinstance(statement, tirx.SeqStmt):
             return tirx.SeqStmt([visit(step) for step in statement.seq])
         if isinstance(statement, tirx.IfThenElse):
