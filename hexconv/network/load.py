@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from hexconv import build
+from hexconv.build.library import ARCHIVE
 from hexconv.build.load import aligned_bytes, call, pointer, posix
 from hexconv.errors import InputError
-from hexconv.network.texts import MANIFEST
+from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
 
@@ -25,7 +26,6 @@ OPERATORS = 12
 POINTERS_OF_A_CONTEXT = 3
 POINTERS_OF_A_CHAIN = 4
 """How many pointers the struct of a context and of a chain have in the headers."""
-SOURCES = ("network.c", "hexconv_operators.c", "hexconv_posix.c", "libchains.a")
 
 
 class _Operators(ctypes.Structure):
@@ -92,7 +92,7 @@ def _loaded(place: Path, facts: dict[str, Any]) -> LoadedNetwork:
     """Link a network, load it and prepare its context."""
     with tempfile.TemporaryDirectory(prefix="hexconv-") as made:
         path = Path(made) / "network.so"
-        files = [str(place / file) for file in SOURCES]
+        files = [str(place / file) for file in (*SOURCES, "hexconv_posix.c", ARCHIVE)]
         zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", f"-I{place}", *files, "-o", str(path))
         library = ctypes.CDLL(str(path))
     weights = aligned_bytes(facts["weights_bytes"])

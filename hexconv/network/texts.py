@@ -15,6 +15,8 @@ from hexconv.run.check import tolerance_of
 
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"
+SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
+"""The C files that make a network, beside those of its chains and of its platform."""
 
 
 def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
