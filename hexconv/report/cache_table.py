@@ -73,11 +73,10 @@ def cache_table(usage: Usage) -> Table:
     for heading in ("predicted", "allocated", "documented", "bytes"):
         table.add_column(heading, justify="right")
     for row in _rows(usage):
-        counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
         figures = (row["predicted_elements"], row["elements"], row["documented_elements"])
         same = "yes" if len({figure for figure in figures if figure is not None}) == 1 else "NO"
         cells = (same, row["kind"], row["name"], row["shape"] or row["holds"])
-        table.add_row(*cells, *("" if count is None else str(count) for count in counts))
+        table.add_row(*cells, *("" if count is None else str(count) for count in (*figures, row["bytes"])))
     return table
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import own_cost
+from hexconv.report.described import attributes
 from hexconv.report.listing import Block, module_of
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
@@ -44,16 +45,9 @@ def knobs_page() -> str:
 
 def _section(knob: str) -> str:
     """The section of one knob: its meaning, its values, and what each turn of it changes."""
-    told = re.sub(r'`"(\w+)"`', r"`\1`", _told()[knob])
+    told = re.sub(r'`"(\w+)"`', r"`\1`", attributes(Plan)[knob])
     parts = [f"## `{knob}`", "", told[0].upper() + told[1:], ""]
     return "\n".join([*parts, *(line for before, after in _turns(knob) for line in _turn(knob, before, after))])
-
-
-def _told() -> dict[str, str]:
-    """The entries of `Plan`'s docstring, by knob."""
-    lines = (Plan.__doc__ or "").partition("Attributes:")[2].partition("Raises:")[0]
-    entries = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", lines, re.M)
-    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:

@@ -117,8 +117,8 @@ def causes(stalls: dict[str, int]) -> str:
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
     """The CSV: one row a run; a figure that a run didn't count is left empty."""
-    told = [{**row, **_cells(row)} for row in rows]
-    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in told]
+    kernels = [kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())]) for row in rows]
+    told = [{**row, **_cells(row), **used} for row, used in zip(rows, kernels, strict=True)]
     frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
     counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "copies_2d", "vtcm_bytes"]

@@ -43,7 +43,6 @@ class CaseView:
     Attributes:
         name: the name of the case.
         chain: its shapes in a line.
-        plan: its knobs in a line.
         toml: the case file.
         row: its cells of the overview, after the name.
         facts: its facts, each a name and a value.
@@ -58,7 +57,6 @@ class CaseView:
 
     name: str
     chain: str
-    plan: str
     toml: str
     row: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -101,7 +99,6 @@ def case_view(case: Case, measured: Measured) -> CaseView:
     return CaseView(
         name=case.name,
         chain=chain_words(case.chain),
-        plan=plan_words(case.settled),
         toml=case.to_toml(),
         row=_row(case, cost, measured),
         facts=tuple(_facts(case, cost, measured)),

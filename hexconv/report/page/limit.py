@@ -52,7 +52,7 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
     stalls = profile.slots.stall_slots
     found += [
         Share("multiply what the result needs", needed / slots),
-        Share("multiply for nothing", max(done - needed, 0) / slots, _waste_help(case)),
+        Share("multiply for nothing", max(done - needed, 0) / slots, " ".join(_wasted(case))),
         Share("are stalls", stalls / slots),
         Share("load, start and end sums, and scale", max(convs - done - stalls, 0) / slots),
     ]
@@ -85,12 +85,8 @@ def _vector_help(case: Case) -> str:
     return f"The kernel has no vector instructions{f' ({why})' if why else ''}."
 
 
-def _waste_help(case: Case) -> str:
-    """Sentences on which multiplications are wasted, and what would avoid them."""
-    return " ".join(_wasted(case))
-
-
 def _wasted(case: Case) -> Iterator[str]:
+    """Yield sentences on which multiplications are wasted, and what would avoid them."""
     if case.settled.halo == "recompute" and any(conv.kernel[0] > 1 for conv in case.chain.conv[1:]):
         yield 'halo = "roll" computes no row twice.'
     ragged = [conv.out_channels for conv in case.chain.conv if conv.out_channels % 32 and conv.groups == 1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import altair as alt
@@ -52,33 +53,27 @@ def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
             a heat map of their own.
     """
     costs = split_costs(case)
-    plots = [_plot(case, costs, quantity, measured) for quantity in (_footprint(costs), _traffic(costs), RECOMPUTE)]
+    quantities = (_sized("footprint_bytes", costs), _sized("traffic_bytes", costs), RECOMPUTE)
+    plots = [_plot(case, costs, quantity, measured) for quantity in quantities]
     run = {splits: one.macs_per_packet for splits, one in measured.items() if one.macs_per_packet is not None}
     ran = [cost for cost in costs if _splits(cost) in run]
     return (*plots, _plot(case, ran, _rate(run), measured)) if ran else tuple(plots)
 
 
-def _footprint(costs: Sequence[PlanCost]) -> Quantity:
-    unit = unit_for(max(cost.footprint_bytes for cost in costs))
-    title = f"Footprint, {unit.name}"
-    return Quantity(
-        "footprint", title, lambda cost: cost.footprint_bytes, unit.of, in_bytes, lambda one: one.footprint_bytes
-    )
-
-
-def _traffic(costs: Sequence[PlanCost]) -> Quantity:
-    unit = unit_for(max(cost.traffic_bytes for cost in costs))
-    title = f"Traffic, {unit.name}"
-    return Quantity("traffic", title, lambda cost: cost.traffic_bytes, unit.of, in_bytes, lambda one: one.traffic_bytes)
+def _sized(field: str, costs: Sequence[PlanCost]) -> Quantity:
+    """The footprint or the traffic of plans, in the unit that suits the largest."""
+    size, name = attrgetter(field), field.removesuffix("_bytes")
+    unit = unit_for(max(map(size, costs)))
+    return Quantity(name, f"{name.capitalize()}, {unit.name}", size, unit.of, in_bytes, size)
 
 
 RECOMPUTE = Quantity(
     name="recompute",
     title="Recompute, MACs done / needed",
-    value=lambda cost: cost.recompute,
+    value=attrgetter("recompute"),
     short=lambda value: f"{value:.2f}",
     told=lambda value: f"{value:.2f} times",
-    measured=lambda one: one.recompute,
+    measured=attrgetter("recompute"),
 )
 
 
@@ -90,7 +85,7 @@ def _rate(run: dict[tuple[int, int], float]) -> Quantity:
         value=lambda cost: run[_splits(cost)],
         short=lambda value: f"{value:.3g}",
         told=lambda value: f"{value:.4g}",
-        measured=lambda one: one.macs_per_packet,
+        measured=attrgetter("macs_per_packet"),
     )
 
 
