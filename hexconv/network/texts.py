@@ -21,12 +21,12 @@ SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
 
 def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
     """The contents of all text files, by file name."""
-    pairs = zip(compiled.chains, compiled.weights.chains_bytes, strict=True)
+    offsets = compiled.weights.offsets_bytes
     words = {
         **vars(built),
         "macro": built.name.upper(),
         "version": version("hexconv"),
-        "chains": [{"name": chain.built.name, "offset_bytes": offset} for chain, offset in pairs],
+        "chains": [{"name": name, "offset_bytes": offsets[name]} for name in built.chains],
         "digest": compiled.weights.digest,
         "facts": _facts(built, compiled.program),
         "parameters": ", ".join(f"{'const ' if port.way == 'input' else ''}void *{port.name}" for port in built.ports),
@@ -59,8 +59,8 @@ def _facts(built: BuiltNetwork, program: Program) -> list[str]:
 def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
     """The address of every buffer, as an expression in C."""
     places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
-    places |= {name: f"CONSTANT({offset})" for name, offset in compiled.weights.constants_bytes.items()}
-    program = compiled.program
+    program, offsets = compiled.program, compiled.weights.offsets_bytes
+    places |= {name: f"CONSTANT({offsets[name]})" for name in program.constants}
     for port, facts in zip((*program.inputs, *program.outputs), built.ports, strict=True):
         places[port.operand.buffer] = facts.name if facts.way == "output" else f"READ({facts.name})"
     return places
