@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -174,15 +174,8 @@ def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Write JSON and nothing else to standard output."""
-    print(json.dumps(value, indent=2, default=_plain))
-
-
-def _plain(value: object) -> object:
-    """Turn a dataclass of a result into a dictionary, for JSON."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} is no part of any result")
+    """Write JSON, in which dataclasses are objects, and nothing else to standard output."""
+    print(json.dumps(value, indent=2, default=asdict))
 
 
 def write_text(path: Path, text: str) -> None:
