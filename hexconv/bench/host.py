@@ -23,7 +23,7 @@ from tvm.target import Target
 
 from hexconv.analyze import needed_macs
 from hexconv.bench import onednn
-from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
+from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round, together
 from hexconv.compute import magnitude, reference
 from hexconv.errors import RunFailed
 from hexconv.host.loops import chain_function
@@ -156,7 +156,7 @@ def on_first_core() -> Iterator[None]:
 
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:
     """Medians, and ratios to the faster of oneDNN's two ways: by all runs, by rounds, and by the quickest runs."""
-    turns = {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
+    turns = together(parts)
     ours, (way, peer_ms) = median(turns[OURS]), _best_way(turns)
     return {
         "hexconv_ms": round(ours, 3),

@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.bench.host import OURS, STAGED, in_process, peers
-from hexconv.bench.turns import Turns, halves, least, median
+from hexconv.bench.turns import halves, least, median, together
 from hexconv.host.edges import even_edges
 from hexconv.host.planned import PlannedBands
 from hexconv.host.registers import ELEMENT_BYTES, sets_here
@@ -46,8 +46,8 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
     """
     case = Case.load(path)
     parts = [in_process(path, threads, simd, "--staged") for _ in range(PROCESSES)]
-    turns = _together([part["milliseconds"] for part in parts])
-    quieter = _together([halves(part["milliseconds"])[0] for part in parts])
+    turns = together([part["milliseconds"] for part in parts])
+    quieter = together([halves(part["milliseconds"])[0] for part in parts])
     ours, nested, peer = least(turns[OURS]), least(turns[STAGED]), min(least(turns[name]) for name in peers(turns))
     planned = PlannedBands(case.chain, replace(case.plan, threads=threads, simd=simd))
     return {
@@ -66,11 +66,6 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
         "moved": moved_bytes(planned),
         "passed": all(part["passed"] for part in parts),
     }
-
-
-def _together(parts: Sequence[Turns]) -> Turns:
-    """The turns of all processes."""
-    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
 
 
 def copied_bytes(chain: Chain) -> int:

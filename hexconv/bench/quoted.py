@@ -83,8 +83,12 @@ def with_rows(text: str, rows: list[str]) -> str:
 
 
 def _table(name: str) -> dict[str, Row]:
+    return {row["case"]: row for row in _read(name)}
+
+
+def _read(name: str) -> list[Row]:
     with (ROOT / "reports" / name).open() as file:
-        return {row["case"]: row for row in csv.DictReader(file)}
+        return list(csv.DictReader(file))
 
 
 def _row(*cells: str) -> str:
@@ -93,7 +97,7 @@ def _row(*cells: str) -> str:
 
 def _traffic() -> Iterator[str]:
     """For each net: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
-    for net, rows in groupby(_bytes(), key=lambda row: row["net"]):
+    for net, rows in groupby(_read("bytes.csv"), key=lambda row: row["net"]):
         limits = _by_limit(list(rows))
         yield _row(f"`{net}`", _total(limits[0], "needed_bytes"), *map(_moved, limits))
 
@@ -104,14 +108,9 @@ def _by_limit(rows: list[Row]) -> list[list[Row]]:
 
 
 def _beside_qnn() -> str:
-    rows = [row for row in _bytes() if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
+    rows = [row for row in _read("bytes.csv") if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
     qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
     return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
-
-
-def _bytes() -> list[Row]:
-    with (ROOT / "reports" / "bytes.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def _moved(rows: list[Row]) -> str:
@@ -152,8 +151,7 @@ def _simulated(case: str, row: Row) -> str:
 
 def _whole(words: str, network: str) -> str:
     """A network: its convs, those taken, those in chains of two or more, and its packets by channel and by tensor."""
-    with (ROOT / "reports" / "networks.csv").open() as file:
-        forms = {row["form"]: row for row in csv.DictReader(file) if row["network"] == network}
+    forms = {row["form"]: row for row in _read("networks.csv") if row["network"] == network}
     channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
     convs = (channel[name] for name in ("convs", "taken", "chained"))
     return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Run = Callable[[], object]
 
@@ -32,6 +32,11 @@ def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
                 runs[name]()
             milliseconds[name].append([_timed(runs[name]) for _ in range(TIMED_RUNS)])
     return milliseconds
+
+
+def together(parts: Sequence[Turns]) -> Turns:
+    """The turns of several processes, as if one process had taken all of them."""
+    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
 
 
 def halves(turns: Turns) -> tuple[Turns, Turns]:

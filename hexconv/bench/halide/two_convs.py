@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from einops import rearrange
 
-from hexconv.bench.halide.parts import BLOCK, WORD, Halide, compile_object, describe, module, requantized
+from hexconv.bench.halide.parts import BLOCK, WORD, Halide, compile_object, module, requantized
 from hexconv.bench.halide.schedule import Schedule
 from hexconv.errors import Unsupported
 from hexconv.run.runner import Array
@@ -63,12 +63,11 @@ def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
     first = _conv(hl, axes, chain, 0, image, filters[0])
     second = _conv(hl, axes, chain, 1, first.made, filters[1])
     _schedule(hl, axes, chain, schedule, first, second)
-    describe(image, (chain.input[3], chain.input[2], chain.input[1]))
+    inputs = [(image, (chain.input[3], chain.input[2], chain.input[1]))]
     for conv, filter, shape in zip(chain.conv, filters, chain.shapes, strict=False):
-        describe(filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel)))
+        inputs.append((filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel))))
     _, rows, columns, channels = chain.shapes[-1]
-    describe(second.made.output_buffer(), (channels, columns, rows))
-    compile_object(hl, second.made, [image, *filters], name, path)
+    compile_object(hl, (second.made, (channels, columns, rows)), inputs, name, path)
 
 
 def check(chain: Chain) -> None:
@@ -137,7 +136,6 @@ def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, fil
         sums[k, x, y] = hl.i32(0)
     weight = filter[r.x, k % BLOCK, r.y, k // BLOCK, r.z, r.w]
     sums[k, x, y] += hl.i32(weight) * hl.i32(source[r.x + WORD * r.y, x + r.z, y + r.w])
-    assert conv.requantize
     made[k, x, y] = requantized(hl, sums[k, x, y], conv.requantize)
     return _Conv(made, sums, r, channel_sums, channel, windows, taps)
 
