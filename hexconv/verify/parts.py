@@ -1,6 +1,6 @@
 """Two kinds of models made out of one: one with more outputs, and one that computes some tensors from others."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -100,11 +100,8 @@ class Whole:
 
     def _info(self, name: str) -> onnx.ValueInfoProto:
         """The name and the type of a tensor, in ONNX's form."""
-        return next(info for info in self._infos() if info.name == name)
-
-    def _infos(self) -> Iterator[onnx.ValueInfoProto]:
         graph = self.model.graph
-        yield from (*graph.output, *graph.value_info, *graph.input)
+        return next(info for info in (*graph.output, *graph.value_info, *graph.input) if info.name == name)
 
 
 def _typed(name: str, value: Array) -> onnx.ValueInfoProto:
