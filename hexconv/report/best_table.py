@@ -1,9 +1,10 @@
 """Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.report.headed import headed
 from hexconv.report.words import plan_name
 from hexconv.search.answer import Answer
 from hexconv.search.cuts import Cuts
@@ -23,7 +24,7 @@ HELD = ("kernel", "arch", "threads")
 def answer_table(answer: Answer) -> Table:
     """The table of the best plan, the runner-up and the smallest plan."""
     found, title = answer.found, f"{answer.name}: least {answer.question.objective}"
-    table = _table(
+    table = headed(
         f"{title} in {answer.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
     )
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
@@ -35,7 +36,7 @@ def answer_table(answer: Answer) -> Table:
 
 def front_table(found: Found, question: Question) -> Table:
     """The table of footprint against traffic: every plan that no other plan beats in both."""
-    table = _table("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
+    table = headed("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
         table.add_row(plan_name(figures.plan), fits, *_cells(figures))
@@ -44,7 +45,7 @@ def front_table(found: Found, question: Question) -> Table:
 
 def cuts_table(cuts: Cuts) -> Table:
     """The table of cuts: every conv apart, all convs fused, and the best cut with its pieces."""
-    table = _table("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
+    table = headed("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
     before = cuts.separate.traffic_bytes if cuts.separate else None
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()
@@ -182,15 +183,6 @@ def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
         yield f"would fit: {lever.what}, {lever.demand_bytes} bytes"
     if not shortfall.levers:
         yield "neither a cut, another kernel nor another architecture would fit"
-
-
-def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(title=title)
-    for heading in words:
-        table.add_column(heading)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    return table
 
 
 def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import pandas as pd
 from rich.table import Table
 
 from hexconv.analyze import Usage, WorkUsage
+from hexconv.report.headed import cell, headed
 from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = {
@@ -67,16 +68,14 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
 def cache_table(usage: Usage) -> Table:
     """The table of a case, verdict first: predicted, allocated and documented elements of caches and allocations."""
     verdict = "agrees" if usage.agrees else "does NOT agree"
-    table = Table(title=f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements")
-    for heading in ("agrees", "kind", "name", "shape or caches held"):
-        table.add_column(heading)
-    for heading in ("predicted", "allocated", "documented", "bytes"):
-        table.add_column(heading, justify="right")
+    title = f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements"
+    words = ("agrees", "kind", "name", "shape or caches held")
+    table = headed(title, words, ("predicted", "allocated", "documented", "bytes"))
     for row in _rows(usage):
         figures = (row["predicted_elements"], row["elements"], row["documented_elements"])
         same = "yes" if len({figure for figure in figures if figure is not None}) == 1 else "NO"
         cells = (same, row["kind"], row["name"], row["shape"] or row["holds"])
-        table.add_row(*cells, *("" if count is None else str(count) for count in (*figures, row["bytes"])))
+        table.add_row(*cells, *map(cell, (*figures, row["bytes"])))
     return table
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from hexconv.report.best_table import cuts_lines
+from hexconv.report.headed import cell, headed
 from hexconv.search.answer import Answer
 from hexconv.search.network import PlannedNetwork
 from hexconv.spec.kernel import kernel_columns
@@ -14,11 +15,7 @@ NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes",
 
 def network_table(network: PlannedNetwork) -> Table:
     """The table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
-    table = Table(title=_sum(network))
-    table.add_column("chain")
-    table.add_column("kernel")
-    for heading in NUMBERS:
-        table.add_column(heading, justify="right")
+    table = headed(_sum(network), ("chain", "kernel"), NUMBERS)
     table.add_column("pieces are")
     for answer in network.planned:
         table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
@@ -26,7 +23,7 @@ def network_table(network: PlannedNetwork) -> Table:
     total = network.total
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
-    table.add_row("all", "", *map(_cell, counts), "")
+    table.add_row("all", "", *map(cell, counts), "")
     return table
 
 
@@ -39,7 +36,7 @@ def _row(answer: Answer) -> Iterator[str]:
     saved = answer.saved_bytes
     footprint = cuts.best.footprint_bytes if cuts.best else None
     counts = (len(answer.chain.conv), len(pieces), before, after, saved, _share(before, saved), footprint, cuts.plans)
-    yield from map(_cell, counts)
+    yield from map(cell, counts)
     yield " | ".join(piece.name for piece in pieces) or "does not fit"
 
 
@@ -76,7 +73,3 @@ def _sum(network: PlannedNetwork) -> str:
 def _share(before: int | None, saved: int | None) -> str:
     """The share of the traffic that is saved, in percent."""
     return f"{100 * saved / before:.1f} %" if before and saved is not None else ""
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)

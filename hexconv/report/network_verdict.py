@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.errors import one_line
+from hexconv.report.headed import cell
 from hexconv.verify import ChainVerdict, Difference, NetworkVerdict
 from hexconv.verify.difference import MOST, together
 from hexconv.verify.moved import Moved
@@ -72,10 +73,10 @@ def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
         _yes(chain.holds),
         chain.case,
         str(len(chain.convs)),
-        str(chain.against_numpy.values) if chain.against_numpy else "",
-        *("" if one is None else str(one.differing) for one in differing),
-        "" if largest is None else str(largest),
-        "" if chain.packets is None else str(chain.packets),
+        cell(chain.against_numpy and chain.against_numpy.values),
+        *(cell(one and one.differing) for one in differing),
+        cell(largest),
+        cell(chain.packets),
         str(len(chain.pieces)) if chain.pieces else "",
         chain.kernels,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.report.headed import headed
 from hexconv.report.words import plan_name
 from hexconv.search.laps import CUT, DEFAULT, Lap, Race
 
@@ -12,9 +13,7 @@ NAMES = {DEFAULT: "default", CUT: "best cut"}
 
 def race_table(race: Race) -> Table:
     """The table of all plans that were run, the fastest first."""
-    table = Table("", "plan", title="run on the simulator; packets")
-    for heading in ("packets", "packets (model)", "model off by"):
-        table.add_column(heading, justify="right")
+    table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
     for lap in race.laps:
         name = "fastest" if lap is race.fastest else NAMES.get(lap.contender.kind, "")
         packets = "not run" if lap.packets is None else str(lap.packets)
