@@ -157,7 +157,7 @@ class Network:
             yield from (calls.of(kernel, chain, seed) for seed in range(seeds))
 
     def _ports(self, built: BuiltNetwork) -> tuple[Array, tuple[Array, ...]]:
-        """The input of the example, and its outputs."""
+        """Return the input of the example, and its outputs."""
         [image] = [self.tensors[port.tensor] for port in built.ports if port.way == "input"]
         return image, tuple(self.tensors[port.tensor] for port in built.ports if port.way == "output")
 
@@ -173,7 +173,7 @@ def _called_whole(whole: Whole, seeds: int, calls: Calls) -> Iterator[Called]:
 
 
 def _is_run(isa: str) -> bool:
-    """Whether the installed simulator runs code for an instruction set."""
+    """Tell whether the installed simulator runs code for an instruction set."""
     newest_first = isas()
     return newest_first.index(isa) >= newest_first.index(find_qemu().isa)
 

@@ -74,7 +74,7 @@ def macs_per_packet(form: Form) -> float:
 
 
 def _kernel(form: Form) -> tvm.IRModule:
-    """The kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
+    """Return the kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
     data = tirx.decl_buffer((TILES * PIXELS * WORDS * 4,), "uint8", "data", data_alignment=vector.BYTES)
     filters = tirx.decl_buffer((WORDS * BLOCKS * vector.BYTES,), "uint8", "filters", data_alignment=vector.BYTES)
     output = tirx.decl_buffer((SUMS,), "int32", "output", data_alignment=vector.BYTES)

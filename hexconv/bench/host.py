@@ -81,7 +81,7 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
 
 
 def in_process(path: Path, threads: int, simd: Simd, *options: str) -> Row:
-    """The milliseconds that one process prints.
+    """Return the milliseconds that one process prints.
 
     Raises:
         RunFailed: the process failed.
@@ -97,7 +97,7 @@ def in_process(path: Path, threads: int, simd: Simd, *options: str) -> Row:
 
 
 def milliseconds_of(case: Case, threads: int, simd: Simd, staged: bool = False) -> Row:
-    """The milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`.
+    """Return the milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`.
 
     Args:
         case: what is run.
@@ -170,12 +170,12 @@ def _figures(case: Case, parts: Sequence[Turns]) -> Row:
 
 
 def peers(turns: Turns) -> list[str]:
-    """The times of all tools but ours."""
+    """Return the times of all tools but ours."""
     return [name for name in turns if name not in (OURS, STAGED)]
 
 
 def _best_way(turns: Turns) -> tuple[str, float]:
-    """The faster of oneDNN's two ways, and its median."""
+    """Return the faster of oneDNN's two ways, and its median."""
     return min(((name, median(turns[name])) for name in peers(turns)), key=lambda way: way[1])
 
 

@@ -69,7 +69,7 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
 
 
 def copied_bytes(chain: Chain) -> int:
-    """The bytes of the nest's copies: the input once, and the output once.
+    """Return the bytes of the nest's copies: the input once, and the output once.
 
     >>> from hexconv.spec import Conv2d
     >>> copied_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))) == (8 * 8 * 4 + 8 * 8 * 2) * 4
@@ -89,7 +89,7 @@ def moved_bytes(planned: PlannedBands) -> int:
 
 
 def macs_in_nest(planned: PlannedBands) -> float:
-    """The multiply-accumulates where every band computes all rows that it reads."""
+    """Return the multiply-accumulates where every band computes all rows that it reads."""
     chain, rows = planned.chain, [0] * len(planned.chain.shapes)
     for band in even_edges(chain, planned.edges.bands).all:
         for stripe in stripes_of(chain, planned.stripe_rows, band):

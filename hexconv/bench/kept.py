@@ -1,4 +1,4 @@
-"""Tables of networks that grow: new rows of a network and form replace the old ones."""
+"""Keep tables that grow as benches run: new rows replace the old ones that have the same key."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from hexconv.errors import HexconvError
 
 
 def named(path: Path) -> tuple[str, str]:
-    """The network and the form of a file NAME-FORM.onnx.
+    """Return the network and the form of a file NAME-FORM.onnx.
 
     >>> named(Path("q/mobilenet_v2-u8s8-channel.onnx"))
     ('mobilenet_v2', 'u8s8-channel')

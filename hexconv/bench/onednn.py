@@ -78,7 +78,7 @@ class Convs:
         _check(_library().dnnl_stream_wait(stream))
 
     def output(self) -> Array:
-        """The output of the last run, logical NHWC."""
+        """Return the output of the last run, logical NHWC."""
         target = self.convs[-1].memories[-1]
         n, h, w, k = self.chain.shapes[-1]
         dense = np.empty((n, h, w, k), np.float32)
@@ -184,13 +184,13 @@ def _memory(dims: tuple[int, ...], desc: c_void_p, data: Array) -> _Memory:
 
 
 def _channels_last(dims: tuple[int, ...]) -> c_void_p:
-    """A descriptor of a tensor with dims (N, C, H, W) that lies in memory as NHWC."""
+    """Return a descriptor of a tensor with dims (N, C, H, W) that lies in memory as NHWC."""
     _, c, h, w = dims
     return _by_strides(dims, (h * w * c, 1, w * c, c))
 
 
 def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_void_p:
-    """A descriptor of a tensor with these strides; without strides it is dense and row-major."""
+    """Return a descriptor of a tensor with these strides; without strides it is dense and row-major."""
     desc, given = c_void_p(), None if strides is None else _dims(strides)
     create = _library().dnnl_memory_desc_create_with_strides
     _check(create(byref(desc), len(dims), _dims(dims), FLOAT32, given))
@@ -198,7 +198,7 @@ def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_voi
 
 
 def _any(dims: tuple[int, ...]) -> c_void_p:
-    """A descriptor that leaves the layout to oneDNN."""
+    """Return a descriptor that leaves the layout to oneDNN."""
     desc = c_void_p()
     _check(_library().dnnl_memory_desc_create_with_tag(byref(desc), len(dims), _dims(dims), FLOAT32, ANY))
     return desc

@@ -58,7 +58,7 @@ Row = dict[str, str]
 
 
 def quoted() -> dict[Path, list[str]]:
-    """The rows that each page has to have, as Markdown."""
+    """Return the rows that each page has to have, as Markdown."""
     hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
     beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
     alone = [_row(words, "", _both(hvx[case])) for words, case in ALONE.items()]
@@ -70,7 +70,7 @@ def quoted() -> dict[Path, list[str]]:
 
 
 def with_rows(text: str, rows: list[str]) -> str:
-    r"""A page in which each of these rows replaces the row with the same first cell and as many cells.
+    r"""Return a page in which each of these rows replaces the row with the same first cell and as many cells.
 
     >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
     '| a | 3 |\n| b | 2 |\n'
@@ -103,7 +103,7 @@ def _traffic() -> Iterator[str]:
 
 
 def _by_limit(rows: list[Row]) -> list[list[Row]]:
-    """The rows of all chains of a net, limit by limit."""
+    """Return the rows of all chains of a net, limit by limit."""
     return [[row for row in rows if row["vtcm_mib"] == limit] for limit in dict.fromkeys(r["vtcm_mib"] for r in rows)]
 
 
@@ -126,7 +126,7 @@ def _moved(rows: list[Row]) -> str:
 
 
 def _total(rows: list[Row], column: str) -> str:
-    """The sum of a column, empty if a row has no figure."""
+    """Return the sum of a column, empty if a row has no figure."""
     figures = [row[column] for row in rows]
     return str(sum(map(int, figures))) if all(figures) else ""
 

@@ -73,7 +73,7 @@ class Row:
 
 
 def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
-    """The row of a network, from its verdict and the outputs on many inputs."""
+    """Return the row of a network, from its verdict and the outputs on many inputs."""
     convs = [conv for chain in verdict.chains for conv in chain.convs]
     together = verdict.convs_alone
     alone = [MILLION * conv.against_runtime.differing / conv.against_runtime.values for conv in convs]

@@ -89,7 +89,7 @@ def shared(place: Path, files: Iterable[str], *flags: str) -> ctypes.CDLL:
 
 
 def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
-    """A loaded chain whose context is ready."""
+    """Return a loaded chain whose context is ready."""
     weights = aligned_bytes(chain["weights_bytes"])
     weights[...] = np.fromfile(place / f"{chain['name']}.weights.bin", np.uint8)
     platform = posix(library)
@@ -107,7 +107,7 @@ class _Platform(ctypes.Structure):
 
 
 def posix(library: ctypes.CDLL) -> _Platform:
-    """The platform that hexconv_posix.c implements."""
+    """Return the platform that hexconv_posix.c implements."""
     library.hexconv_posix.restype = _Platform
     return library.hexconv_posix()
 
@@ -119,7 +119,7 @@ def call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
 
 
 def aligned(shape: Sequence[int], dtype: str) -> Array:
-    """An uninitialised array whose address is a multiple of a vector's 128 bytes."""
+    """Return an uninitialised array whose address is a multiple of a vector's 128 bytes."""
     return aligned_bytes(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
@@ -131,5 +131,5 @@ def aligned_bytes(size: int) -> Array:
 
 
 def pointer(array: Array) -> ctypes.c_void_p:
-    """A pointer to the first element of an array."""
+    """Return a pointer to the first element of an array."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -114,7 +114,7 @@ class Batch:
         print(f"hexconv: {one_line(line)}", file=sys.stderr)
 
     def code(self, holds: bool) -> int:
-        """The exit code: 2 if any case was refused, else whether what was checked holds."""
+        """Return the exit code: 2 if any case was refused, else whether what was checked holds."""
         return 2 if self.refused else int(not holds)
 
 
@@ -127,7 +127,7 @@ def _loaded(path: Path, target: Target) -> Case:
 
 
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
-    """The files that paths, folders and patterns name, each once.
+    """Return the files that paths, folders and patterns name, each once.
 
     Raises:
         InputError: nothing was named; or a single path was named, and no case file is there.
@@ -144,7 +144,7 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
 
 
 def _files_of(path: Path) -> Iterable[Path]:
-    """The case files that one path names."""
+    """Return the case files that one path names."""
     if path.is_dir():
         inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
         if not inside:

@@ -36,7 +36,7 @@ def show_element(found: Found, asked: Iterable[tuple[int, ...]], draw: bool, fil
 
 
 def _json(found: Found, addresses: list[dict]) -> dict:
-    """The answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
+    """Return the answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
     told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
     local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
     return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}

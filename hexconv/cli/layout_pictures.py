@@ -55,7 +55,7 @@ EXAMPLES = (
 
 
 def drawings() -> str:
-    """The Markdown of all examples, as a part of a page."""
+    """Return the Markdown of all examples, as a part of a page."""
     parts = [
         "## Pictures",
         "Every cell holds what of its index differs within a line; colours follow the last of these axes.",

@@ -84,18 +84,18 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 
 
 def network_name(known: Manifest, paths: Sequence[Path]) -> str:
-    """The name of a network: that of its model, or else of its folder."""
+    """Return the name of a network: that of its model, or else of its folder."""
     return known.model or paths[0].name
 
 
 def _manifest(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest of the folder, if a single folder with a manifest is named."""
+    """Return the manifest of the folder, if a single folder with a manifest is named."""
     is_network = len(paths) == 1 and (paths[0] / MANIFEST).exists()
     return Manifest.load(paths[0]) if is_network else None
 
 
 def _all_cases() -> list[Path]:
-    """The case files in `schedules` and `schedules/hvx` of the current folder."""
+    """Return the case files in `schedules` and `schedules/hvx` of the current folder."""
     found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
     if not found:
         raise InputError.because(

@@ -56,7 +56,7 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
 
 
 def seen_by(step: Step, stored: Stored) -> list[Array]:
-    """What a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
+    """Return what a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
     return [_seen(stored[source.buffer], source) for source in step.sources]
 
 
@@ -84,12 +84,12 @@ def _steps(values: Array, operand: Operand) -> Array:
 
 
 def _exact(values: Array, operand: Operand) -> Array:
-    """What is summed of the elements: codes without their zero point, or the numbers themselves in float64."""
+    """Return what is summed of the elements: codes without their zero point, or the numbers themselves in float64."""
     return values.astype(np.float64) if operand.is_float else _steps(values, operand)
 
 
 def _real(values: Array, operand: Operand) -> Array:
-    """The real numbers that the elements stand for, float32."""
+    """Return the real numbers that the elements stand for, float32."""
     if operand.is_float:
         return values.astype(np.float32)
     return _steps(values, operand).astype(np.float32) * np.float32(operand.scale)

@@ -70,7 +70,7 @@ def read_network(path: Path, wanted: Wanted) -> Program:
 
 
 def _question(wanted: Wanted) -> Question:
-    """The question that the search answers for each chain.
+    """Return the question that the search answers for each chain.
 
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
@@ -100,7 +100,7 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
 
 
 def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
-    """The inputs of a network's example and the outputs that numpy computes for them, by the model's names.
+    """Return the inputs of a network's example and the outputs that numpy computes for them, by the model's names.
 
     Raises:
         InputError: the given inputs don't fit the model.
@@ -148,7 +148,7 @@ def write_compiled(
 
 
 def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
-    """The facts about the network that was built."""
+    """Return the facts about the network that was built."""
     return BuiltNetwork(
         name=name,
         model=model,

@@ -20,7 +20,7 @@ SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
 
 
 def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """The contents of all text files, by file name."""
+    """Return the contents of all text files, by file name."""
     offsets = compiled.weights.offsets_bytes
     words = {
         **vars(built),
@@ -42,7 +42,7 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
 
 
 def _facts(built: BuiltNetwork, program: Program) -> list[str]:
-    """The lines of facts in the header."""
+    """Return the lines of facts in the header."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
@@ -57,7 +57,7 @@ def _facts(built: BuiltNetwork, program: Program) -> list[str]:
 
 
 def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """The address of every buffer, as an expression in C."""
+    """Return the address of every buffer, as an expression in C."""
     places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
     program, offsets = compiled.program, compiled.weights.offsets_bytes
     places |= {name: f"CONSTANT({offsets[name]})" for name in program.constants}
@@ -67,7 +67,7 @@ def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
 
 
 def _tolerance(program: Program) -> float:
-    """The error that the example allows, as a share of the largest value.
+    """Return the error that the example allows, as a share of the largest value.
 
     It is 0 where all chains are integer, since operators round as numpy does.
     """

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 def network_row(network: PlannedNetwork) -> Row:
-    """The JSON of a planned network: all its chains and their sum."""
+    """Return the JSON of a planned network: all its chains and their sum."""
     return {
         "chains": [answer_row(answer, network) for answer in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
@@ -24,7 +24,7 @@ def network_row(network: PlannedNetwork) -> Row:
 
 
 def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
-    """The JSON of one planned chain."""
+    """Return the JSON of one planned chain."""
     cuts, end = answer.cuts, network.end_of(answer.name)
     return {
         "case": answer.name,
@@ -55,7 +55,7 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
 
 
 def _found(found: Found) -> Row:
-    """The JSON of the search over plans that fuse the whole chain."""
+    """Return the JSON of the search over plans that fuse the whole chain."""
     return {
         "best": _row(found.best),
         "runner_up": _row(found.runner_up),
@@ -66,7 +66,7 @@ def _found(found: Found) -> Row:
 
 
 def _race(race: Race) -> list[Row]:
-    """The JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
+    """Return the JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
     return [
         {
             "contender": lap.contender.kind,
@@ -80,12 +80,12 @@ def _race(race: Race) -> list[Row]:
 
 
 def _row(found: Any) -> Row | None:
-    """The JSON of a dataclass, such as a plan's figures; None without one."""
+    """Return the JSON of a dataclass, such as a plan's figures; None without one."""
     return asdict(found) if found else None
 
 
 def _cut(cut: Cut | None) -> Row | None:
-    """The JSON of a chain that is cut into pieces; None without a cut."""
+    """Return the JSON of a chain that is cut into pieces; None without a cut."""
     if cut is None:
         return None
     together = {name: getattr(cut, name) for name in ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")}

@@ -46,14 +46,14 @@ COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "
 
 
 def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
-    """The CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
+    """Return the CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
     rows = [{**row, **_totals(usage, work)} for usage, work in judged for row in _rows(usage)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
 def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
-    """The totals of a case: its traffic, its copies and its MACs."""
+    """Return the totals of a case: its traffic, its copies and its MACs."""
     return {
         "traffic_bytes": work.traffic_bytes,
         "needed_traffic_bytes": work.needed_traffic_bytes,
@@ -80,7 +80,7 @@ def cache_table(usage: Usage) -> Table:
 
 
 def _rows(usage: Usage) -> Iterator[dict[str, Any]]:
-    """The rows of one case by column name."""
+    """Yield the rows of one case by column name."""
     common = {"case": usage.case, "peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
     empty = dict.fromkeys(COLUMNS)
     for cache in usage.caches:

@@ -31,7 +31,7 @@ def write_front_plot(answer: Answer, path: Path) -> None:
 
 
 def _points(answer: Answer) -> pd.DataFrame:
-    """The data of the picture: one row for each plan of the front, in MiB."""
+    """Return the data of the picture: one row for each plan of the front, in MiB."""
     best, limit = answer.found.best, answer.question.vtcm_bytes
     kinds = [
         (figures, "fits" if figures.footprint_bytes <= limit else "does not fit")

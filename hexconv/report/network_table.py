@@ -14,7 +14,7 @@ NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes",
 
 
 def network_table(network: PlannedNetwork) -> Table:
-    """The table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
+    """Return the table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
     table = headed(_sum(network), ("chain", "kernel"), NUMBERS)
     table.add_column("pieces are")
     for answer in network.planned:
@@ -28,7 +28,7 @@ def network_table(network: PlannedNetwork) -> Table:
 
 
 def _row(answer: Answer) -> Iterator[str]:
-    """The row of one chain."""
+    """Yield the row of one chain."""
     cuts = answer.cuts
     before = cuts.separate.traffic_bytes if cuts.separate else None
     after = cuts.best.traffic_bytes if cuts.best else None
@@ -41,7 +41,7 @@ def _row(answer: Answer) -> Iterator[str]:
 
 
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
-    """Lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
+    """Yield lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
     said: dict[str, list[str]] = {}
     for answer in network.planned:
         for line in _lines(answer, network):
@@ -52,7 +52,7 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
 
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
-    """The lines of one chain, without the number of plans, which the table shows."""
+    """Yield the lines of one chain, without the number of plans, which the table shows."""
     for line in cuts_lines(answer.cuts, answer.question):
         yield line.partition(f" ({answer.cuts.plans} plans of ")[0]
     if end := network.end_of(answer.name):
@@ -60,7 +60,7 @@ def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
 
 
 def _sum(network: PlannedNetwork) -> str:
-    """The network in two lines: the traffic that its plans save, and how many plans were searched."""
+    """Return the network in two lines: the traffic that its plans save, and how many plans were searched."""
     total = network.total
     work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
@@ -71,5 +71,5 @@ def _sum(network: PlannedNetwork) -> str:
 
 
 def _share(before: int | None, saved: int | None) -> str:
-    """The share of the traffic that is saved, in percent."""
+    """Return the share of the traffic that is saved, in percent."""
     return f"{100 * saved / before:.1f} %" if before and saved is not None else ""

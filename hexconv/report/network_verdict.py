@@ -16,14 +16,14 @@ TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the n
 
 
 def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
-    """The verdict as plain values for JSON."""
+    """Return the verdict as plain values for JSON."""
     chains = [{**asdict(chain), "holds": chain.holds} for chain in verdict.chains]
     sums = {"convs_alone": asdict(verdict.convs_alone), "packets": verdict.packets, "holds": verdict.holds}
     return {**asdict(verdict), "chains": chains, **sums}
 
 
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
-    """The table of a verified network: for each chain, how many values differ.
+    """Return the table of a verified network: for each chain, how many values differ.
 
     Beside numpy: the run on its target. Beside ONNX Runtime: each conv alone, computed with numpy, and the whole
     chain alone, both on ONNX Runtime's own input, and the chain's result in the network, where errors travel.

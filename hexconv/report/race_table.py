@@ -12,7 +12,7 @@ NAMES = {DEFAULT: "default", CUT: "best cut"}
 
 
 def race_table(race: Race) -> Table:
-    """The table of all plans that were run, the fastest first."""
+    """Return the table of all plans that were run, the fastest first."""
     table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
     for lap in race.laps:
         name = "fastest" if lap is race.fastest else NAMES.get(lap.contender.kind, "")
@@ -23,13 +23,13 @@ def race_table(race: Race) -> Table:
 
 
 def _plans(lap: Lap) -> str:
-    """The short names of the plans of all pieces of a contender."""
+    """Return the short names of the plans of all pieces of a contender."""
     plans = " | ".join(plan_name(case.plan) for case in lap.contender.cases)
     return f"{plans} (default)" if lap.contender.kind == DEFAULT else plans
 
 
 def race_lines(race: Race) -> Iterator[str]:
-    """Lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
+    """Yield lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
     for lap in race.laps:
         if lap.packets is None:
             yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"

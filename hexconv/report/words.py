@@ -49,7 +49,7 @@ def plan_words(plan: Plan) -> str:
 
 
 def plan_name(plan: Plan) -> str:
-    """A plan's short name, for tables of plans that differ in everything but their memory.
+    """Return a plan's short name, for tables of plans that differ in everything but their memory.
 
     >>> plan_name(Plan(k_split=2, storage="vtcm"))
     'ks2-hs1'

@@ -7,7 +7,7 @@ from hexconv.report.headed import cell, headed
 
 
 def work_table(case: str, work: WorkUsage) -> Table:
-    """The table: needed, predicted and counted bytes of tensors and MACs of convs, and counted over needed."""
+    """Return the table: needed, predicted and counted bytes of tensors and MACs of convs, and counted over needed."""
     verdict = "agrees" if work.agrees else "does NOT agree"
     title = f"{case}: {verdict}; bytes between memory and caches, and multiply-accumulates"
     table = headed(title, ("agrees", "what"), ("needed", "predicted", "counted", "times needed"))

@@ -59,7 +59,7 @@ class Whole:
         return {tensor.name: tensor for tensor in self.model.graph.initializer}
 
     def tapped(self, tensors: Sequence[str]) -> onnx.ModelProto:
-        """A copy of the model that has these tensors as outputs too."""
+        """Return a copy of the model that has these tensors as outputs too."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         there = set(self.outputs)
@@ -89,7 +89,7 @@ class Whole:
         return model, inputs
 
     def _needed(self, wanted: Sequence[str], known: Collection[str]) -> set[Node]:
-        """All nodes between the known tensors and the wanted ones."""
+        """Return all nodes between the known tensors and the wanted ones."""
         waiting, found = list(wanted), set[Node]()
         while waiting:
             maker = None if (name := waiting.pop()) in known else self.graph.maker(name)
@@ -99,7 +99,7 @@ class Whole:
         return found
 
     def _info(self, name: str) -> onnx.ValueInfoProto:
-        """The name and the type of a tensor, in ONNX's form."""
+        """Return the name and the type of a tensor, in ONNX's form."""
         graph = self.model.graph
         return next(info for info in (*graph.output, *graph.value_info, *graph.input) if info.name == name)
 

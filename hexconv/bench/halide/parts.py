@@ -17,7 +17,7 @@ Halide = Any
 
 
 def module() -> Halide:
-    """The package `halide`.
+    """Return the package `halide`.
 
     Raises:
         ToolMissing: it isn't installed.
@@ -47,7 +47,7 @@ def is_depthwise(chain: Chain, stride: int) -> bool:
 
 
 def narrows(how: Requantize | None) -> bool:
-    """Whether `requantized` serves: one multiplier and shift for all channels, zero point 0, rounded twice."""
+    """Tell whether `requantized` serves: one multiplier and shift for all channels, zero point 0, rounded twice."""
     if how is None or how.zero_point or how.clamp or how.vectors:
         return False
     return not how.shifts_left and how.rounding != "even"

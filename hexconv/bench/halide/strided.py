@@ -90,7 +90,7 @@ def build(chain: Chain, schedule: Strided, name: str, path: Path) -> None:
 
 
 def _pixels(hl: Halide, chain: Chain, image: Halide, axes: tuple[Halide, ...]) -> Halide:
-    """The elements of the input that the lanes of a vector need: of its first pixel, and of the next one.
+    """Return the elements of the input that the lanes of a vector need: of its first pixel, and of the next one.
 
     Addresses are kept within the image; what is read elsewhere meets weights of zero, or is the row above the image.
     """

@@ -98,14 +98,14 @@ def packed(filter: Array) -> Array:
 
 
 def _unsigned(chain: Chain) -> Chain:
-    """A chain with filters of uint8 that computes the same."""
+    """Return a chain with filters of uint8 that computes the same."""
     flip = 128 if chain.dtype_of_filters == "int8" else 0
     convs = (replace(conv, filter_zero_point=conv.filter_zero_point + flip) for conv in chain.conv)
     return replace(chain, filter_dtype=None, conv=tuple(convs))
 
 
 def _is_plain(conv: Conv2d) -> bool:
-    """A conv with nothing but a kernel, a zero point of the filter, and a requantisation to zero point 0."""
+    """Tell whether a conv has nothing but a kernel, a filter's zero point and a requantisation to zero point 0."""
     stated = Conv2d(
         out_channels=conv.out_channels,
         kernel=conv.kernel,
@@ -117,7 +117,7 @@ def _is_plain(conv: Conv2d) -> bool:
 
 
 def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, filter: Halide) -> _Conv:
-    """The algorithm of one conv."""
+    """Return the algorithm of one conv."""
     conv, channels, number = chain.conv[index], chain.shapes[index][3], index + 1
     k, x, y = axes.k, axes.x, axes.y
     rows, columns = conv.kernel

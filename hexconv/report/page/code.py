@@ -21,12 +21,12 @@ CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"),
 
 
 def listing_html(tir: str) -> Markup:
-    """The module of a `.tir` file as foldable, coloured HTML."""
+    """Return the module of a `.tir` file as foldable, coloured HTML."""
     return Markup("".join(_html(block) for block in module_of(tir)))
 
 
 def _html(block: Block) -> Markup:
-    """The HTML of one block; a block with a body folds."""
+    """Return the HTML of one block; a block with a body folds."""
     line = Markup("<code>{}</code>").format(_coloured(block.text))
     if not block.folds:
         return Markup("<div>{}</div>").format(line)

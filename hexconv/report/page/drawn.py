@@ -38,7 +38,7 @@ class Drawing:
         self._add("path", {"d": path, "fill": "none", "stroke": FAINT, "stroke-width": "1.5"}, more)
 
     def markup(self) -> Markup:
-        """The drawing as a part of the page."""
+        """Return the drawing as a part of the page."""
         return Markup(ElementTree.tostring(self._root, encoding="unicode"))
 
     def _add(self, tag: str, attributes: Mapping[str, str], more: Mapping[str, str]) -> ElementTree.Element:

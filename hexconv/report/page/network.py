@@ -62,7 +62,7 @@ def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Prof
 
 
 def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterator[str]:
-    """Sentences about all chains together."""
+    """Yield sentences about all chains together."""
     total = network.total
     if total.saved_bytes is None or not total.before_bytes:
         yield f"The plans move {in_bytes(total.after_bytes or 0)}; not every conv fits VTCM by itself."
@@ -87,13 +87,13 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
 
 
 def cases_of(network: PlannedNetwork) -> list[Case]:
-    """The cases of the best cuts of all chains, in order."""
+    """Return the cases of the best cuts of all chains, in order."""
     cuts = [(answer, answer.cuts.best) for answer in network.planned]
     return [winner.case for answer, cut in cuts if cut for winner in answer.pieces(cut)]
 
 
 def _worst(network: PlannedNetwork) -> Iterator[Worst]:
-    """The chains with the most bytes beyond those that have to be moved once, then those that move the most."""
+    """Yield the chains with the most bytes beyond those that have to be moved once, then those that move the most."""
     planned = [answer for answer in network.planned if _after(answer)]
     planned.sort(key=lambda each: (-_extra(each), -_after(each)))
     for each in planned[:MOST_WORST]:
@@ -103,13 +103,13 @@ def _worst(network: PlannedNetwork) -> Iterator[Worst]:
 
 
 def _extra(answer: Answer) -> int:
-    """The bytes that are moved more than once; the little padding of filters is not counted."""
+    """Return the bytes that are moved more than once; the little padding of filters is not counted."""
     extra, needed = _after(answer) - _needed(answer), _needed(answer)
     return extra if extra > WASTEFUL_SHARE * needed else 0
 
 
 def _help(answer: Answer, network: PlannedNetwork) -> str:
-    """A sentence on what would help a chain: more VTCM, or a longer chain."""
+    """Return a sentence on what would help a chain: more VTCM, or a longer chain."""
     margin, end = answer.cuts.margin, network.end_of(answer.name)
     if margin:
         fewer = in_bytes(margin.traffic_bytes)
@@ -118,7 +118,7 @@ def _help(answer: Answer, network: PlannedNetwork) -> str:
 
 
 def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile]) -> tuple[str, str, tuple[str, ...]]:
-    """The row of one chain in the table."""
+    """Return the row of one chain in the table."""
     cut, end = answer.cuts.best, network.end_of(answer.name)
     pieces = " | ".join(piece.name for piece in cut.pieces) if cut else "does not fit"
     saved, apart = answer.saved_bytes, _apart(answer)
@@ -137,7 +137,7 @@ def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile
 
 
 def _link(answer: Answer) -> str:
-    """The name of the first case of a chain's best cut; empty where nothing fits."""
+    """Return the name of the first case of a chain's best cut; empty where nothing fits."""
     cut = answer.cuts.best
     return answer.pieces(cut)[0].case.name if cut else ""
 
@@ -199,7 +199,7 @@ def _node(drawing: Drawing, answer: Answer, top: int, height: int, most: int) ->
 
 
 def _befores(answer: Answer, network: PlannedNetwork) -> Sequence[str]:
-    """The chains whose results a chain reads, straight or through other nodes."""
+    """Return the chains whose results a chain reads, straight or through other nodes."""
     end = network.end_of(answer.name)
     return end.after if end else ()
 

@@ -33,7 +33,7 @@ class StripesView:
 
 
 def stripes_view(case: Case) -> StripesView | None:
-    """The view of a case's stripes; None where it has fewer than two stripes."""
+    """Return the view of a case's stripes; None where it has fewer than two stripes."""
     every = stripes(case.chain, case.settled)
     if len(every) < 2:
         return None
@@ -50,7 +50,7 @@ def stripes_view(case: Case) -> StripesView | None:
 
 
 def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
-    """The foot and the height of the rows that are held, then of the rows that are made."""
+    """Return the foot and the height of the rows that are held, then of the rows that are made."""
     found = (held.start, held.end - held.start, held.made, held.end - held.made)
     return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
 

@@ -61,7 +61,7 @@ def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
 
 
 def _sized(field: str, costs: Sequence[PlanCost]) -> Quantity:
-    """The footprint or the traffic of plans, in the unit that suits the largest."""
+    """Return the footprint or the traffic of plans, in the unit that suits the largest."""
     size, name = attrgetter(field), field.removesuffix("_bytes")
     unit = unit_for(max(map(size, costs)))
     return Quantity(name, f"{name.capitalize()}, {unit.name}", size, unit.of, in_bytes, size)
@@ -78,7 +78,7 @@ RECOMPUTE = Quantity(
 
 
 def _rate(run: dict[tuple[int, int], float]) -> Quantity:
-    """The MACs per packet of plans that a sweep ran on the simulator."""
+    """Return the MACs per packet of plans that a sweep ran on the simulator."""
     return Quantity(
         name="rate",
         title="MACs per packet, on the simulator",
@@ -99,7 +99,7 @@ def _height(plan: Plan) -> int:
 
 
 def _knob(case: Case) -> str:
-    """What says how high a stripe is."""
+    """Return what says how high a stripe is."""
     return "rows" if case.settled.rows else "h_split"
 
 
@@ -125,7 +125,7 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
 
 
 def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Numbers:
-    """The table of a heat map: a row a plan; what a sweep measured stands in a column of its own."""
+    """Return the table of a heat map: a row a plan; what a sweep measured stands in a column of its own."""
     figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
     has_any = any(figure is not None for figure in figures)
     headings = ("k_split", _knob(case), quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
@@ -138,7 +138,7 @@ def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured
 
 
 def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
-    """The data of one cell."""
+    """Return the data of one cell."""
     plan = cost.plan
     return {
         "k": plan.k_split,
