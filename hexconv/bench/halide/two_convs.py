@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from einops import rearrange
 
-from hexconv.bench.halide.parts import BLOCK, WORD, Halide, compile_object, module, requantized
+from hexconv.bench.halide.parts import BLOCK, WORD, Buffer, Halide, compile_object, module, requantized
 from hexconv.bench.halide.schedule import Schedule
 from hexconv.errors import Unsupported
 from hexconv.run.runner import Array
@@ -63,7 +63,7 @@ def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
     first = _conv(hl, axes, chain, 0, image, filters[0])
     second = _conv(hl, axes, chain, 1, first.made, filters[1])
     _schedule(hl, axes, chain, schedule, first, second)
-    inputs = [(image, (chain.input[3], chain.input[2], chain.input[1]))]
+    inputs: list[Buffer] = [(image, (chain.input[3], chain.input[2], chain.input[1]))]
     for conv, filter, shape in zip(chain.conv, filters, chain.shapes, strict=False):
         inputs.append((filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel))))
     _, rows, columns, channels = chain.shapes[-1]
