@@ -199,7 +199,7 @@ class _Process:
         return Ending(how, reason=f"its process ended with SIGABRT: {words}")
 
     def _status(self) -> int:
-        """The exit status of a process that has closed its output; if it still runs, it is ended first."""
+        """Return the exit status of a process that has closed its output; if it still runs, it is ended first."""
         try:
             return self.popen.wait(LAST_SECONDS)
         except subprocess.TimeoutExpired:
@@ -211,7 +211,7 @@ class _Process:
         return bool(select.select([self.stdout], [], [], seconds)[0])
 
     def _memory_bytes(self) -> int:
-        """The resident memory of the process in bytes, if the system tells it."""
+        """Return the resident memory of the process in bytes, if the system tells it."""
         try:
             resident_pages = int(Path(f"/proc/{self.popen.pid}/statm").read_text().split()[1])
         except (OSError, IndexError):
@@ -222,7 +222,7 @@ class _Process:
         return os.fstat(self.said.fileno()).st_size
 
     def _last_words(self, heard: int) -> str:
-        """The last line that the process has printed to standard error after the first `heard` bytes."""
+        """Return the last line that the process has printed to standard error after the first `heard` bytes."""
         start = max(heard, self._said_bytes() - 2000)
         words = os.pread(self.said.fileno(), 2000, start).decode(errors="replace").split("\n")
         return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")

@@ -45,17 +45,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def hvx_table(rows: Sequence[hexagon.Row]) -> pd.DataFrame:
-    """The table of the cases on Hexagon; counts stay whole numbers where Halide has no figure."""
+    """Return the table of the cases on Hexagon; counts stay whole numbers where Halide has no figure."""
     return pd.DataFrame(rows).astype({"halide_packets": "Int64", "halide_issue_slots": "Int64"})
 
 
 def _known(table: Path) -> dict[str, hexagon.Row]:
-    """The rows of an earlier table, by case."""
+    """Return the rows of an earlier table, by case."""
     return pd.read_csv(table).set_index("case").to_dict("index") if table.exists() else {}
 
 
 def _shown(table: pd.DataFrame) -> str:
-    """A table as people read it, without columns that are empty throughout."""
+    """Return a table as people read it, without columns that are empty throughout."""
     return table.drop(columns=list(HIDDEN), errors="ignore").dropna(axis=1, how="all").to_string(index=False, na_rep="")
 
 

@@ -108,6 +108,6 @@ class Calls:
 
 
 def code_of(elf: bytes) -> bytes:
-    """The sections of an object file, with their names, without the labels of its instruction set."""
+    """Return the sections of an object file, with their names, without the labels of its instruction set."""
     sections = [section for section in ELFFile(io.BytesIO(elf)).iter_sections() if section.name != LABELS]
     return b"".join(section.name.encode() + b"\0" + section.data() for section in sections)

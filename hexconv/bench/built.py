@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 
 from hexconv.apart import Limits
 from hexconv.bench.adversarial import SECONDS, Called, Calls, Chain, Whole
-from hexconv.bench.kept import keep, named
+from hexconv.bench.kept import keep_all, named
 from hexconv.build.library import ARCHIVE
 from hexconv.build.simulated import chain_object
-from hexconv.errors import HexconvError, RunFailed
+from hexconv.errors import RunFailed
 from hexconv.lower.hexagon_target import isas
 from hexconv.lower.vtcm import capacity_of
 from hexconv.network import BuiltNetwork, Wanted
@@ -157,7 +157,7 @@ class Network:
             yield from (calls.of(kernel, chain, seed) for seed in range(seeds))
 
     def _ports(self, built: BuiltNetwork) -> tuple[Array, tuple[Array, ...]]:
-        """The input of the example, and its outputs."""
+        """Return the input of the example, and its outputs."""
         [image] = [self.tensors[port.tensor] for port in built.ports if port.way == "input"]
         return image, tuple(self.tensors[port.tensor] for port in built.ports if port.way == "output")
 
@@ -173,7 +173,7 @@ def _called_whole(whole: Whole, seeds: int, calls: Calls) -> Iterator[Called]:
 
 
 def _is_run(isa: str) -> bool:
-    """Whether the installed simulator runs code for an instruction set."""
+    """Tell whether the installed simulator runs code for an instruction set."""
     newest_first = isas()
     return newest_first.index(isa) >= newest_first.index(find_qemu().isa)
 
@@ -214,21 +214,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--journal", type=Path, default=JOURNAL, help="the calls that were made")
     options = parser.parse_args(arguments)
     with Journal.opened(options.journal, Limits(SECONDS, sys.maxsize)) as journal:
-        return max(_of_model(path, options, Calls(journal)) for path in options.models)
-
-
-def _of_model(path: Path, options: argparse.Namespace, calls: Calls) -> int:
-    """Write the rows of a model; return 1 if an element differs, or a library could not be made."""
-    all_hold = True
-    try:
-        for row in _rows(path, options.isas, options.threads, Seeds(options.seeds, options.network_seeds), calls):
-            print(row, flush=True)
-            keep(options.csv, [row], ("network", "form", "target", "isa", "threads"))
-            all_hold &= row.holds
-    except HexconvError as error:
-        print(f"{path}: {error}", file=sys.stderr)
-        all_hold = False
-    return 0 if all_hold else 1
+        calls, seeds = Calls(journal), Seeds(options.seeds, options.network_seeds)
+        return keep_all(
+            options.models,
+            lambda path: _rows(path, options.isas, options.threads, seeds, calls),
+            options.csv,
+            ("network", "form", "target", "isa", "threads"),
+        )
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hexconv.bench.kept import keep
+from hexconv.bench.kept import keep_all
 from hexconv.build import build
 from hexconv.build.simulated import simulated_chain
-from hexconv.errors import HexconvError
 from hexconv.lower import lower_case
 from hexconv.run.copies import Copies
 from hexconv.run.measure import run_case
@@ -85,18 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("cases", nargs="+", type=Path, help="case files of integers")
     parser.add_argument("--csv", type=Path, default=Path("reports/called.csv"), help="the table")
     options = parser.parse_args(arguments)
-    all_hold = True
-    for path in options.cases:
-        try:
-            found = row(Case.load(path, "hexagon"))
-        except HexconvError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            all_hold = False
-            continue
-        print(found, flush=True)
-        keep(options.csv, [found], ("case",))
-        all_hold &= found.holds
-    return 0 if all_hold else 1
+    return keep_all(options.cases, lambda path: [row(Case.load(path, "hexagon"))], options.csv, ("case",))
 
 
 if __name__ == "__main__":

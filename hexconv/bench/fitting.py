@@ -30,7 +30,7 @@ class Stage:
 
     @classmethod
     def whole(cls, occurs: Mapping[str, float], packets: float) -> "Stage":
-        """A whole run."""
+        """Return a whole run."""
         return cls(occurs, packets, packets)
 
 
@@ -56,7 +56,7 @@ def fitted(stages: Sequence[Stage], weights: Sequence[float] = ()) -> dict[str, 
 
 
 def robust(stages: Sequence[Stage]) -> dict[str, float]:
-    """The prices with the least sum of errors, so that the few loops in which LLVM spills count little.
+    """Return the prices with the least sum of errors, so that the few loops in which LLVM spills count little.
 
     It repeats least squares and weights each stage by one over its error of the time before; errors below `NEAR` count
     as `NEAR`.

@@ -6,8 +6,9 @@ This is the inner loop of the `hvx` kernel, with the form in place of its instru
 reach more than the form reaches here.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import tvm
@@ -73,7 +74,7 @@ def macs_per_packet(form: Form) -> float:
 
 
 def _kernel(form: Form) -> tvm.IRModule:
-    """The kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
+    """Return the kernel `main(data, filters, output)`: flat buffers, of bytes and, for the output, of int32."""
     data = tirx.decl_buffer((TILES * PIXELS * WORDS * 4,), "uint8", "data", data_alignment=vector.BYTES)
     filters = tirx.decl_buffer((WORDS * BLOCKS * vector.BYTES,), "uint8", "filters", data_alignment=vector.BYTES)
     output = tirx.decl_buffer((SUMS,), "int32", "output", data_alignment=vector.BYTES)
@@ -81,37 +82,29 @@ def _kernel(form: Form) -> tvm.IRModule:
 
     def tile(at: Block, number: tirx.Expr) -> None:
         first = number * PIXELS
-        sums = [[vector_register(at, f"{pixel}_{block}") for block in range(BLOCKS)] for pixel in range(PIXELS)]
-        _each(sums, lambda register, _pixel, _block: at.store(register, WHOLE, vector.splat(0)))
+        sums = {place: vector_register(at, f"{place[0]}_{place[1]}") for place in product(range(PIXELS), range(BLOCKS))}
+        for register in sums.values():
+            at.store(register, WHOLE, vector.splat(0))
         at.loop("word", WORDS // 2, lambda inner, word: _step(inner, form, sums, data, filters, first, word * 2))
-
-        def write(register: tirx.Buffer, pixel: int, block: int) -> None:
+        for (pixel, block), register in sums.items():
             place = ((first + pixel) * BLOCKS + block) * vector.WORDS
             at.store(output, tirx.Ramp(place, 1, vector.WORDS), tirx.BufferLoad(register, [WHOLE]))
-
-        _each(sums, write)
 
     body.loop("tile", TILES, tile)
     main = tirx.PrimFunc([data, filters, output], body.statement()).with_attr("global_symbol", "main")
     return tvm.IRModule({"main": main})
 
 
-def _each(sums: list[list[tirx.Buffer]], do: Callable[[tirx.Buffer, int, int], None]) -> None:
-    for pixel, row in enumerate(sums):
-        for block, register in enumerate(row):
-            do(register, pixel, block)
-
-
 def _step(
     block: Block,
     form: Form,
-    sums: list[list[tirx.Buffer]],
+    sums: Mapping[tuple[int, int], tirx.Buffer],
     data: tirx.Buffer,
     filters: tirx.Buffer,
     first: tirx.Expr,
     word: tirx.Expr,
 ) -> None:
-    """Multiply two words of every pixel, which are loaded as one."""
+    """Multiply two words of every pixel, which are loaded as one; `sums` are by pixel and block."""
     words = []
     for pixel in range(PIXELS):
         read = tirx.BufferLoad(data, [tirx.Ramp(((first + pixel) * WORDS + word) * 4, 1, 8)])
@@ -123,8 +116,6 @@ def _step(
             for number in range(BLOCKS)
         ]
 
-        def add(register: tirx.Buffer, pixel: int, number: int, half: int = half, weights: list = weights) -> None:
+        for (pixel, number), register in sums.items():
             total = form.added(tirx.BufferLoad(register, [WHOLE]), weights[number], words[pixel][half])
             block.store(register, WHOLE, total)
-
-        _each(sums, add)

@@ -85,7 +85,7 @@ def _peer(case: Case, schedule: halide.AnySchedule, builds: int) -> Row:
 
 
 def unfair(rows: Sequence[Row]) -> list[str]:
-    """A line for each case in which Halide falls behind what it is known to reach."""
+    """Return a line for each case in which Halide falls behind what it is known to reach."""
     return [
         f"{row['case']}: Halide reached {row['halide_macs_per_packet']}, published are {row['halide_published']}"
         for row in rows

@@ -23,7 +23,7 @@ from tvm.target import Target
 
 from hexconv.analyze import needed_macs
 from hexconv.bench import onednn
-from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round
+from hexconv.bench.turns import Run, Turns, in_turns, least, median, ratio_by_round, together
 from hexconv.compute import magnitude, reference
 from hexconv.errors import RunFailed
 from hexconv.host.loops import chain_function
@@ -81,7 +81,7 @@ def measured(path: Path, threads: int, simd: Simd) -> Row:
 
 
 def in_process(path: Path, threads: int, simd: Simd, *options: str) -> Row:
-    """The milliseconds that one process prints.
+    """Return the milliseconds that one process prints.
 
     Raises:
         RunFailed: the process failed.
@@ -97,7 +97,7 @@ def in_process(path: Path, threads: int, simd: Simd, *options: str) -> Row:
 
 
 def milliseconds_of(case: Case, threads: int, simd: Simd, staged: bool = False) -> Row:
-    """The milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`.
+    """Return the milliseconds of all runs in this process; its environment has to state the same `threads` and `simd`.
 
     Args:
         case: what is run.
@@ -156,7 +156,7 @@ def on_first_core() -> Iterator[None]:
 
 def _figures(case: Case, parts: Sequence[Turns]) -> Row:
     """Medians, and ratios to the faster of oneDNN's two ways: by all runs, by rounds, and by the quickest runs."""
-    turns = {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
+    turns = together(parts)
     ours, (way, peer_ms) = median(turns[OURS]), _best_way(turns)
     return {
         "hexconv_ms": round(ours, 3),
@@ -170,12 +170,12 @@ def _figures(case: Case, parts: Sequence[Turns]) -> Row:
 
 
 def peers(turns: Turns) -> list[str]:
-    """The times of all tools but ours."""
+    """Return the times of all tools but ours."""
     return [name for name in turns if name not in (OURS, STAGED)]
 
 
 def _best_way(turns: Turns) -> tuple[str, float]:
-    """The faster of oneDNN's two ways, and its median."""
+    """Return the faster of oneDNN's two ways, and its median."""
     return min(((name, median(turns[name])) for name in peers(turns)), key=lambda way: way[1])
 
 

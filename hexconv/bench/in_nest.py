@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 
 from hexconv.bench.host import OURS, STAGED, in_process, peers
-from hexconv.bench.turns import Turns, halves, least, median
+from hexconv.bench.turns import halves, least, median, together
 from hexconv.host.edges import even_edges
 from hexconv.host.planned import PlannedBands
 from hexconv.host.registers import ELEMENT_BYTES, sets_here
@@ -46,8 +46,8 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
     """
     case = Case.load(path)
     parts = [in_process(path, threads, simd, "--staged") for _ in range(PROCESSES)]
-    turns = _together([part["milliseconds"] for part in parts])
-    quieter = _together([halves(part["milliseconds"])[0] for part in parts])
+    turns = together([part["milliseconds"] for part in parts])
+    quieter = together([halves(part["milliseconds"])[0] for part in parts])
     ours, nested, peer = least(turns[OURS]), least(turns[STAGED]), min(least(turns[name]) for name in peers(turns))
     planned = PlannedBands(case.chain, replace(case.plan, threads=threads, simd=simd))
     return {
@@ -68,13 +68,8 @@ def row(path: Path, threads: int, simd: Simd) -> Row:
     }
 
 
-def _together(parts: Sequence[Turns]) -> Turns:
-    """The turns of all processes."""
-    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
-
-
 def copied_bytes(chain: Chain) -> int:
-    """The bytes of the nest's copies: the input once, and the output once.
+    """Return the bytes of the nest's copies: the input once, and the output once.
 
     >>> from hexconv.spec import Conv2d
     >>> copied_bytes(Chain(input=(1, 8, 8, 4), conv=(Conv2d(out_channels=2),))) == (8 * 8 * 4 + 8 * 8 * 2) * 4
@@ -94,7 +89,7 @@ def moved_bytes(planned: PlannedBands) -> int:
 
 
 def macs_in_nest(planned: PlannedBands) -> float:
-    """The multiply-accumulates where every band computes all rows that it reads."""
+    """Return the multiply-accumulates where every band computes all rows that it reads."""
     chain, rows = planned.chain, [0] * len(planned.chain.shapes)
     for band in even_edges(chain, planned.edges.bands).all:
         for stripe in stripes_of(chain, planned.stripe_rows, band):

@@ -49,7 +49,7 @@ Row = dict[str, Any]
 
 
 def sets() -> list[Row]:
-    """The rows of the table by instruction set."""
+    """Return the rows of the table by instruction set."""
     return [_of_set(isa) for isa in reversed(isas())]
 
 
@@ -64,7 +64,7 @@ def _of_set(isa: str) -> Row:
 
 
 def _multiply_add(dtype: str) -> tvm.IRModule:
-    """A kernel for `output = one * other + one` over four vectors of 64 elements."""
+    """Return a kernel for `output = one * other + one` over four vectors of 64 elements."""
     one, other, output = (
         tirx.decl_buffer((VECTORS * LANES,), dtype, name, data_alignment=128) for name in ("one", "other", "output")
     )
@@ -94,7 +94,7 @@ def _under_label(dtype: str, isa: str, label: str) -> str:
 
 
 def forms() -> list[Row]:
-    """The rows of the table by form of multiply-accumulate."""
+    """Return the rows of the table by form of multiply-accumulate."""
     return [
         {
             "instruction": form.instruction,

@@ -74,7 +74,7 @@ class Runs:
         return Counted(**self.journal.rows[key])
 
     def of(self, case: Case, given: Given = NOTHING, slots: bool = False) -> Counted:
-        """The run of a case by the present code, from the journal if it is there.
+        """Return the run of a case by the present code, from the journal if it is there.
 
         Args:
             case: the case to run.
@@ -91,7 +91,7 @@ class Runs:
 
 
 def _code(case: Case, lowered: Lowered) -> bytes:
-    """The machine code of a case, and what it may take."""
+    """Return the machine code of a case, and what it may take."""
     kernel = _simulator(case).compiled(lowered.module)
     may = f"{case.settled.arch} {case.settled.vtcm_bytes} {kernel.heap_bytes} {kernel.vtcm_bytes}"
     return kernel.elf + may.encode()

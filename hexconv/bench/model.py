@@ -100,7 +100,7 @@ class Agreement:
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> "Agreement":
-        """The agreement of all pairs of a table."""
+        """Return the agreement of all pairs of a table."""
         two = [(a, b) for a, b in combinations(pairs, 2) if a.chain == b.chain and _are_far_apart(a, b)]
         ordered = sum((a.packets < b.packets) == (a.model < b.model) for a, b in two)
         errors = np.abs([pair.error for pair in pairs])
@@ -126,14 +126,14 @@ def _are_far_apart(a: Pair, b: Pair) -> bool:
 
 
 def chains() -> Iterator[tuple[str, Chain]]:
-    """The chains of the table."""
+    """Yield the chains of the table."""
     named = [(name, small(chain, MOST_MACS)) for name, chain in chains_of(*NETWORKS).items()]
     yield from named
     yield from islice(random_chains(), CHAINS - len(named))
 
 
 def random_chains() -> Iterator[tuple[str, Chain]]:
-    """An endless stream of random chains that have enough plans to choose from."""
+    """Yield an endless stream of random chains that have enough plans to choose from."""
     for number in count():
         chain = drawn_case(Seeded(SEED, number), RANDOM, "drawn").chain
         if Case("", chain, Plan(kernel="hvx")).settled.kernel != "hvx" or needed_macs(chain) < FEWEST_MACS:
@@ -164,7 +164,7 @@ def _best(chain: Chain, objective: Objective, limit: int) -> Plan | None:
 
 
 def pairs() -> Iterator[tuple[Case, bool]]:
-    """All pairs as cases, each with whether its plan was drawn."""
+    """Yield all pairs as cases, each with whether its plan was drawn."""
     for number, (name, chain) in enumerate(chains()):
         for plan, is_drawn in plans_of(chain, DRAWN[number % 2]):
             yield Case(name, chain, plan), is_drawn

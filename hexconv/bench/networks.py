@@ -22,7 +22,7 @@ LEAST_SIZE = 8
 
 
 def conv(channels: int, kernel: int = 3, stride: int = 1) -> Conv2d:
-    """A conv that keeps its image's size unless it has a stride; its scale suits sums of a thousand products."""
+    """Return a conv that keeps its image's size unless it has a stride; its scale suits sums of a thousand products."""
     how = Requantize(multiplier=MULTIPLIER, shift=-8, rounding="up")
     return Conv2d(
         out_channels=channels,
@@ -35,13 +35,13 @@ def conv(channels: int, kernel: int = 3, stride: int = 1) -> Conv2d:
 
 
 def _chain(size: tuple[int, int], channels: int, *convs: Conv2d, filters: Dtype = "int8") -> Chain:
-    """A chain over an image; if it has one or three channels, it is the image that the network begins with."""
+    """Return a chain over an image; if it has one or three channels, it is the image that the network begins with."""
     zero_point = IMAGE_ZERO_POINT if channels <= 3 else 0
     return Chain(input=(1, *size, channels), dtype="uint8", filter_dtype=filters, zero_point=zero_point, conv=convs)
 
 
 def resnet18() -> dict[str, Chain]:
-    """The basic blocks of ResNet-18, two convs each."""
+    """Return the basic blocks of ResNet-18, two convs each."""
     chains = {"conv1": _chain((224, 224), 3, conv(64, 7, 2)), "layer1": _chain((56, 56), 64, conv(64), conv(64))}
     for number, (size, channels) in enumerate(((56, 64), (28, 128), (14, 256)), 2):
         wide = 2 * channels
@@ -52,7 +52,7 @@ def resnet18() -> dict[str, Chain]:
 
 
 def resnet50() -> dict[str, Chain]:
-    """The bottlenecks of ResNet-50, three convs each, the stride in the middle one."""
+    """Return the bottlenecks of ResNet-50, three convs each, the stride in the middle one."""
     chains = {"conv1": _chain((224, 224), 3, conv(64, 7, 2))}
     size, channels = 56, 64
     for number, (narrow, stride) in enumerate(((64, 1), (128, 2), (256, 2), (512, 2)), 1):
@@ -66,7 +66,7 @@ def resnet50() -> dict[str, Chain]:
 
 
 def vgg16() -> dict[str, Chain]:
-    """The convs of VGG-16 between poolings, all 3x3."""
+    """Return the convs of VGG-16 between poolings, all 3x3."""
     chains, channels = {}, 3
     for number, (size, wide, count) in enumerate(
         ((224, 64, 2), (112, 128, 2), (56, 256, 3), (28, 512, 3), (14, 512, 3)), 1
@@ -77,7 +77,7 @@ def vgg16() -> dict[str, Chain]:
 
 
 def unet() -> dict[str, Chain]:
-    """The pairs of 3x3 convs of each level of U-Net; a conv of 1x1 follows the last pair."""
+    """Return the pairs of 3x3 convs of each level of U-Net; a conv of 1x1 follows the last pair."""
     chains, channels = {}, 3
     for number, wide in enumerate((64, 128, 256, 512, 1024)):
         size = 256 >> number
@@ -91,7 +91,7 @@ def unet() -> dict[str, Chain]:
 
 
 def fsrcnn() -> dict[str, Chain]:
-    """The eight convs of FSRCNN, in one chain."""
+    """Return the eight convs of FSRCNN, in one chain."""
     mapping = [conv(12)] * 4
     return {"all": _chain((540, 960), 1, conv(56, 5), conv(12, 1), *mapping, conv(56, 1), conv(4, 3))}
 
@@ -100,7 +100,7 @@ NETWORKS = {"resnet18": resnet18, "resnet50": resnet50, "vgg16": vgg16, "unet": 
 
 
 def chains_of(*networks: str) -> dict[str, Chain]:
-    """The chains of some networks, as `NETWORK-CHAIN`."""
+    """Return the chains of some networks, as `NETWORK-CHAIN`."""
     return {f"{name}-{part}": chain for name in networks for part, chain in NETWORKS[name]().items()}
 
 

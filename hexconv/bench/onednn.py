@@ -9,7 +9,7 @@ Names of functions, codes of arguments, queries and kinds: oneapi/dnnl/dnnl.h an
 import ctypes
 import sys
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from hexconv.spec import Chain, Conv2d
 LIBRARY = "libdnnl.so.3"
 INSTALL = 'pip install "hexconv[bench]"'
 FLOAT32, CPU, IN_ORDER, FORWARD_INFERENCE, AUTOMATIC = 3, 1, 1, 96, 3
-SOURCE, TARGET, FILTER, BIAS = 1, 17, 33, 41
+SOURCE, TARGET, FILTER = 1, 17, 33
 QUERIES = {SOURCE: 129, FILTER: 131, TARGET: 133}
 ANY = 1
 MOST_AXES = 12
@@ -64,12 +64,10 @@ class Convs:
 
     Attributes:
         version: the version of the library.
-        implementation: the implementation that it chose for the first conv.
     """
 
     chain: Chain
     version: str
-    implementation: str
     convs: tuple[_Primitive, ...]
 
     def run(self) -> None:
@@ -80,7 +78,7 @@ class Convs:
         _check(_library().dnnl_stream_wait(stream))
 
     def output(self) -> Array:
-        """The output of the last run, logical NHWC."""
+        """Return the output of the last run, logical NHWC."""
         target = self.convs[-1].memories[-1]
         n, h, w, k = self.chain.shapes[-1]
         dense = np.empty((n, h, w, k), np.float32)
@@ -106,18 +104,14 @@ def convs(chain: Chain, image: Array, filters: Sequence[Array], dense: bool) -> 
         raise Unsupported("the bench runs oneDNN on float32 convs without bias and activation; leave them out")
     n, h, w, c = chain.input
     source = _memory((n, c, h, w), _channels_last((n, c, h, w)), np.ascontiguousarray(image))
-    made, names = [], []
+    made = list[_Primitive]()
     for conv, filter, shape in zip(chain.conv, filters, chain.shapes[1:], strict=True):
-        primitive, name = _conv(conv, source, filter, shape, dense)
-        made.append(primitive)
-        names.append(name)
-        source = primitive.memories[-1]
-    return Convs(chain, _version(), names[0], tuple(made))
+        made.append(_conv(conv, source, filter, shape, dense))
+        source = made[-1].memories[-1]
+    return Convs(chain, _version(), tuple(made))
 
 
-def _conv(
-    conv: Conv2d, source: _Memory, filter: Array, shape: tuple[int, int, int, int], dense: bool
-) -> tuple[_Primitive, str]:
+def _conv(conv: Conv2d, source: _Memory, filter: Array, shape: tuple[int, int, int, int], dense: bool) -> _Primitive:
     """Prepare one conv, with its filter and its source re-laid as oneDNN asks for."""
     n, h, w, k = shape
     lines = _channels_last if dense else _any
@@ -146,12 +140,11 @@ def _conv(
         _relaid(_memory(filter.shape, _by_strides(filter.shape, None), np.ascontiguousarray(filter)), wanted[1]),
         _empty((n, k, h, w), wanted[2]),
     )
-    primitive, name = c_void_p(), c_char_p()
+    primitive = c_void_p()
     _check(_library().dnnl_primitive_create(byref(primitive), made))
-    _check(_library().dnnl_primitive_desc_query(made, 8, 0, byref(name)))
     pairs = zip(QUERIES, memories, strict=True)
     arguments = (_Argument * 3)(*(_Argument(which, memory.handle) for which, memory in pairs))
-    return _Primitive(primitive, arguments, memories), (name.value or b"").decode()
+    return _Primitive(primitive, arguments, memories)
 
 
 def _relaid(memory: _Memory, wanted: c_void_p) -> _Memory:
@@ -191,13 +184,13 @@ def _memory(dims: tuple[int, ...], desc: c_void_p, data: Array) -> _Memory:
 
 
 def _channels_last(dims: tuple[int, ...]) -> c_void_p:
-    """A descriptor of a tensor with dims (N, C, H, W) that lies in memory as NHWC."""
+    """Return a descriptor of a tensor with dims (N, C, H, W) that lies in memory as NHWC."""
     _, c, h, w = dims
     return _by_strides(dims, (h * w * c, 1, w * c, c))
 
 
 def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_void_p:
-    """A descriptor of a tensor with these strides; without strides it is dense and row-major."""
+    """Return a descriptor of a tensor with these strides; without strides it is dense and row-major."""
     desc, given = c_void_p(), None if strides is None else _dims(strides)
     create = _library().dnnl_memory_desc_create_with_strides
     _check(create(byref(desc), len(dims), _dims(dims), FLOAT32, given))
@@ -205,7 +198,7 @@ def _by_strides(dims: tuple[int, ...], strides: tuple[int, ...] | None) -> c_voi
 
 
 def _any(dims: tuple[int, ...]) -> c_void_p:
-    """A descriptor that leaves the layout to oneDNN."""
+    """Return a descriptor that leaves the layout to oneDNN."""
     desc = c_void_p()
     _check(_library().dnnl_memory_desc_create_with_tag(byref(desc), len(dims), _dims(dims), FLOAT32, ANY))
     return desc

@@ -58,7 +58,7 @@ Row = dict[str, str]
 
 
 def quoted() -> dict[Path, list[str]]:
-    """The rows that each page has to have, as Markdown."""
+    """Return the rows that each page has to have, as Markdown."""
     hvx, int16, simulator = (_table(name) for name in ("hvx.csv", "hvx_int16.csv", "simulator.csv"))
     beside = [_row(words, _both(hvx[case], "halide_"), _both(hvx[case])) for words, case in BESIDE_HALIDE.items()]
     alone = [_row(words, "", _both(hvx[case])) for words, case in ALONE.items()]
@@ -70,7 +70,7 @@ def quoted() -> dict[Path, list[str]]:
 
 
 def with_rows(text: str, rows: list[str]) -> str:
-    r"""A page in which each of these rows replaces the row with the same first cell and as many cells.
+    r"""Return a page in which each of these rows replaces the row with the same first cell and as many cells.
 
     >>> with_rows("| a | 1 |\n| b | 2 |\n", ["| a | 3 |"])
     '| a | 3 |\n| b | 2 |\n'
@@ -83,8 +83,12 @@ def with_rows(text: str, rows: list[str]) -> str:
 
 
 def _table(name: str) -> dict[str, Row]:
+    return {row["case"]: row for row in _read(name)}
+
+
+def _read(name: str) -> list[Row]:
     with (ROOT / "reports" / name).open() as file:
-        return {row["case"]: row for row in csv.DictReader(file)}
+        return list(csv.DictReader(file))
 
 
 def _row(*cells: str) -> str:
@@ -93,25 +97,20 @@ def _row(*cells: str) -> str:
 
 def _traffic() -> Iterator[str]:
     """For each net: its name, the bytes needed, and for each limit the bytes that hexconv, QNN and DeFiNES move."""
-    for net, rows in groupby(_bytes(), key=lambda row: row["net"]):
+    for net, rows in groupby(_read("bytes.csv"), key=lambda row: row["net"]):
         limits = _by_limit(list(rows))
         yield _row(f"`{net}`", _total(limits[0], "needed_bytes"), *map(_moved, limits))
 
 
 def _by_limit(rows: list[Row]) -> list[list[Row]]:
-    """The rows of all chains of a net, limit by limit."""
+    """Return the rows of all chains of a net, limit by limit."""
     return [[row for row in rows if row["vtcm_mib"] == limit] for limit in dict.fromkeys(r["vtcm_mib"] for r in rows)]
 
 
 def _beside_qnn() -> str:
-    rows = [row for row in _bytes() if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
+    rows = [row for row in _read("bytes.csv") if (row["net"], row["vtcm_mib"]) == ("vgg16-block3", "2")]
     qnn = f"QNN's planner {_total(rows, 'qnn_v73_bytes')}"
     return _row(BYTES_IN_THE_README, _total(rows, "traffic_bytes"), qnn, "`make bytes`")
-
-
-def _bytes() -> list[Row]:
-    with (ROOT / "reports" / "bytes.csv").open() as file:
-        return list(csv.DictReader(file))
 
 
 def _moved(rows: list[Row]) -> str:
@@ -127,7 +126,7 @@ def _moved(rows: list[Row]) -> str:
 
 
 def _total(rows: list[Row], column: str) -> str:
-    """The sum of a column, empty if a row has no figure."""
+    """Return the sum of a column, empty if a row has no figure."""
     figures = [row[column] for row in rows]
     return str(sum(map(int, figures))) if all(figures) else ""
 
@@ -152,8 +151,7 @@ def _simulated(case: str, row: Row) -> str:
 
 def _whole(words: str, network: str) -> str:
     """A network: its convs, those taken, those in chains of two or more, and its packets by channel and by tensor."""
-    with (ROOT / "reports" / "networks.csv").open() as file:
-        forms = {row["form"]: row for row in csv.DictReader(file) if row["network"] == network}
+    forms = {row["form"]: row for row in _read("networks.csv") if row["network"] == network}
     channel, tensor = forms["u8s8-channel"], forms["u8s8-tensor"]
     convs = (channel[name] for name in ("convs", "taken", "chained"))
     return _row(words, *convs, channel["packets"], _macs(channel, "packet"), tensor["packets"])

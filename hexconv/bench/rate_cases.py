@@ -55,7 +55,7 @@ def plain_cases(dtype: Dtype) -> Iterator[Case]:
 
 
 def _case(chain: Chain, plan: Plan) -> Case:
-    """A case with no split larger than the chain has blocks."""
+    """Return a case with no split larger than the chain has blocks."""
     channels = -(-max(conv.out_channels for conv in chain.conv) // 32)
     return Case("rates", chain, replace(plan, k_split=min(plan.k_split, channels)))
 
@@ -74,7 +74,7 @@ def hvx_cases(seed: int) -> Iterator[Case]:
 
 
 def nest_cases(seed: int) -> Iterator[Case]:
-    """An endless stream of cases of HVX kernels in the planned nest.
+    """Yield an endless stream of cases of HVX kernels in the planned nest.
 
     By turns it yields a chain as in `hvx_cases`, one of the sweep's, one of ResNet-50, and one like a network's. Half
     of the plans are drawn from all plans of the chain, the others as the sweep draws them.

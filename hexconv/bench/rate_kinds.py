@@ -88,7 +88,7 @@ def _few_channels(draw: Draw) -> Chain:
 
 
 def _spatial(draw: Draw, channels: int, groups: int, kernel: int) -> Conv2d:
-    """A conv whose stride, dilation, padding and requantisation are drawn."""
+    """Return a conv whose stride, dilation, padding and requantisation are drawn."""
     stride, dilation = draw.one_of((1, 1), (1, 1), (1, 1), (2, 2)), draw.one_of((1, 1), (1, 1), (1, 1), (1, 1), (1, 2))
     sides = [reach // 2 for reach in ((kernel - 1) * each + 1 for each in dilation)] if draw.number(0, 3) else [0, 0]
     return Conv2d(

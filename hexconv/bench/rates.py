@@ -50,14 +50,14 @@ JOURNAL = Path("build/rates.journal")
 
 
 def packets(case: Case, runs: Runs) -> int:
-    """The packets that a case takes on the simulator; its result has to be right."""
+    """Return the packets that a case takes on the simulator; its result has to be right."""
     counted = runs.of(case)
     assert counted.passed, case.to_toml()
     return counted.packets
 
 
 def stages_of(case: Case, runs: Runs) -> dict[str, Stage]:
-    """The stages of a case by name, none if they weren't told; an error is a share of the mean of stage and run.
+    """Return the stages of a case by name, none if they weren't told; an error is a share of the mean of stage and run.
 
     A run with marks tells which shares of the packets the stages take; a run without marks tells how many there are.
     """
@@ -86,7 +86,7 @@ def by_kernel(case: Case, runs: Runs, kernel: Kernel) -> Iterator[Stage]:
 
 
 def cases_of_hvx() -> list[Case]:
-    """The cases that the prices of HVX kernels are fitted to."""
+    """Return the cases that the prices of HVX kernels are fitted to."""
     drawn = (
         (nest_cases, OF_NETWORKS),
         (sweep_cases, OF_SWEEP),
@@ -102,12 +102,12 @@ def cases_of_scalar_code() -> tuple[list[Case], list[Case]]:
 
 
 def error(modelled: Integers, counted: Sequence[int]) -> float:
-    """How far nine of ten cases are off at most, as a share of the packets that they take."""
+    """Return how far nine of ten cases are off at most, as a share of the packets that they take."""
     return float(np.quantile(np.abs(modelled / np.array(counted) - 1), NINE_OF_TEN))
 
 
 def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
-    """The lines of the machine's file for plain kernels of one dtype, fitted anew."""
+    """Return the lines of the machine's file for plain kernels of one dtype, fitted anew."""
     cases = [*plain_cases(dtype)]
     works = [Planned.of(case).work for case in cases]
     occurs = [{"mac": sum(work.macs.values()), "byte": sum(work.traffic_bytes.values())} for work in works]
@@ -120,7 +120,7 @@ def plain_lines(dtype: Dtype, runs: Runs) -> list[str]:
 
 
 def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The prices of HVX kernels, fitted to cases, and to what scalar code leaves of mixed ones.
+    """Return the prices of HVX kernels, fitted to cases, and to what scalar code leaves of mixed ones.
 
     The known error stays until `hexconv.bench.model` finds another.
     """
@@ -132,7 +132,7 @@ def priced(cases: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Pric
 
 
 def scalar_priced(staged: Sequence[Case], mixed: Sequence[Case], runs: Runs, known: Prices) -> Prices:
-    """The known prices, with new ones for scalar code, and their error on half of the mixed cases.
+    """Return the known prices, with new ones for scalar code, and their error on half of the mixed cases.
 
     The prices are fitted to the convs of scalar code in the staged cases, and to the other half of the mixed ones.
     """
@@ -153,14 +153,14 @@ def _of_scalar_code(occurs: Mapping[str, float]) -> dict[str, float]:
 
 
 def lines_of(name: str, prices: Prices) -> list[str]:
-    """The lines of the machine's file for HVX kernels, and for scalar code beside them."""
+    """Return the lines of the machine's file for HVX kernels, and for scalar code beside them."""
     errors = [f"error = {prices.error:.3g}", f"scalar_error = {prices.scalar_error:.3g}"]
     lines = [f"[{name}]", *errors, f"[{name}.parts]"]
     return [*lines, *(f"{part} = {price}" for part, price in sorted(prices.parts.items()))]
 
 
 def kept_lines(rate: PlainRates, dtype: str) -> list[str]:
-    """The lines of the machine's file for plain kernels of one dtype, as they are known."""
+    """Return the lines of the machine's file for plain kernels of one dtype, as they are known."""
     return [f"[kernels.{dtype}]", *(f"{name} = {value:.3g}" for name, value in vars(rate).items())]
 
 

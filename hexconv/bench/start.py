@@ -17,14 +17,14 @@ RUNS = 5
 
 
 def waits(runs: int = RUNS) -> Iterator[tuple[str, float, float]]:
-    """Each command line with its median seconds: those that pass, and those that the processor works."""
+    """Yield each command line with its median seconds: those that pass, and those that the processor works."""
     for arguments in (["--help"], *([name, "--help"] for name in _commands())):
         passed, worked = zip(*(_seconds(arguments) for _ in range(runs)), strict=True)
         yield " ".join(["hexconv", *arguments]), median(passed), median(worked)
 
 
 def _commands() -> list[str]:
-    """The commands that the program's own help names."""
+    """Return the commands that the program's own help names."""
     said = subprocess.run([*PROGRAM, "--help"], check=True, capture_output=True, text=True).stdout
     return re.findall(r"^│ ([a-z]+) ", said, re.MULTILINE)
 

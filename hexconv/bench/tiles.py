@@ -37,7 +37,7 @@ TURNS = 10
 
 
 def rows(simd: Simd, tiles: Sequence[Tile], turns: int = TURNS) -> list[Row]:
-    """A row of the table for each tile."""
+    """Return a row of the table for each tile."""
     times = in_turns({str(tile): _run(simd, tile) for tile in tiles}, turns)
     medians = [median(times[str(tile)]) for tile in tiles]
     cycle = medians[0] / tile_cycles(*tiles[0])

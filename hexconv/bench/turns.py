@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Run = Callable[[], object]
 
@@ -34,6 +34,11 @@ def in_turns(runs: dict[str, Run], rounds: int = ROUNDS) -> Turns:
     return milliseconds
 
 
+def together(parts: Sequence[Turns]) -> Turns:
+    """Return the turns of several processes, as if one process had taken all of them."""
+    return {name: [turn for part in parts for turn in part[name]] for name in parts[0]}
+
+
 def halves(turns: Turns) -> tuple[Turns, Turns]:
     """Split two or more rounds into the half in which all tools were nearest their quickest turns, and the other half.
 
@@ -53,17 +58,17 @@ def halves(turns: Turns) -> tuple[Turns, Turns]:
 
 
 def median(rounds: list[list[float]]) -> float:
-    """The median milliseconds of all runs of a tool."""
+    """Return the median milliseconds of all runs of a tool."""
     return statistics.median(run for turn in rounds for run in turn)
 
 
 def least(rounds: list[list[float]]) -> float:
-    """The milliseconds of a tool's quickest run."""
+    """Return the milliseconds of a tool's quickest run."""
     return min(run for turn in rounds for run in turn)
 
 
 def ratio_by_round(one: list[list[float]], other: list[list[float]]) -> float:
-    """The median of the rounds' ratios of medians.
+    """Return the median of the rounds' ratios of medians.
 
     Two virtual cores may have one real core between them for seconds. Whichever tool has more of its turns in such
     times has the larger median of all runs; turns of one round are mostly on the same side.

@@ -6,13 +6,12 @@ NAME-FORM.onnx gives one row of the table, which is written as soon as it is mea
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hexconv.bench.kept import keep, named
-from hexconv.errors import HexconvError
+from hexconv.bench.kept import keep_all, named
 from hexconv.lower.vtcm import capacity_of
 from hexconv.spec import Plan, Target
 from hexconv.verify import Asked, NetworkVerdict, Outputs, on_many_inputs, verify_network
@@ -74,7 +73,7 @@ class Row:
 
 
 def row(path: Path, verdict: NetworkVerdict, outputs: Outputs) -> Row:
-    """The row of a network, from its verdict and the outputs on many inputs."""
+    """Return the row of a network, from its verdict and the outputs on many inputs."""
     convs = [conv for chain in verdict.chains for conv in chain.convs]
     together = verdict.convs_alone
     alone = [MILLION * conv.against_runtime.differing / conv.against_runtime.values for conv in convs]
@@ -111,19 +110,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--inputs", type=int, default=INPUTS, help="that the whole network is computed on")
     parser.add_argument("--csv", type=Path, default=Path("reports/verify_networks.csv"), help="the table")
     options = parser.parse_args(arguments)
-    all_hold = True
-    for path in options.models:
-        try:
-            verdict = verify_network(path, Asked(options.target, capacity_of(Plan()), options.workers))
-            found = row(path, verdict, on_many_inputs(path, options.inputs))
-        except HexconvError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-            all_hold = False
-            continue
-        print(found)
-        keep(options.csv, [found], ("network", "form", "target"))
-        all_hold &= found.holds
-    return 0 if all_hold else 1
+
+    def rows(path: Path) -> Iterator[Row]:
+        verdict = verify_network(path, Asked(options.target, capacity_of(Plan()), options.workers))
+        yield row(path, verdict, on_many_inputs(path, options.inputs))
+
+    return keep_all(options.models, rows, options.csv, ("network", "form", "target"))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def layers(path: Path, imported: Imported, runs: Runs, slots: bool) -> Iterator[
 
 
 def _layer(names: tuple[str, str], case: Case, counted: Counted) -> Layer:
-    """The row of a piece that was run."""
+    """Return the row of a piece that was run."""
     macs = list(needed_work(case.chain).macs.values())
     on_plain = [count for count, choice in zip(macs, case.kernels, strict=True) if choice.used == "plain"]
     return Layer(
@@ -137,7 +137,7 @@ def _layer(names: tuple[str, str], case: Case, counted: Counted) -> Layer:
 
 
 def row(path: Path, imported: Imported, found: Sequence[Layer]) -> Row:
-    """The row of a network, from its layers."""
+    """Return the row of a network, from its layers."""
     counts = [len(case.chain.conv) for case in imported.cases]
     macs, packets = sum(layer.macs for layer in found), sum(layer.packets for layer in found)
     slots = [layer.issue_slots for layer in found if layer.issue_slots is not None]

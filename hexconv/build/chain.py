@@ -75,7 +75,7 @@ class Built:
 
 
 def c_name(name: str) -> str:
-    """The name of a case as a C identifier.
+    """Return the name of a case as a C identifier.
 
     >>> c_name("b-shift"), c_name("3x3")
     ('b_shift', 'chain_3x3')
@@ -146,7 +146,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
 
 @lru_cache(maxsize=MOST_CHAINS)
 def _functions(case: Case, name: str) -> Callable:
-    """The functions of a chain, which are the same ones for all instruction sets."""
+    """Return the functions of a chain, which are the same ones for all instruction sets."""
     return callable_module(lower_case(case).module, name)
 
 
@@ -172,7 +172,7 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
 
 
 def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:
-    """The texts of `NAME.h` and `NAME.c`, by file name; `said` has further words for their templates."""
+    """Return the texts of `NAME.h` and `NAME.c`, by file name; `said` has further words for their templates."""
     words = {
         **vars(built),
         **said,
@@ -190,7 +190,7 @@ def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str,
 
 
 def _expected(case: Case, tensors: Tensors) -> Array:
-    """The output, in its layout, that the definition of a convolution gives, its fringe zero."""
+    """Return the output, in its layout, that the definition of a convolution gives, its fringe zero."""
     dtype = case.chain.output_dtype(len(case.chain.conv) - 1)
     answer = reference(case.chain, *tensors.logical).astype(dtype)
     return output_layout(case.chain).pack(answer, fill=0)

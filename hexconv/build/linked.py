@@ -24,18 +24,18 @@ PLATFORM_HEADER = "hexconv_platform.h"
 
 
 def platform_files() -> dict[str, bytes]:
-    """The texts of the C files that are the same for every chain, by file name."""
+    """Return the texts of the C files that are the same for every chain, by file name."""
     return c_files("hexconv.build", "platform")
 
 
 def c_files(package: str, folder_name: str) -> dict[str, bytes]:
-    """The texts of the C files in a folder of a package, by file name."""
+    """Return the texts of the C files in a folder of a package, by file name."""
     folder = resources.files(package) / folder_name
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith((".c", ".h"))}
 
 
 def machine_flags(target: Target, isa: str) -> tuple[str, ...]:
-    """The flags that tell zig which machine to compile for."""
+    """Return the flags that tell zig which machine to compile for."""
     return ("-target", ZIG_TARGET, f"-mcpu=hexagon{isa}") if target == "hexagon" else ()
 
 

@@ -7,6 +7,7 @@ output = chain(image)
 import ctypes
 import json
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -55,7 +56,7 @@ class Loaded:
         if image.shape != self.image_shape or str(image.dtype) != self.input.dtype:
             given = f"{image.dtype} of {'x'.join(map(str, image.shape))}"
             raise InputError("image", given, f"{self.input.dtype} of {'x'.join(map(str, self.image_shape))}")
-        source, target = _aligned(self.input), _aligned(self.output)
+        source, target = (aligned(end.shape, end.dtype) for end in (self.input, self.output))
         source[...] = self.input.layout_for(self.image_shape).pack(image)
         call(self._library, f"{self.name}_run", self._context, pointer(source), pointer(target))
         return self.output.layout_for(self.shape).unpack(target)
@@ -75,31 +76,20 @@ def load(folder: Path | str) -> dict[str, Loaded]:
         raise InputError(str(place), "no built chain", "a folder that hexconv build --target llvm wrote")
     if foreign := [chain["name"] for chain in manifests if chain["target"] != "llvm"]:
         raise InputError(str(place), f"{foreign[0]}.o for {manifests[0]['target']}", "chains built with --target llvm")
-    library = _library(place, [chain["name"] for chain in manifests])
+    library = shared(place, [*(f"{chain['name']}.o" for chain in manifests), "hexconv_posix.c"])
     return {chain["name"]: _loaded(place, chain, library) for chain in manifests}
 
 
-def _library(place: Path, names: list[str]) -> ctypes.CDLL:
-    """Link all chains and the POSIX platform to one shared library, which needs no file once it is loaded."""
+def shared(place: Path, files: Iterable[str], *flags: str) -> ctypes.CDLL:
+    """Link some files of a folder to one shared library, which needs no file once it is loaded."""
     with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        path = Path(folder) / "chains.so"
-        objects = [str(place / f"{name}.o") for name in names]
-        zig(
-            "cc",
-            "-shared",
-            "-fPIC",
-            "-O2",
-            "-fno-sanitize=all",
-            *objects,
-            str(place / "hexconv_posix.c"),
-            "-o",
-            str(path),
-        )
-        return ctypes.CDLL(str(path))
+        made, sources = str(Path(folder) / "made.so"), (str(place / file) for file in files)
+        zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", *flags, *sources, "-o", made)
+        return ctypes.CDLL(made)
 
 
 def _loaded(place: Path, chain: dict[str, Any], library: ctypes.CDLL) -> Loaded:
-    """A loaded chain whose context is ready."""
+    """Return a loaded chain whose context is ready."""
     weights = aligned_bytes(chain["weights_bytes"])
     weights[...] = np.fromfile(place / f"{chain['name']}.weights.bin", np.uint8)
     platform = posix(library)
@@ -117,7 +107,7 @@ class _Platform(ctypes.Structure):
 
 
 def posix(library: ctypes.CDLL) -> _Platform:
-    """The platform that hexconv_posix.c implements."""
+    """Return the platform that hexconv_posix.c implements."""
     library.hexconv_posix.restype = _Platform
     return library.hexconv_posix()
 
@@ -128,12 +118,9 @@ def call(library: ctypes.CDLL, function: str, *arguments: Any) -> None:
         raise RunFailed(f"{function} returned error {error} of enum hexconv_error (hexconv_platform.h)")
 
 
-def _aligned(argument: Argument) -> Array:
-    return (
-        aligned_bytes(prod(argument.shape) * np.dtype(argument.dtype).itemsize)
-        .view(argument.dtype)
-        .reshape(argument.shape)
-    )
+def aligned(shape: Sequence[int], dtype: str) -> Array:
+    """Return an uninitialised array whose address is a multiple of a vector's 128 bytes."""
+    return aligned_bytes(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
 def aligned_bytes(size: int) -> Array:
@@ -144,5 +131,5 @@ def aligned_bytes(size: int) -> Array:
 
 
 def pointer(array: Array) -> ctypes.c_void_p:
-    """A pointer to the first element of an array."""
+    """Return a pointer to the first element of an array."""
     return ctypes.c_void_p(array.ctypes.data)

@@ -7,10 +7,8 @@ arguments. A chain refuses weights with another digest.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from hexconv.lower.signature import ALIGNMENT_BYTES
 from hexconv.run.tensors import Array
@@ -19,17 +17,26 @@ from hexconv.spec import Case
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a chain as one block of bytes.
+    """The weights of a chain, or of a network, as one block of bytes.
 
     Attributes:
         content: the bytes of the block.
-        offsets_bytes: where each argument starts in the block.
+        offsets_bytes: where each part starts in the block, by its name.
         digest: the first 32 bytes of the block.
     """
 
     content: bytes
     offsets_bytes: dict[str, int]
     digest: bytes
+
+    @classmethod
+    def of(cls, digest: bytes, parts: Iterable[tuple[str, bytes]]) -> "Weights":
+        """Put named parts one after the other behind a digest, each at a whole vector."""
+        content, offsets = bytearray(_padded(digest)), dict[str, int]()
+        for name, part in parts:
+            offsets[name] = len(content)
+            content += _padded(part)
+        return cls(bytes(content), offsets, digest)
 
 
 def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
@@ -42,11 +49,7 @@ def laid_out(case: Case, arguments: Mapping[str, Array]) -> Weights:
     """
     shapes = [f"{name} {array.dtype} {array.shape}" for name, array in arguments.items()]
     digest = hashlib.sha256("\n".join([case.to_toml(), *shapes]).encode()).digest()
-    content, offsets = bytearray(_padded(digest)), {}
-    for name, array in arguments.items():
-        offsets[name] = len(content)
-        content += _padded(np.ascontiguousarray(array).tobytes())
-    return Weights(bytes(content), offsets, digest)
+    return Weights.of(digest, ((name, array.tobytes()) for name, array in arguments.items()))
 
 
 def _padded(content: bytes) -> bytes:

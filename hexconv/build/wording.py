@@ -29,11 +29,11 @@ class Argument:
 
     @classmethod
     def like(cls, layout: str, shape: tuple[int, ...], dtype: str) -> "Argument":
-        """An argument with this layout, physical shape and dtype; the bytes follow from them."""
+        """Return an argument with this layout, physical shape and dtype; the bytes follow from them."""
         return cls(dtype, layout, shape, prod(shape) * np.dtype(dtype).itemsize)
 
     def layout_for(self, shape: tuple[int, ...]) -> Layout:
-        """The layout of a tensor of this logical NHWC shape."""
+        """Return the layout of a tensor of this logical NHWC shape."""
         return packed(self.layout, shape, logical="NHWC")
 
 

@@ -118,7 +118,7 @@ def best_chains(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 
 
 def _undone(network: PlannedNetwork, checks: Sequence[Verified]) -> Iterator[str]:
-    """A line for each thing that was asked for and could not be done."""
+    """Yield a line for each thing that was asked for and could not be done."""
     for chain in network.refused:
         yield f"{chain.name}: not planned: {chain.reason}"
     for check in checks:
@@ -158,7 +158,7 @@ def _raced(network: PlannedNetwork, seconds: float) -> PlannedNetwork:
 
 
 def _limit(batch: Batch, vtcm: str | None) -> int:
-    """How many bytes the caches may take: as stated, or else the VTCM of the cases' architecture."""
+    """Return how many bytes the caches may take: as stated, or else the VTCM of the cases' architecture."""
     if vtcm is not None:
         return memory_bytes(vtcm, "--vtcm")
     arches = {(case.plan.arch, case.plan.vtcm_bytes): case.plan for case in batch.cases}

@@ -48,21 +48,21 @@ def check_isa(isa: str) -> None:
 
 
 def _with_tensors(path: Path, case: Case, asked: Given, seed: int) -> tuple[Case, Tensors]:
-    """A case whose limits are those of its weights, with these weights."""
+    """Return a case whose limits are those of its weights, with these weights."""
     tensors = given(case.chain, *asked.files(path))
     chain = bounded(case.chain, tensors.weights)
     return replace(case, chain=chain), tensors.over(random_tensors(chain, seed))
 
 
 def _line(chain: Built) -> str:
-    """What a built chain takes, in a line."""
+    """Return what a built chain takes, in a line."""
     sizes = {"weights": chain.weights_bytes, "VTCM": chain.vtcm_bytes, "scratch": chain.scratch_bytes}
     taken = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items())
     return f"{chain.name}.o: {chain.name}_init, {chain.name}_run; {taken}; {setup_words(chain.setup_packets)}"
 
 
 def size_text(size_bytes: int) -> str:
-    """A size in bytes or KiB, for people.
+    """Return a size in bytes or KiB, for people.
 
     >>> size_text(300), size_text(2048)
     ('300 B', '2.0 KiB')

@@ -83,7 +83,7 @@ def build_model(paths: Sequence[Path], given: Given, asked: Asked, folder: Path,
 
 
 def _lines(built: BuiltNetwork) -> list[str]:
-    """The lines that say what a built network takes."""
+    """Return the lines that say what a built network takes."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     sizes = {"weights": built.weights_bytes, "VTCM": built.vtcm_bytes, "scratch": built.scratch_bytes}

@@ -32,7 +32,7 @@ def cache_cases(paths: Sequence[Path], target: Target, csv: Path | None, is_wide
 
 
 def _judge(case: Case) -> tuple[Usage, WorkUsage]:
-    """What a case's caches take, and what it moves and computes."""
+    """Return what a case's caches take, and what it moves and computes."""
     lowered = lower_case(case)
     return cache_usage(case, lowered), work_usage(case, count(lowered))
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -114,7 +114,7 @@ class Batch:
         print(f"hexconv: {one_line(line)}", file=sys.stderr)
 
     def code(self, holds: bool) -> int:
-        """The exit code: 2 if any case was refused, else whether what was checked holds."""
+        """Return the exit code: 2 if any case was refused, else whether what was checked holds."""
         return 2 if self.refused else int(not holds)
 
 
@@ -127,7 +127,7 @@ def _loaded(path: Path, target: Target) -> Case:
 
 
 def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
-    """The files that paths, folders and patterns name, each once.
+    """Return the files that paths, folders and patterns name, each once.
 
     Raises:
         InputError: nothing was named; or a single path was named, and no case file is there.
@@ -144,7 +144,7 @@ def case_files(paths: Sequence[Path], batch: Batch) -> list[Path]:
 
 
 def _files_of(path: Path) -> Iterable[Path]:
-    """The case files that one path names."""
+    """Return the case files that one path names."""
     if path.is_dir():
         inside = [file for file in sorted(path.glob("*.toml")) if file.name != MANIFEST]
         if not inside:
@@ -174,15 +174,8 @@ def say_fallback(name: str, kernels: Sequence[KernelChoice]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Write JSON and nothing else to standard output."""
-    print(json.dumps(value, indent=2, default=_plain))
-
-
-def _plain(value: object) -> object:
-    """Turn a dataclass of a result into a dictionary, for JSON."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} is no part of any result")
+    """Write JSON, in which dataclasses are objects, and nothing else to standard output."""
+    print(json.dumps(value, indent=2, default=asdict))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -37,7 +37,7 @@ def register(app: App) -> None:
 
 
 def described(module: str, member: str) -> str:
-    """The text of a function's docstring before its parameters; for an app, the text of its `help`."""
+    """Return the text of a function's docstring before its parameters; for an app, the text of its `help`."""
     tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == member:
@@ -50,6 +50,6 @@ def described(module: str, member: str) -> str:
 
 
 def _head(docstring: str) -> str:
-    """A docstring without its sections."""
+    """Return a docstring without its sections."""
     ends = [at for section in SECTIONS if (at := docstring.find(f"\n{section}")) >= 0]
     return cleandoc(docstring[: min(ends, default=len(docstring))])

@@ -25,7 +25,7 @@ def show_parts(is_wide: bool, json: bool) -> int:
 
 
 def _table(parts: list[Part]) -> Table:
-    """The table of all parts, with the verdict on each in the first column."""
+    """Return the table of all parts, with the verdict on each in the first column."""
     table = Table("fit", "part", "found", "serves")
     for part in parts:
         table.add_row("yes" if part.present else "NO" if part.needed else "no", part.name, part.found, part.serves)

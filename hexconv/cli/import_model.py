@@ -68,7 +68,7 @@ def _shapes(chain: Chain) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are.
+    """Return the first few names, and how many more there are.
 
     >>> _some(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'

@@ -36,26 +36,26 @@ def show_element(found: Found, asked: Iterable[tuple[int, ...]], draw: bool, fil
 
 
 def _json(found: Found, addresses: list[dict]) -> dict:
-    """The answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
+    """Return the answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
     told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
     local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
     return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}
 
 
 def _print(found: Found, addresses: list[dict], drawing: str) -> None:
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
     unused = "" if found.layout is None else f", {found.layout.waste:.1%} unused"
     each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
     asked = f"{found.system} {found.name} {list(found.shape)} {found.dtype}"
-    console.print(f"{asked}: {found.bytes} bytes{each}{unused}", highlight=False, markup=False)
+    console.print(f"{asked}: {found.bytes} bytes{each}{unused}")
     for name, fact in found.facts.items():
-        console.print(f"{name.replace('_', ' ')}: {_words(fact)}", highlight=False, markup=False)
+        console.print(f"{name.replace('_', ' ')}: {_words(fact)}")
     if found.note:
-        console.print(f"note: {found.note}", highlight=False, markup=False)
+        console.print(f"note: {found.note}")
     if addresses:
         console.print(_table(addresses))
     if drawing:
-        console.print(drawing, highlight=False, markup=False)
+        console.print(drawing)
 
 
 def _table(addresses: list[dict]) -> Table:

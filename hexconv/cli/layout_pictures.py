@@ -1,6 +1,7 @@
 """Draws the pictures of the site's page on layouts: a small tensor in each system, and the OKKernel document's own."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from xml.etree import ElementTree
 
 from hexconv.layout.catalog import Placement, find
@@ -34,12 +35,8 @@ COMPACT = "The same without alignment: a channel takes its 20 elements."
 COLUMNS = "A row of 40 in 4 channels of 10 columns, one in each NPU."
 FOUR = "Four images side by side in a word. There are 6, so two places of the second word are empty."
 
-
-def _four_npus(
-    start: int | None = None, strides: tuple[int, ...] | None = None, columns: int | None = None
-) -> Placement:
-    """A place in a chip with four NPUs, as in the OKKernel document's example (X = 4)."""
-    return Placement(chip="bm1684", npus=4, start_npu=start, strides=strides, columns=columns)
+four_npus = partial(Placement, chip="bm1684", npus=4)
+"""Makes a place in a chip with four NPUs, as in the OKKernel document's example (X = 4)."""
 
 
 EXAMPLES = (
@@ -47,18 +44,18 @@ EXAMPLES = (
     Asked("packed", "OIHW8i32o4i", (40, 40, 1, 1), "uint8", WORDS),
     Asked("onednn", "nChw16c", (1, 20, 3, 5), "float32", VECTORS),
     Asked("mace", "in-out-channel", (1, 3, 5, 10), "float16", PIXELS),
-    Asked("okk", "strided", (2, 5, 3, 4), "float32", SKEWED, _four_npus(strides=(120, 56, 16, 2))),
-    Asked("okk", "aligned", (2, 3, 4, 5), "float32", ALIGNED, _four_npus()),
-    Asked("okk", "aligned, from NPU 2", (2, 3, 4, 5), "float32", WRAPPED, _four_npus(start=2)),
-    Asked("okk", "compact, from NPU 2", (2, 3, 4, 5), "float32", COMPACT, _four_npus(start=2)),
-    Asked("okk", "matrix", (2, 40), "float32", COLUMNS, _four_npus(columns=10)),
-    Asked("okk", "4n", (6, 5, 4, 5), "int8", FOUR, _four_npus()),
+    Asked("okk", "strided", (2, 5, 3, 4), "float32", SKEWED, four_npus(strides=(120, 56, 16, 2))),
+    Asked("okk", "aligned", (2, 3, 4, 5), "float32", ALIGNED, four_npus()),
+    Asked("okk", "aligned, from NPU 2", (2, 3, 4, 5), "float32", WRAPPED, four_npus(start_npu=2)),
+    Asked("okk", "compact, from NPU 2", (2, 3, 4, 5), "float32", COMPACT, four_npus(start_npu=2)),
+    Asked("okk", "matrix", (2, 40), "float32", COLUMNS, four_npus(columns=10)),
+    Asked("okk", "4n", (6, 5, 4, 5), "int8", FOUR, four_npus()),
 )
 """Those of OKKernel are the document's own, drawn for its four NPUs."""
 
 
 def drawings() -> str:
-    """The Markdown of all examples, as a part of a page."""
+    """Return the Markdown of all examples, as a part of a page."""
     parts = [
         "## Pictures",
         "Every cell holds what of its index differs within a line; colours follow the last of these axes.",

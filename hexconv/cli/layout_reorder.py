@@ -12,6 +12,8 @@ from hexconv.errors import InputError
 from hexconv.layout import Layout, mace
 from hexconv.layout.catalog import Found, Placement, find
 
+ADVICE = "name an .npy file, as numpy.save writes it"
+
 
 def reorder_file(
     system: str, names: tuple[str, str], shape: tuple[int, ...], dtype: str, given: Path, made: Path, json: bool
@@ -55,15 +57,11 @@ def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
     try:
         store = np.load(path, allow_pickle=False)
     except OSError as error:
-        raise InputError.because(
-            f"{path}: {error.strerror or 'not readable'}", "name an .npy file, as numpy.save writes it"
-        ) from None
+        raise InputError.because(f"{path}: {error.strerror or 'not readable'}", ADVICE) from None
     except (ValueError, EOFError):
-        raise InputError.because(
-            f"{path} has no array of numpy", "name an .npy file, as numpy.save writes it"
-        ) from None
+        raise InputError.because(f"{path} has no array of numpy", ADVICE) from None
     if not isinstance(store, np.ndarray):
-        raise InputError.because(f"{path} has several arrays", "name an .npy file, as numpy.save writes it")
+        raise InputError.because(f"{path} has several arrays", ADVICE)
     if (store.size, store.itemsize) != (layout.elements, layout.itemsize_bytes):
         given = f"{store.dtype} {list(store.shape)}"
         wanted = f"{list(layout.physical_shape)}, or as many elements in a row, of {layout.itemsize_bytes} bytes each"

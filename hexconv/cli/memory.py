@@ -10,7 +10,7 @@ UNITS = {"B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "KB": 10**3, "M
 
 
 def memory_bytes(text: str, option: str) -> int:
-    """How many bytes an amount is, such as `4MiB`, `4 MB`, `512 KiB`, `0.5MiB` or `1048576B`.
+    """Return how many bytes an amount is, such as `4MiB`, `4 MB`, `512 KiB`, `0.5MiB` or `1048576B`.
 
     >>> [memory_bytes(text, "--vtcm") for text in ("4MiB", "4 MB", "0.5 KiB", "77B")]
     [4194304, 4000000, 512, 77]

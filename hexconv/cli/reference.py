@@ -24,7 +24,7 @@ TABLES = (("[chain]", Chain), ("[[chain.conv]]", Conv2d), ("requantize = { .. }"
 
 
 def pages() -> dict[str, str]:
-    """The Markdown of each page, by its path in the site."""
+    """Return the Markdown of each page, by its path in the site."""
     made: dict[str, Callable[[], str]] = {
         "cli": _commands,
         "fields": _fields,
@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
 
 
 def _commands() -> str:
-    """A page with what `--help` prints for each command."""
+    """Return a page with what `--help` prints for each command."""
     parts = ["# Commands", "This is what `hexconv COMMAND --help` prints."]
     for name in sorted((*COMMANDS, *SUBCOMMANDS)):
         out = StringIO()
@@ -45,7 +45,7 @@ def _commands() -> str:
 
 
 def _fields() -> str:
-    """A page with every field of a case file, from the dataclasses that check it."""
+    """Return a page with every field of a case file, from the dataclasses that check it."""
     parts = [
         "# Fields of a case",
         "Made from the classes that check a case file. [Cases](cases.md) shows a whole file.",
@@ -59,7 +59,7 @@ def _fields() -> str:
 
 
 def _default(one: Field[Any]) -> str:
-    """The value that a field has if a case file leaves it out."""
+    """Return the value that a field has if a case file leaves it out."""
     if one.default is MISSING:
         return "has to be given"
     if one.default is None or one.name == "padding":
@@ -70,7 +70,7 @@ def _default(one: Field[Any]) -> str:
 
 
 def _architectures() -> str:
-    """A page with what is known of each architecture, and where that comes from."""
+    """Return a page with what is known of each architecture, and where that comes from."""
     capacities = capacities_bytes()
     rows = ["| `arch` | VTCM | rates of the packet model |", "|---|---|---|"]
     for arch in get_args(Arch):

@@ -13,7 +13,7 @@ from hexconv.lower import lower_case
 from hexconv.lower.vtcm import capacity_of
 from hexconv.model import Manifest
 from hexconv.report.page import Page, anchor
-from hexconv.report.page.network import network_view
+from hexconv.report.page.network import cases_of, network_view
 from hexconv.report.plots import Format
 from hexconv.report.sweeps import read_sweeps
 from hexconv.report.tables import read_rates
@@ -72,7 +72,7 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     if not batch.sources:
         return batch.code(False)
     network = _planned(batch, asked, known) if known else None
-    runs = list(_weighed(_cases(network) if network else batch.cases, batch))
+    runs = list(_weighed(cases_of(network) if network else batch.cases, batch))
     cases = [run.case for run in runs]
     profiles = _profiles(runs, batch, asked.seconds) if asked.run else {}
     with waiting("drawing"):
@@ -84,18 +84,18 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
 
 
 def network_name(known: Manifest, paths: Sequence[Path]) -> str:
-    """The name of a network: that of its model, or else of its folder."""
+    """Return the name of a network: that of its model, or else of its folder."""
     return known.model or paths[0].name
 
 
 def _manifest(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest of the folder, if a single folder with a manifest is named."""
+    """Return the manifest of the folder, if a single folder with a manifest is named."""
     is_network = len(paths) == 1 and (paths[0] / MANIFEST).exists()
     return Manifest.load(paths[0]) if is_network else None
 
 
 def _all_cases() -> list[Path]:
-    """The case files in `schedules` and `schedules/hvx` of the current folder."""
+    """Return the case files in `schedules` and `schedules/hvx` of the current folder."""
     found = [path for folder in FOLDERS for path in sorted(folder.glob("*.toml"))]
     if not found:
         raise InputError.because(
@@ -114,12 +114,6 @@ def _planned(batch: Batch, asked: Asked, known: Manifest) -> PlannedNetwork:
     for refused in network.refused:
         batch.tell(f"{refused.name}: {refused.reason}")
     return network
-
-
-def _cases(network: PlannedNetwork) -> list[Case]:
-    """The cases of the best cuts of all chains, in order."""
-    cuts = [(planned, planned.cuts.best) for planned in network.planned]
-    return [winner.case for planned, cut in cuts if cut for winner in planned.pieces(cut)]
 
 
 @dataclass(frozen=True)

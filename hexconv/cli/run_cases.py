@@ -73,7 +73,7 @@ class Given:
     random: bool
 
     def files(self, case: Path) -> tuple[Path | None, Path | None]:
-        """The files of weights and of the input of a case."""
+        """Return the files of weights and of the input of a case."""
         return self.weights or (None if self.random else weights_beside(case)), self.image
 
     def check(self, cases: int) -> None:
@@ -184,12 +184,12 @@ def _rows(path: Path, case: Case, asked: Asked, batch: Batch) -> list[Row]:
 
 
 def _as_result(fit: Fit) -> Row:
-    """The result of a case whose plan does not fit VTCM."""
+    """Return the result of a case whose plan does not fit VTCM."""
     return {**asdict(fit), "gap_bytes": fit.gap_bytes}
 
 
 def _table(rows: list[Row]) -> Table:
-    """The table of results for people, the verdict first; errors are not in it, and are printed apart."""
+    """Return the table of results for people, the verdict first; errors are not in it, and are printed apart."""
     drawn = [name for name in ("fill", "weights", "input") if all(row.get(name, DRAWN) == DRAWN for row in rows)]
     alone = [] if any("thread_waits" in row for row in rows) else ["threads"]
     still = [] if any(row.get("copies") for row in rows) else ["copies", "copies_2d", "copy_bytes"]
@@ -205,18 +205,18 @@ def _table(rows: list[Row]) -> Table:
 
 
 def _verdict(rows: Sequence[Row]) -> str:
-    """How many runs gave numpy's answer, in a line."""
+    """Return how many runs gave numpy's answer, in a line."""
     passed, target = sum(bool(row["passed"]) for row in rows), WHERE[rows[0]["target"]]
     return f"{passed} of {len(rows)} right on {target}, compared with numpy"
 
 
 def _kernel_word(row: Row) -> str:
-    """The kernel that computed a case; where its convs had several, all of them."""
+    """Return the kernel that computed a case; where its convs had several, all of them."""
     return ", ".join(dict.fromkeys(choice["used"] for choice in row["kernels"]))
 
 
 def _cell(value: object) -> str:
-    """A value as text, floats short."""
+    """Return a value as text, floats short."""
     if value is None:
         return ""
     if isinstance(value, dict):

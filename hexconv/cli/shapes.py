@@ -7,7 +7,7 @@ from hexconv.spec.fields import LARGEST_SIZE
 
 
 def stated_shapes(command: str, texts: Sequence[str]) -> dict[str, list[int]]:
-    """The sizes of inputs by their names, from options `--shape NAME=1,3,224,224`.
+    """Return the sizes of inputs by their names, from options `--shape NAME=1,3,224,224`.
 
     Raises:
         InputError: an option has another form, or a size out of range.
@@ -16,7 +16,7 @@ def stated_shapes(command: str, texts: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _stated(command: str, text: str) -> tuple[str, list[int]]:
-    """The name and the sizes in `NAME=1,3,224,224`."""
+    """Return the name and the sizes in `NAME=1,3,224,224`."""
     name, equals, sizes = text.rpartition("=")
     numbers = [int(size) if size.strip().isdecimal() else 0 for size in sizes.split(",")]
     if not equals or not name or not all(0 < number <= LARGEST_SIZE for number in numbers):

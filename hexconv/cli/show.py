@@ -46,7 +46,7 @@ def _heading(column: Column) -> str:
 
 
 def _with(table: Table, columns: Sequence[Column]) -> Table:
-    """A table of some columns of another table, drawn with as few lines as possible."""
+    """Return a table of some columns of another table, drawn with as few lines as possible."""
     lines = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     slim = Table(**lines)
     for column in columns:
@@ -58,5 +58,5 @@ def _with(table: Table, columns: Sequence[Column]) -> Table:
 
 
 def _plain(cell: RenderableType) -> RenderableType:
-    """The text of a cell as it is: its brackets are no markup, and it has no control characters."""
+    """Return the text of a cell as it is: its brackets are no markup, and it has no control characters."""
     return Text(one_line(cell)) if isinstance(cell, str) else cell

@@ -41,7 +41,7 @@ class _Rate(ProgressColumn):
     """A column of the bar that shows rows per second, or seconds per row."""
 
     def render(self, task: BarTask) -> Text:
-        """The text of the column, as rich asks for it."""
+        """Return the text of the column, as rich asks for it."""
         speed = task.speed or 0
         if not speed:
             return Text("")

@@ -4,6 +4,7 @@ Operators compute in float32 where `hexconv_operators.h` says so, in the same or
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -55,7 +56,7 @@ def result_of(step: Step, stored: Mapping[str, Array], constants: Mapping[str, A
 
 
 def seen_by(step: Step, stored: Stored) -> list[Array]:
-    """What a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
+    """Return what a step reads, logical NHWC: buffers, each under the extents that the step gives it."""
     return [_seen(stored[source.buffer], source) for source in step.sources]
 
 
@@ -82,8 +83,13 @@ def _steps(values: Array, operand: Operand) -> Array:
     return values.astype(np.int64) - operand.zero_point
 
 
+def _exact(values: Array, operand: Operand) -> Array:
+    """Return what is summed of the elements: codes without their zero point, or the numbers themselves in float64."""
+    return values.astype(np.float64) if operand.is_float else _steps(values, operand)
+
+
 def _real(values: Array, operand: Operand) -> Array:
-    """The real numbers that the elements stand for, float32."""
+    """Return the real numbers that the elements stand for, float32."""
     if operand.is_float:
         return values.astype(np.float32)
     return _steps(values, operand).astype(np.float32) * np.float32(operand.scale)
@@ -104,12 +110,8 @@ def _convert(step: Operation, seen: list[Array], _: Stored) -> Array:
     return _real(seen[0], step.sources[0])
 
 
-def _add(step: Operation, seen: list[Array], _: Stored) -> Array:
-    return _real(seen[0], step.sources[0]) + _real(seen[1], step.sources[1])
-
-
-def _multiply(step: Operation, seen: list[Array], _: Stored) -> Array:
-    return _real(seen[0], step.sources[0]) * _real(seen[1], step.sources[1])
+def _elementwise(made: np.ufunc, step: Operation, seen: list[Array], _: Stored) -> Array:
+    return made(*map(_real, seen, step.sources))
 
 
 def _under(values: Array, window: Window, made: Operand, outside: float) -> list[Array]:
@@ -135,8 +137,7 @@ def _max_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
 def _average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
     window = step.told(Window)
     source = step.sources[0]
-    exact = seen[0].astype(np.float64) if source.is_float else _steps(seen[0], source)
-    total = np.sum(_under(exact, window, step.result, 0), 0)
+    total = np.sum(_under(_exact(seen[0], source), window, step.result, 0), 0)
     top, left, bottom, right = window.padding if window.counts_padding else (0, 0, 0, 0)
     inside = np.ones((1, source.extents[1] + top + bottom, source.extents[2] + left + right, 1))
     own = window if not window.counts_padding else Window(window.kernel, window.stride, window.dilation, (0, 0, 0, 0))
@@ -146,7 +147,7 @@ def _average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
 
 def _global_average_pool(step: Operation, seen: list[Array], _: Stored) -> Array:
     source = step.sources[0]
-    exact = seen[0].astype(np.float64) if source.is_float else _steps(seen[0], source)
+    exact = _exact(seen[0], source)
     pixels = [exact[:, y, x] for y, x in product(range(exact.shape[1]), range(exact.shape[2]))]
     total = sum(pixels[1:], pixels[0])
     return _mean(total[:, None, None], source, len(pixels))
@@ -158,8 +159,7 @@ def _mean(total: Array, source: Operand, count: Array | int) -> Array:
 
 
 def _concat(step: Operation, seen: list[Array], _: Stored) -> Array:
-    reals = [_real(values, source) for values, source in zip(seen, step.sources, strict=True)]
-    return np.concatenate(reals, step.told(Along).axis)
+    return np.concatenate([*map(_real, seen, step.sources)], step.told(Along).axis)
 
 
 def _resize(step: Operation, seen: list[Array], constants: Stored) -> Array:
@@ -238,8 +238,8 @@ def _origins(made: int, tap: int, axis: int, window: Window, size: int) -> tuple
 
 OPERATORS: dict[str, Callable[[Operation, list[Array], Stored], Array]] = {
     "convert": _convert,
-    "add": _add,
-    "multiply": _multiply,
+    "add": partial(_elementwise, np.add),
+    "multiply": partial(_elementwise, np.multiply),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,

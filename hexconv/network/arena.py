@@ -27,7 +27,7 @@ class Life:
     bytes: int
 
     def meets(self, other: "Life") -> bool:
-        """Whether both tensors live at some step."""
+        """Tell whether both tensors live at some step."""
         return self.first <= other.last and other.first <= self.last
 
 

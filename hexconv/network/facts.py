@@ -93,7 +93,7 @@ class BuiltNetwork:
 
 
 def ports_of(program: Program) -> tuple[PortFacts, ...]:
-    """The facts about all inputs, then about all outputs."""
+    """Return the facts about all inputs, then about all outputs."""
     return (*_named("input", program.inputs), *_named("output", program.outputs))
 
 
@@ -110,7 +110,7 @@ def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
 
 
 def steps_of(program: Program) -> tuple[StepFacts, ...]:
-    """The facts about all steps, in order."""
+    """Return the facts about all steps, in order."""
     return tuple(
         StepFacts("chain" if isinstance(step, Call) else step.operator, step.node, *moved_bytes(step))
         for step in program.steps

@@ -92,33 +92,30 @@ def of_conv_transpose(reading: Reading, node: Node, source: Operand) -> Filters:
 
 def _dequantised(reading: Reading, tensor: str, axis: int, source: Operand) -> _Stored:
     """Read weights of real numbers; where both they and the source are dequantised codes, read the codes."""
-    graph = reading.graph
-    if not graph.is_constant(tensor):
-        raise Refused(f"{tensor} depends on the model's input; weights are constants here")
+    graph, values = reading.graph, _constant(reading, tensor)
     maker = graph.maker(tensor)
-    if source.is_float or maker is None or maker.op != "DequantizeLinear":
-        return _Stored(graph.value(tensor).astype(np.float32), np.ones(1, np.float32))
-    along = int(maker.attributes.get("axis", 1)) % len(graph.value(tensor).shape)
-    scales = graph.value(maker.input(1)).reshape(-1)
-    if scales.size > 1 and along != axis:
-        return _Stored(graph.value(tensor).astype(np.float32), np.ones(1, np.float32))
-    return _codes(reading, maker.input(0), maker.input(1), maker.input(2), axis)
+    if maker is not None and maker.op == "DequantizeLinear" and not source.is_float:
+        along = int(maker.attributes.get("axis", 1)) % values.ndim
+        if along == axis or graph.value(maker.input(1)).size <= 1:
+            return _codes(reading, maker.input(0), maker.input(1), maker.input(2), axis)
+    return _Stored(values.astype(np.float32), np.ones(1, np.float32))
 
 
 def _codes(reading: Reading, tensor: str, scale: str, zero_point: str, axis: int) -> _Stored:
     """Read quantised weights and subtract their zero points; the differences may need one bit more."""
-    graph = reading.graph
-    if not graph.is_constant(tensor):
-        raise Refused(f"{tensor} depends on the model's input; weights are constants here")
-    codes = graph.value(tensor).astype(np.int32)
+    graph, codes = reading.graph, _constant(reading, tensor).astype(np.int32)
     if zero_point:
-        zeros = graph.value(zero_point).astype(np.int32).reshape(-1)
-        codes = codes - (
-            zeros.reshape([-1 if at == axis else 1 for at in range(codes.ndim)]) if zeros.size > 1 else zeros[0]
-        )
+        zeros = graph.value(zero_point).astype(np.int32)
+        codes = codes - zeros.reshape([zeros.size if at == axis else 1 for at in range(codes.ndim)])
     ends = np.iinfo(np.int8)
     narrow = codes.min(initial=0) >= ends.min and codes.max(initial=0) <= ends.max
     return _Stored(codes.astype(np.int8 if narrow else np.int16), graph.value(scale).astype(np.float32).reshape(-1))
+
+
+def _constant(reading: Reading, tensor: str) -> Array:
+    if not reading.graph.is_constant(tensor):
+        raise Refused(f"{tensor} depends on the model's input; weights are constants here")
+    return reading.graph.value(tensor)
 
 
 def _bias(reading: Reading, name: str, stored: _Stored, source: Operand) -> tuple[str, str]:

@@ -44,7 +44,7 @@ class Held:
         self._held[tensor] = operand
 
     def shape(self, tensor: str) -> tuple[int, ...]:
-        """The shape of a tensor of the model.
+        """Return the shape of a tensor of the model.
 
         Raises:
             InputError: the model leaves a size of it open.
@@ -79,7 +79,7 @@ class Held:
         return Operand(name, extents, str(values.dtype))
 
     def dense(self, operand: Operand, blocks: bool = False) -> Operand:
-        """The operand in NHWC, converted if need be; with `blocks`, one in a chain's blocks stays as it is."""
+        """Return the operand in NHWC, converted if need be; with `blocks`, one in a chain's blocks stays as it is."""
         if operand.layout == NHWC or (blocks and operand.layout == BLOCKS):
             return operand
         return self.convert(operand, NHWC)

@@ -70,7 +70,7 @@ def read_network(path: Path, wanted: Wanted) -> Program:
 
 
 def _question(wanted: Wanted) -> Question:
-    """The question that the search answers for each chain.
+    """Return the question that the search answers for each chain.
 
     Raises:
         InputError: more threads are asked for than the plan's architecture has contexts.
@@ -95,11 +95,12 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
         ToolMissing: zig is not installed.
     """
     program = read_network(path, wanted)
-    return write_network(path, program, tensors_of(path, program, wanted), folder, wanted)
+    tensors = tensors_of(path, program, wanted)
+    return write_compiled(path, compiled_network(path, program, wanted), tensors, folder, wanted)
 
 
 def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]:
-    """The inputs of a network's example and the outputs that numpy computes for them, by the model's names.
+    """Return the inputs of a network's example and the outputs that numpy computes for them, by the model's names.
 
     Raises:
         InputError: the given inputs don't fit the model.
@@ -109,30 +110,26 @@ def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]
     return {**inputs, **answer(program, inputs)}
 
 
-def write_network(
-    path: Path, program: Program, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
-) -> BuiltNetwork:
-    """Compile the steps of a model and write the folder; results and errors are those of `build_network`.
-
-    Args:
-        path: the `.onnx` file.
-        program: the model's steps, with plans for its chains.
-        tensors: the inputs and outputs of the example.
-        folder: where to write.
-        wanted: what to build it for.
-    """
-    return write_compiled(path, compiled_network(path, program, wanted), tensors, folder, wanted)
-
-
 def compiled_network(path: Path, program: Program, wanted: Wanted) -> Compiled:
-    """Compile the chains of a model's steps; arguments and errors are those of `write_network`."""
+    """Compile the chains of a model's steps; errors are those of `build_network`."""
     return Compiled.of(program, c_name(path.stem[:LONGEST_STEM]), wanted.target, wanted.isa)
 
 
 def write_compiled(
     path: Path, compiled: Compiled, tensors: Mapping[str, Array], folder: Path, wanted: Wanted
 ) -> BuiltNetwork:
-    """Write the folder of a network whose chains are compiled; all else is as in `write_network`."""
+    """Write the folder of a network whose chains are compiled.
+
+    Args:
+        path: the `.onnx` file.
+        compiled: the network.
+        tensors: the inputs and outputs of the example.
+        folder: where to write.
+        wanted: what to build it for.
+
+    Raises:
+        InputError: the folder can't be written.
+    """
     built = _built(c_name(path.stem[:LONGEST_STEM]), path.name, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
     contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
@@ -151,7 +148,7 @@ def write_compiled(
 
 
 def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
-    """The facts about the network that was built."""
+    """Return the facts about the network that was built."""
     return BuiltNetwork(
         name=name,
         model=model,

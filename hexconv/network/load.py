@@ -6,7 +6,6 @@ output = network(image)
 
 import ctypes
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,16 @@ from typing import Any
 import numpy as np
 
 from hexconv import build
-from hexconv.build.load import aligned_bytes, call, pointer, posix
+from hexconv.build.library import ARCHIVE
+from hexconv.build.load import CONTEXT_POINTERS, aligned, aligned_bytes, call, pointer, posix, shared
 from hexconv.errors import InputError
-from hexconv.network.texts import MANIFEST
+from hexconv.network.texts import MANIFEST, SOURCES
 from hexconv.run.runner import Array
-from hexconv.run.simulator.toolchain import zig
 
 OPERATORS = 12
 """How many pointers `struct hexconv_operators` has."""
 POINTERS_OF_A_CONTEXT = 3
-POINTERS_OF_A_CHAIN = 4
-"""How many pointers the struct of a context and of a chain have in the headers."""
-SOURCES = ("network.c", "hexconv_operators.c", "hexconv_posix.c", "libchains.a")
+"""How many pointers the struct of a context has besides the contexts of its chains."""
 
 
 class _Operators(ctypes.Structure):
@@ -60,7 +57,7 @@ class LoadedNetwork:
             raise InputError(
                 "inputs", str(len(inputs)), f"{len(wanted)}: {', '.join(port['tensor'] for port in wanted)}"
             )
-        memories = [aligned_bytes(port["bytes"]).view(port["dtype"]).reshape(port["shape"]) for port in ports]
+        memories = [aligned(port["shape"], port["dtype"]) for port in ports]
         for port, memory, given in zip(wanted, memories, inputs, strict=False):
             if given.shape != memory.shape or given.dtype != memory.dtype:
                 told = f"{given.dtype} of {list(given.shape)}"
@@ -90,16 +87,12 @@ def load(folder: Path | str) -> dict[str, Any]:
 
 def _loaded(place: Path, facts: dict[str, Any]) -> LoadedNetwork:
     """Link a network, load it and prepare its context."""
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as made:
-        path = Path(made) / "network.so"
-        files = [str(place / file) for file in SOURCES]
-        zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", f"-I{place}", *files, "-o", str(path))
-        library = ctypes.CDLL(str(path))
+    library = shared(place, (*SOURCES, "hexconv_posix.c", ARCHIVE), f"-I{place}")
     weights = aligned_bytes(facts["weights_bytes"])
     weights[...] = np.fromfile(place / "network.weights.bin", np.uint8)
     library.hexconv_plain_operators.restype = _Operators
     platform, operators = posix(library), library.hexconv_plain_operators()
-    context = (ctypes.c_void_p * (POINTERS_OF_A_CONTEXT + POINTERS_OF_A_CHAIN * len(facts["chains"])))()
+    context = (ctypes.c_void_p * (POINTERS_OF_A_CONTEXT + CONTEXT_POINTERS * len(facts["chains"])))()
     name = facts["name"]
     call(library, f"{name}_init", context, pointer(weights), ctypes.byref(platform), ctypes.byref(operators))
     return LoadedNetwork(name, facts, library, context, (weights, platform, operators))

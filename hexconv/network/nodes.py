@@ -183,12 +183,12 @@ def _conv_transpose(reading: Reading, node: Node) -> None:
 
 
 def _ends(node: Node, at: int) -> Ends:
-    """The names of a scale and a zero point among a node's inputs."""
+    """Return the names of a scale and a zero point among a node's inputs."""
     return node.input(at), node.input(at + 1)
 
 
 def _three(node: Node) -> tuple[str, str, str]:
-    """The names of a node's first tensor, its scale and its zero point."""
+    """Return the names of a node's first tensor, its scale and its zero point."""
     return node.input(0), node.input(1), node.input(2)
 
 

@@ -37,7 +37,7 @@ def members_of(imported: Imported, question: Question) -> tuple[Member, ...]:
 
 
 def _pieces(answer: Answer, weights: dict, question: Question) -> Iterator:
-    """The cases of the best cut, each with its own weights."""
+    """Yield the cases of the best cut, each with its own weights."""
     cut = answer.cuts.best
     if cut is None:
         limit = question.vtcm_bytes

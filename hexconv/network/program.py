@@ -91,7 +91,7 @@ class Reading(Held):
         return operand
 
     def quantised(self, tensor: str, scale: str, zero_point: str, clamp: Clamp = ANY) -> Operand:
-        """The operand of a result that is written as codes.
+        """Return the operand of a result that is written as codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
@@ -104,11 +104,11 @@ class Reading(Held):
         return operand
 
     def dequantised(self, tensor: str, scale: str, zero_point: str) -> Operand:
-        """The operand of a source that is read as codes."""
+        """Return the operand of a source that is read as codes."""
         return self.source(tensor).meaning(*self.scale_of(tensor, scale, zero_point))
 
     def scale_of(self, tensor: str, scale: str, zero_point: str) -> tuple[float, int]:
-        """The scale and the zero point of a tensor's codes.
+        """Return the scale and the zero point of a tensor's codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
@@ -117,7 +117,7 @@ class Reading(Held):
         return float(found.scales[0]), found.zero_point
 
     def _port(self, name: str, buffer: str) -> Port:
-        """The port of an input or an output, in the model's shape."""
+        """Return the port of an input or an output, in the model's shape."""
         shape = self.shape(name)
         operand = Operand(buffer, extents_of(shape), self.graph.type_of(name).dtype)
         return Port(name, shape, operand.reshaped(operand.extents))

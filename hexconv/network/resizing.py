@@ -51,7 +51,7 @@ def _axis(reading: Reading, node: Node, name: str, source: Operand, result: Oper
 
 
 def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
-    """The coordinate in the source of each place of the result, along one axis."""
+    """Return the coordinate in the source of each place of the result, along one axis."""
     places = np.arange(made)
     mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel")
     if node.op == "Upsample":
@@ -68,7 +68,7 @@ def _coordinates(node: Node, size: int, made: int, scale: float) -> Array:
 
 
 def _scale(reading: Reading, node: Node, name: str, size: int, made: int) -> float:
-    """The scale of an axis: the model's if it states one, else the quotient of the sizes."""
+    """Return the scale of an axis: the model's if it states one, else the quotient of the sizes."""
     stated = node.input(1 if node.op == "Upsample" or len(node.inputs) == 2 else 2)
     if not stated or not reading.graph.is_constant(stated) or reading.graph.value(stated).size != 4:
         return made / size

@@ -9,10 +9,9 @@ from hexconv.build.library import ARCHIVE
 from hexconv.build.simulated import called, joined
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.network.facts import BuiltNetwork
+from hexconv.network.texts import SOURCES
 from hexconv.run.runner import Array, Measurement
 from hexconv.run.simulator.runner import Simulator
-
-SOURCES = ("network.c", "hexconv_operators.c")
 
 
 def network_object(folder: Path, built: BuiltNetwork) -> HexagonObject:

@@ -119,7 +119,7 @@ class Operation:
     how: tuple[How, ...] = ()
 
     def told(self, kind: type[Kind]) -> Kind:
-        """The entry of `how` that is of this kind."""
+        """Return the entry of `how` that is of this kind."""
         return next(how for how in self.how if isinstance(how, kind))
 
 
@@ -196,5 +196,5 @@ class Program:
 
 
 def moved_bytes(step: Step) -> tuple[int, int]:
-    """The bytes of tensors that a step reads, and the bytes that it writes."""
+    """Return the bytes of tensors that a step reads, and the bytes that it writes."""
     return sum(source.bytes for source in step.sources), step.result.bytes

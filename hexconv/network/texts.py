@@ -15,16 +15,18 @@ from hexconv.run.check import tolerance_of
 
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"
+SOURCES = ("network.c", "hexconv_operators.c", "hexconv_filters.c")
+"""The C files that make a network, beside those of its chains and of its platform."""
 
 
 def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """The contents of all text files, by file name."""
-    pairs = zip(compiled.chains, compiled.weights.chains_bytes, strict=True)
+    """Return the contents of all text files, by file name."""
+    offsets = compiled.weights.offsets_bytes
     words = {
         **vars(built),
         "macro": built.name.upper(),
         "version": version("hexconv"),
-        "chains": [{"name": chain.built.name, "offset_bytes": offset} for chain, offset in pairs],
+        "chains": [{"name": name, "offset_bytes": offsets[name]} for name in built.chains],
         "digest": compiled.weights.digest,
         "facts": _facts(built, compiled.program),
         "parameters": ", ".join(f"{'const ' if port.way == 'input' else ''}void *{port.name}" for port in built.ports),
@@ -40,7 +42,7 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
 
 
 def _facts(built: BuiltNetwork, program: Program) -> list[str]:
-    """The lines of facts in the header."""
+    """Return the lines of facts in the header."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
@@ -55,17 +57,17 @@ def _facts(built: BuiltNetwork, program: Program) -> list[str]:
 
 
 def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
-    """The address of every buffer, as an expression in C."""
+    """Return the address of every buffer, as an expression in C."""
     places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
-    places |= {name: f"CONSTANT({offset})" for name, offset in compiled.weights.constants_bytes.items()}
-    program = compiled.program
+    program, offsets = compiled.program, compiled.weights.offsets_bytes
+    places |= {name: f"CONSTANT({offsets[name]})" for name in program.constants}
     for port, facts in zip((*program.inputs, *program.outputs), built.ports, strict=True):
         places[port.operand.buffer] = facts.name if facts.way == "output" else f"READ({facts.name})"
     return places
 
 
 def _tolerance(program: Program) -> float:
-    """The error that the example allows, as a share of the largest value.
+    """Return the error that the example allows, as a share of the largest value.
 
     It is 0 where all chains are integer, since operators round as numpy does.
     """

@@ -63,7 +63,7 @@ def _arguments(step: Operation, places: Mapping[str, str]) -> Iterator[str]:
 
 
 def _fields(operand: Operand, places: Mapping[str, str]) -> str:
-    """The fields of a `struct hexconv_tensor`, in its order."""
+    """Return the fields of a `struct hexconv_tensor`, in its order."""
     layout, dtype = (f"HEXCONV_{word.upper()}" for word in (operand.layout, operand.dtype))
     sizes = ", ".join(map(str, operand.extents))
     ends = f"{c_float(operand.low)}, {c_float(operand.high)}"
@@ -98,7 +98,7 @@ def _filters(how: Filters, places: Mapping[str, str]) -> str:
 
 
 def c_float(value: float) -> str:
-    """A float32 as a C literal that is exactly equal.
+    """Return a float32 as a C literal that is exactly equal.
 
     >>> c_float(0.1), c_float(float("-inf"))
     ('0x1.99999a0000000p-4f', '-FLT_MAX')
@@ -109,7 +109,7 @@ def c_float(value: float) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name of the model made safe for a comment in C.
+    """Return a name of the model made safe for a comment in C.
 
     >>> _plain("a */ b")
     'a * b'

@@ -6,7 +6,6 @@ from typing import Any
 from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.search.answer import Answer
 from hexconv.search.found import Found
-from hexconv.search.grid import Figures
 from hexconv.search.laps import Race
 from hexconv.search.network import PlannedNetwork
 from hexconv.search.pieces import Cut
@@ -15,7 +14,7 @@ Row = dict[str, Any]
 
 
 def network_row(network: PlannedNetwork) -> Row:
-    """The JSON of a planned network: all its chains and their sum."""
+    """Return the JSON of a planned network: all its chains and their sum."""
     return {
         "chains": [answer_row(answer, network) for answer in network.planned],
         "refused": [asdict(chain) for chain in network.refused],
@@ -25,7 +24,7 @@ def network_row(network: PlannedNetwork) -> Row:
 
 
 def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
-    """The JSON of one planned chain."""
+    """Return the JSON of one planned chain."""
     cuts, end = answer.cuts, network.end_of(answer.name)
     return {
         "case": answer.name,
@@ -35,45 +34,39 @@ def answer_row(answer: Answer, network: PlannedNetwork) -> Row:
         "fits": answer.found.best is not None,
         **_found(answer.found),
         "caches": answer.question.caches,
-        "all_in_vtcm": _figures(answer.all_in_vtcm) if answer.all_in_vtcm else None,
+        "all_in_vtcm": _row(answer.all_in_vtcm),
         "toml": answer.fused.case.to_toml() if answer.fused else None,
         "race": _race(answer.race) if answer.race else None,
-        "shortfall": asdict(answer.shortfall) if answer.shortfall else None,
+        "shortfall": _row(answer.shortfall),
         "cuts": {
             "best": _cut(cuts.best),
             "separate": _cut(cuts.separate),
             "fused": _cut(cuts.fused),
             "joints": [asdict(joint) for joint in cuts.joints],
-            "too_large": [{"conv": conv, **_figures(least)} for conv, least in cuts.too_large],
-            "margin": asdict(cuts.margin) if cuts.margin else None,
+            "too_large": [{"conv": conv, **asdict(least)} for conv, least in cuts.too_large],
+            "margin": _row(cuts.margin),
             "pieces_searched": cuts.pieces_searched,
             "plans": cuts.plans,
             "saved_bytes": answer.saved_bytes,
         },
         "setup_packets": SETUP_PACKETS,
-        "ended_by": asdict(end) if end else None,
+        "ended_by": _row(end),
     }
 
 
 def _found(found: Found) -> Row:
-    """The JSON of the search over plans that fuse the whole chain."""
-    proof = asdict(found.proof)
-    least = found.proof.least_better
+    """Return the JSON of the search over plans that fuse the whole chain."""
     return {
-        "best": _figures(found.best) if found.best else None,
-        "runner_up": _figures(found.runner_up) if found.runner_up else None,
-        "smallest": _figures(found.smallest),
-        "front": [_figures(figures) for figures in found.front],
-        "proof": {
-            **proof,
-            "least_better": _figures(least) if least else None,
-            "plans_per_second": found.proof.plans_per_second,
-        },
+        "best": _row(found.best),
+        "runner_up": _row(found.runner_up),
+        "smallest": asdict(found.smallest),
+        "front": [asdict(figures) for figures in found.front],
+        "proof": {**asdict(found.proof), "plans_per_second": found.proof.plans_per_second},
     }
 
 
 def _race(race: Race) -> list[Row]:
-    """The JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
+    """Return the JSON of a race: plans that were run, the fastest first, then plans that could not be run."""
     return [
         {
             "contender": lap.contender.kind,
@@ -86,18 +79,17 @@ def _race(race: Race) -> list[Row]:
     ]
 
 
-def _figures(figures: Figures) -> Row:
-    """The JSON of one plan and its figures, its knobs as in a case file."""
-    return asdict(figures)
+def _row(found: Any) -> Row | None:
+    """Return the JSON of a dataclass, such as a plan's figures; None without one."""
+    return asdict(found) if found else None
 
 
 def _cut(cut: Cut | None) -> Row | None:
-    """The JSON of a chain that is cut into pieces; None without a cut."""
+    """Return the JSON of a chain that is cut into pieces; None without a cut."""
     if cut is None:
         return None
     together = {name: getattr(cut, name) for name in ("traffic_bytes", "macs", "latency_packets", "footprint_bytes")}
     pieces = [
-        {"name": piece.name, "first": piece.first, "last": piece.last, **_figures(piece.figures)}
-        for piece in cut.pieces
+        {"name": piece.name, "first": piece.first, "last": piece.last, **asdict(piece.figures)} for piece in cut.pieces
     ]
     return {**together, "pieces": pieces}

@@ -1,9 +1,10 @@
 """Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.report.headed import headed
 from hexconv.report.words import plan_name
 from hexconv.search.answer import Answer
 from hexconv.search.cuts import Cuts
@@ -21,9 +22,9 @@ HELD = ("kernel", "arch", "threads")
 
 
 def answer_table(answer: Answer) -> Table:
-    """The table of the best plan, the runner-up and the smallest plan."""
+    """Return the table of the best plan, the runner-up and the smallest plan."""
     found, title = answer.found, f"{answer.name}: least {answer.question.objective}"
-    table = _table(
+    table = headed(
         f"{title} in {answer.question.vtcm_bytes} bytes; footprint and traffic in bytes", ("", "plan"), FIGURES
     )
     rows = {"answer": found.best, "runner-up": found.runner_up, "least footprint": found.smallest}
@@ -34,8 +35,8 @@ def answer_table(answer: Answer) -> Table:
 
 
 def front_table(found: Found, question: Question) -> Table:
-    """The table of footprint against traffic: every plan that no other plan beats in both."""
-    table = _table("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
+    """Return the table of footprint against traffic: every plan that no other plan beats in both."""
+    table = headed("front of footprint against traffic, in bytes", ("plan", "fits"), FIGURES)
     for figures in found.front:
         fits = "yes" if figures.footprint_bytes <= question.vtcm_bytes else ""
         table.add_row(plan_name(figures.plan), fits, *_cells(figures))
@@ -43,8 +44,8 @@ def front_table(found: Found, question: Question) -> Table:
 
 
 def cuts_table(cuts: Cuts) -> Table:
-    """The table of cuts: every conv apart, all convs fused, and the best cut with its pieces."""
-    table = _table("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
+    """Return the table of cuts: every conv apart, all convs fused, and the best cut with its pieces."""
+    table = headed("cuts; footprint and traffic in bytes", ("", "piece", "plan"), (*FIGURES, "saved"))
     before = cuts.separate.traffic_bytes if cuts.separate else None
     for name, cut in (("all apart", cuts.separate), ("all fused", cuts.fused), ("best cut", cuts.best)):
         pieces = cut.pieces if cut else ()
@@ -57,7 +58,7 @@ def cuts_table(cuts: Cuts) -> Table:
 
 
 def verdict_line(answer: Answer) -> str:
-    """The verdict of the search, in a sentence."""
+    """Return the verdict of the search, in a sentence."""
     best, limit, cut = answer.found.best, answer.question.vtcm_bytes, answer.cuts.best
     if cut and len(cut.pieces) > 1:
         pieces = " | ".join(piece.name for piece in cut.pieces)
@@ -74,7 +75,7 @@ def verdict_line(answer: Answer) -> str:
 
 
 def bound_lines(found: Found, question: Question) -> Iterator[str]:
-    """Lines on the lower bound of the traffic, and on what a plan with less of the objective would need."""
+    """Yield lines on the lower bound of the traffic, and on what a plan with less of the objective would need."""
     proof, objective = found.proof, question.objective
     if found.best is None:
         return
@@ -109,7 +110,7 @@ def proof_lines(found: Found) -> Iterator[str]:
 
 
 def outside_lines(answer: Answer) -> Iterator[str]:
-    """Lines on the cost of caches outside of VTCM, where such plans were asked for."""
+    """Yield lines on the cost of caches outside of VTCM, where such plans were asked for."""
     best, usual = answer.found.best, answer.all_in_vtcm
     if answer.question.caches == "all-in-vtcm" or best is None:
         return
@@ -124,7 +125,7 @@ def outside_lines(answer: Answer) -> Iterator[str]:
 
 
 def _better(proof: Proof, objective: Objective) -> str:
-    """Whether a plan with less of the objective exists, and how much memory the smallest such plan takes."""
+    """Say whether a plan with less of the objective exists, and how much memory the smallest such plan takes."""
     by = "by the model, " if objective == "latency" else ""
     if proof.least_better is None:
         held = ", ".join(f"{name} {value}" for name, value in proof.scope.fixed.items() if name in HELD)
@@ -137,7 +138,7 @@ def _better(proof: Proof, objective: Objective) -> str:
 
 
 def scope_line(scope: Scope) -> str:
-    """Which plans were searched, so that a reader knows what "no plan" covers.
+    """Say which plans were searched, so that a reader knows what "no plan" covers.
 
     >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 8)}))
     'of all plans with kernel plain, arch v68; searched: halo recompute | roll, h_split 1 to 8'
@@ -151,7 +152,7 @@ def scope_line(scope: Scope) -> str:
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
-    """Lines on why the best cut cuts where it does, and on how much memory a cut with less traffic needs."""
+    """Yield lines on why the best cut cuts where it does, and on how much memory a cut with less traffic needs."""
     for joint in cuts.joints:
         yield f"{joint.before} | {joint.after}: {joint.reason}"
     for conv, least in cuts.too_large:
@@ -171,7 +172,7 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
 
 
 def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
-    """Lines on why no plan fits, and on what would make one fit."""
+    """Yield lines on why no plan fits, and on what would make one fit."""
     yield (
         f"nothing fits: the smallest plan takes {shortfall.demand_bytes} of {shortfall.vtcm_bytes} bytes, "
         f"{shortfall.gap_bytes} too many"
@@ -184,17 +185,8 @@ def shortfall_lines(shortfall: Shortfall) -> Iterator[str]:
         yield "neither a cut, another kernel nor another architecture would fit"
 
 
-def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(title=title)
-    for heading in words:
-        table.add_column(heading)
-    for heading in numbers:
-        table.add_column(heading, justify="right")
-    return table
-
-
 def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
-    """The cells of a plan or a cut: footprint, traffic, MACs, packets."""
+    """Return the cells of a plan or a cut: footprint, traffic, MACs, packets."""
     if figures is None:
         return ("",) * len(FIGURES)
     counts = (figures.footprint_bytes, figures.traffic_bytes, figures.macs)
@@ -202,6 +194,6 @@ def _cells(figures: Figures | Cut | None) -> tuple[str, ...]:
 
 
 def _saved(before: int | None, cut: Cut | None) -> str:
-    """The traffic that a cut saves against running every conv apart."""
+    """Return the traffic that a cut saves against running every conv apart."""
     after = cut.traffic_bytes if cut else None
     return "" if before is None or after is None else str(before - after)

@@ -7,6 +7,7 @@ import pandas as pd
 from rich.table import Table
 
 from hexconv.analyze import Usage, WorkUsage
+from hexconv.report.headed import cell, headed
 from hexconv.spec.kernel import kernel_columns
 
 COLUMNS = {
@@ -45,14 +46,14 @@ COUNTS = tuple(name for name in COLUMNS if name.endswith(("elements", "bytes", "
 
 
 def cache_csv(judged: Sequence[tuple[Usage, WorkUsage]]) -> str:
-    """The CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
+    """Return the CSV: one row a cache and one row an allocation; each row of a case repeats the totals of the case."""
     rows = [{**row, **_totals(usage, work)} for usage, work in judged for row in _rows(usage)]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype(dict.fromkeys(COUNTS, "Int64")).to_csv(index=False, lineterminator="\n")
 
 
 def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
-    """The totals of a case: its traffic, its copies and its MACs."""
+    """Return the totals of a case: its traffic, its copies and its MACs."""
     return {
         "traffic_bytes": work.traffic_bytes,
         "needed_traffic_bytes": work.needed_traffic_bytes,
@@ -67,22 +68,19 @@ def _totals(usage: Usage, work: WorkUsage) -> dict[str, Any]:
 def cache_table(usage: Usage) -> Table:
     """The table of a case, verdict first: predicted, allocated and documented elements of caches and allocations."""
     verdict = "agrees" if usage.agrees else "does NOT agree"
-    table = Table(title=f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements")
-    for heading in ("agrees", "kind", "name", "shape or caches held"):
-        table.add_column(heading)
-    for heading in ("predicted", "allocated", "documented", "bytes"):
-        table.add_column(heading, justify="right")
+    title = f"{usage.case}: {verdict}; {usage.peak_bytes} bytes at the peak; caches in elements"
+    words = ("agrees", "kind", "name", "shape or caches held")
+    table = headed(title, words, ("predicted", "allocated", "documented", "bytes"))
     for row in _rows(usage):
-        counts = (row["predicted_elements"], row["elements"], row["documented_elements"], row["bytes"])
         figures = (row["predicted_elements"], row["elements"], row["documented_elements"])
         same = "yes" if len({figure for figure in figures if figure is not None}) == 1 else "NO"
         cells = (same, row["kind"], row["name"], row["shape"] or row["holds"])
-        table.add_row(*cells, *("" if count is None else str(count) for count in counts))
+        table.add_row(*cells, *map(cell, (*figures, row["bytes"])))
     return table
 
 
 def _rows(usage: Usage) -> Iterator[dict[str, Any]]:
-    """The rows of one case by column name."""
+    """Yield the rows of one case by column name."""
     common = {"case": usage.case, "peak_bytes": usage.peak_bytes, "agrees": usage.agrees}
     empty = dict.fromkeys(COLUMNS)
     for cache in usage.caches:

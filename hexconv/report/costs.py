@@ -42,7 +42,7 @@ class PlanCost:
 
 
 def own_cost(case: Case) -> PlanCost:
-    """The cost of a case's own plan.
+    """Return the cost of a case's own plan.
 
     >>> from hexconv.spec import Chain, Conv2d
     >>> conv = Conv2d(out_channels=128)
@@ -69,7 +69,7 @@ def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
-    """The costs of some plans, beside the MACs that the chain needs and the VTCM of the architecture."""
+    """Return the costs of some plans, beside the MACs that the chain needs and the VTCM of the architecture."""
     needed, capacity = needed_macs(case.chain), capacity_of(case.settled)
     return tuple(
         PlanCost(
@@ -98,7 +98,7 @@ def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
 
 
 def splits(blocks: int, own: int, most: int = MOST_SPLITS) -> tuple[int, ...]:
-    """The splits of `blocks` blocks to look at: all; of more than `most`, powers of two, the last and `own`.
+    """Return the splits of `blocks` blocks to look at: all; of more than `most`, powers of two, the last and `own`.
 
     >>> splits(4, 2), splits(20, 3)
     ((1, 2, 3, 4), (1, 2, 3, 4, 8, 16, 20))

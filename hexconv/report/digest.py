@@ -18,7 +18,7 @@ _CONV = re.compile(r"# conv2d #\d+$")
 
 
 def digest_of(name: str, tir: str) -> str:
-    """The text of `NAME.sha256`.
+    """Return the text of `NAME.sha256`.
 
     Args:
         name: the name of the listing's file.
@@ -29,7 +29,7 @@ def digest_of(name: str, tir: str) -> str:
 
 
 def _outline(blocks: Sequence[Block]) -> Iterator[str]:
-    """The outline of some lines; a conv is outlined by its name and its outermost loop."""
+    """Yield the outline of some lines; a conv is outlined by its name and its outermost loop."""
     for block in blocks:
         indent = " " * INDENT * (block.depth - 1)
         is_around = _AROUND.match(block.text)

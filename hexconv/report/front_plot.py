@@ -31,25 +31,22 @@ def write_front_plot(answer: Answer, path: Path) -> None:
 
 
 def _points(answer: Answer) -> pd.DataFrame:
-    """The data of the picture: one row for each plan of the front, in MiB."""
-    best = answer.found.best
+    """Return the data of the picture: one row for each plan of the front, in MiB."""
+    best, limit = answer.found.best, answer.question.vtcm_bytes
+    kinds = [
+        (figures, "fits" if figures.footprint_bytes <= limit else "does not fit")
+        for figures in answer.found.front
+        if figures != best
+    ]
     rows = [
         {
             "plan": plan_name(figures.plan),
             "footprint": figures.footprint_bytes / MIB,
             "traffic": figures.traffic_bytes / MIB,
-            "kind": "fits" if figures.footprint_bytes <= answer.question.vtcm_bytes else "does not fit",
+            "kind": kind,
         }
-        for figures in answer.found.front
-        if figures != best
+        for figures, kind in (*kinds, *([(best, "answer")] if best else []))
     ]
-    if best:
-        row = {
-            "plan": plan_name(best.plan),
-            "footprint": best.footprint_bytes / MIB,
-            "traffic": best.traffic_bytes / MIB,
-        }
-        rows.append({**row, "kind": "answer"})
     return pd.DataFrame(rows)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hexconv.lower import annotated_tir, lower_case
 from hexconv.report.costs import own_cost
+from hexconv.report.described import attributes
 from hexconv.report.listing import Block, module_of
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
@@ -38,26 +39,19 @@ left out, and where only these differ, they are shown as a diff.
 
 
 def knobs_page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     return "\n".join([HEADER, *(_section(knob) for knob in (field.name for field in fields(Plan)))])
 
 
 def _section(knob: str) -> str:
-    """The section of one knob: its meaning, its values, and what each turn of it changes."""
-    told = re.sub(r'`"(\w+)"`', r"`\1`", _told()[knob])
+    """Return the section of one knob: its meaning, its values, and what each turn of it changes."""
+    told = re.sub(r'`"(\w+)"`', r"`\1`", attributes(Plan)[knob])
     parts = [f"## `{knob}`", "", told[0].upper() + told[1:], ""]
     return "\n".join([*parts, *(line for before, after in _turns(knob) for line in _turn(knob, before, after))])
 
 
-def _told() -> dict[str, str]:
-    """The entries of `Plan`'s docstring, by knob."""
-    lines = (Plan.__doc__ or "").partition("Attributes:")[2].partition("Raises:")[0]
-    entries = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", lines, re.M)
-    return {name: " ".join(text.split()) for name, text in entries}
-
-
 def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
-    """The plans before and after each turn of a knob."""
+    """Yield the plans before and after each turn of a knob."""
     before = _base(knob)
     for value in KNOBS[knob].turned if KNOBS[knob].has_loops else ():
         after = replace(before, **{knob: value})
@@ -65,12 +59,12 @@ def _turns(knob: str) -> Iterator[tuple[Plan, Plan]]:
 
 
 def _base(knob: str) -> Plan:
-    """The plan that a knob is turned in, with a kernel that obeys the knob."""
+    """Return the plan that a knob is turned in, with a kernel that obeys the knob."""
     return replace(PLAIN, **KNOBS[knob].beside)  # pyright: ignore[reportArgumentType]
 
 
 def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
-    """The costs and the loop nests of two plans."""
+    """Yield the costs and the loop nests of two plans."""
     chain = INTEGER if "hvx" in (before.kernel, after.kernel) else FLOAT
     yield f"| what it costs | `{_stated(knob, before)}` | `{_stated(knob, after)}` |"
     yield "|---|---:|---:|"
@@ -88,7 +82,7 @@ def _turn(knob: str, before: Plan, after: Plan) -> Iterator[str]:
 
 
 def _changes(before: str, after: str) -> list[str]:
-    """The lines in which two modules differ, as a diff."""
+    """Return the lines in which two modules differ, as a diff."""
     modules = [[line.strip() for line in text.splitlines() if not line.startswith("#")] for text in (before, after)]
     lines = [line for line in difflib.ndiff(modules[0], modules[1]) if line[0] in "+-"]
     short = [line if len(line) <= 110 else f"{line[:107]}..." for line in lines]
@@ -99,7 +93,7 @@ def _changes(before: str, after: str) -> list[str]:
 
 
 def _stated(knob: str, plan: Plan) -> str:
-    """The knob as a case file states it, after the knobs that it needs."""
+    """Return the knob as a case file states it, after the knobs that it needs."""
     beside = KNOBS[knob].beside.keys()
     needed = ("kernel",) if plan.kernel == "host" or "kernel" in beside else ()
     knobs = dict.fromkeys((*needed, *_base(knob).stated, *plan.stated, knob))
@@ -113,13 +107,13 @@ def _costs(case: Case) -> tuple[str, str, str]:
 
 
 def skeleton(tir: str) -> list[str]:
-    """The loops of a listing, each part named; a loop that holds no named part is shown without its body."""
+    """Return the loops of a listing, each part named; a loop that holds no named part is shown without its body."""
     lines = list(_loops(module_of(tir), 0))
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"# ... and {len(lines) - MOST_LINES} more"]
 
 
 def _loops(blocks: Sequence[Block], depth: int) -> Iterator[str]:
-    """The lines of loops and names of parts; a block that is no loop is replaced by its contents."""
+    """Yield the lines of loops and names of parts; a block that is no loop is replaced by its contents."""
     for block in blocks:
         is_loop, indent = block.text.startswith("for "), "    " * depth
         if block.comment and (is_loop or not block.holds_parts):

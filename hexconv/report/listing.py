@@ -36,14 +36,14 @@ class Block:
 
 
 def module_of(tir: str) -> tuple[Block, ...]:
-    """The lines of the module, without the header's comments and without empty lines."""
+    """Return the lines of the module, without the header's comments and without empty lines."""
     lines = tir.rstrip("\n").split("\n")
     body = next((at for at, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
     return _blocks([line for line in lines[body:] if line.strip()])
 
 
 def header_of(tir: str) -> str:
-    """The comments above the module, without their `#`."""
+    """Return the comments above the module, without their `#`."""
     lines = []
     for line in tir.split("\n"):
         if not line.startswith("#"):
@@ -72,7 +72,7 @@ def _blocks(lines: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _is_comment_of_next(lines: Sequence[str], at: int, end: int) -> bool:
-    """Whether a line is a comment that is followed by a loop or a condition at the same depth."""
+    """Tell whether a line is a comment that is followed by a loop or a condition at the same depth."""
     follows = at + 1 < len(lines) and end == at + 1 and _depth(lines[at + 1]) == _depth(lines[at])
     return follows and lines[at].lstrip().startswith("#") and bool(OPENS.match(lines[at + 1].strip()))
 

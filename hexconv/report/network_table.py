@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from hexconv.report.best_table import cuts_lines
+from hexconv.report.headed import cell, headed
 from hexconv.search.answer import Answer
 from hexconv.search.network import PlannedNetwork
 from hexconv.spec.kernel import kernel_columns
@@ -13,12 +14,8 @@ NUMBERS = ("convs", "pieces", "traffic apart", "traffic planned", "saved bytes",
 
 
 def network_table(network: PlannedNetwork) -> Table:
-    """The table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
-    table = Table(title=_sum(network))
-    table.add_column("chain")
-    table.add_column("kernel")
-    for heading in NUMBERS:
-        table.add_column(heading, justify="right")
+    """Return the table of all chains and their sum, the saved traffic first; traffic and footprint in bytes."""
+    table = headed(_sum(network), ("chain", "kernel"), NUMBERS)
     table.add_column("pieces are")
     for answer in network.planned:
         table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
@@ -26,12 +23,12 @@ def network_table(network: PlannedNetwork) -> Table:
     total = network.total
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
-    table.add_row("all", "", *map(_cell, counts), "")
+    table.add_row("all", "", *map(cell, counts), "")
     return table
 
 
 def _row(answer: Answer) -> Iterator[str]:
-    """The row of one chain."""
+    """Yield the row of one chain."""
     cuts = answer.cuts
     before = cuts.separate.traffic_bytes if cuts.separate else None
     after = cuts.best.traffic_bytes if cuts.best else None
@@ -39,12 +36,12 @@ def _row(answer: Answer) -> Iterator[str]:
     saved = answer.saved_bytes
     footprint = cuts.best.footprint_bytes if cuts.best else None
     counts = (len(answer.chain.conv), len(pieces), before, after, saved, _share(before, saved), footprint, cuts.plans)
-    yield from map(_cell, counts)
+    yield from map(cell, counts)
     yield " | ".join(piece.name for piece in pieces) or "does not fit"
 
 
 def network_lines(network: PlannedNetwork) -> Iterator[str]:
-    """Lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
+    """Yield lines on convs that are not fused or in no chain, and why; chains with the same reason share a line."""
     said: dict[str, list[str]] = {}
     for answer in network.planned:
         for line in _lines(answer, network):
@@ -55,7 +52,7 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
 
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
-    """The lines of one chain, without the number of plans, which the table shows."""
+    """Yield the lines of one chain, without the number of plans, which the table shows."""
     for line in cuts_lines(answer.cuts, answer.question):
         yield line.partition(f" ({answer.cuts.plans} plans of ")[0]
     if end := network.end_of(answer.name):
@@ -63,7 +60,7 @@ def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
 
 
 def _sum(network: PlannedNetwork) -> str:
-    """The network in two lines: the traffic that its plans save, and how many plans were searched."""
+    """Return the network in two lines: the traffic that its plans save, and how many plans were searched."""
     total = network.total
     work = f"{total.convs} convs in {total.chains} chains; {total.plans} plans searched in {total.seconds:.2f} s"
     if total.saved_bytes is None:
@@ -74,9 +71,5 @@ def _sum(network: PlannedNetwork) -> str:
 
 
 def _share(before: int | None, saved: int | None) -> str:
-    """The share of the traffic that is saved, in percent."""
+    """Return the share of the traffic that is saved, in percent."""
     return f"{100 * saved / before:.1f} %" if before and saved is not None else ""
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)

@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from hexconv.errors import one_line
+from hexconv.report.headed import cell
 from hexconv.verify import ChainVerdict, Difference, NetworkVerdict
 from hexconv.verify.difference import MOST, together
 from hexconv.verify.moved import Moved
@@ -15,14 +16,14 @@ TITLE = "values that differ from numpy, and from ONNX Runtime alone and in the n
 
 
 def network_verdict_row(verdict: NetworkVerdict) -> dict[str, Any]:
-    """The verdict as plain values for JSON."""
+    """Return the verdict as plain values for JSON."""
     chains = [{**asdict(chain), "holds": chain.holds} for chain in verdict.chains]
     sums = {"convs_alone": asdict(verdict.convs_alone), "packets": verdict.packets, "holds": verdict.holds}
     return {**asdict(verdict), "chains": chains, **sums}
 
 
 def network_verdict_table(verdict: NetworkVerdict) -> Table:
-    """The table of a verified network: for each chain, how many values differ.
+    """Return the table of a verified network: for each chain, how many values differ.
 
     Beside numpy: the run on its target. Beside ONNX Runtime: each conv alone, computed with numpy, and the whole
     chain alone, both on ONNX Runtime's own input, and the chain's result in the network, where errors travel.
@@ -72,10 +73,10 @@ def _chain_cells(chain: ChainVerdict) -> tuple[str, ...]:
         _yes(chain.holds),
         chain.case,
         str(len(chain.convs)),
-        str(chain.against_numpy.values) if chain.against_numpy else "",
-        *("" if one is None else str(one.differing) for one in differing),
-        "" if largest is None else str(largest),
-        "" if chain.packets is None else str(chain.packets),
+        cell(chain.against_numpy and chain.against_numpy.values),
+        *(cell(one and one.differing) for one in differing),
+        cell(largest),
+        cell(chain.packets),
         str(len(chain.pieces)) if chain.pieces else "",
         chain.kernels,
     )

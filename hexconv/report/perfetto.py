@@ -18,7 +18,7 @@ UNIT = "1 us here is 1 issue slot, not a time"
 
 
 def perfetto_json(profile: Profile) -> str:
-    """The trace as a JSON text, one event a line."""
+    """Return the trace as a JSON text, one event a line."""
     events = ",\n".join(json.dumps(entry) for entry in _entries(profile))
     about = {
         "unit": UNIT,
@@ -48,7 +48,7 @@ def _entries(profile: Profile) -> Iterator[Entry]:
 
 
 def _line(lines: list[tuple[str, int]], transfer: Transfer) -> int:
-    """The first line of its tensor that is free again, or a new one: slices of a line may not overlap."""
+    """Return the first line of its tensor that is free again, or a new one: slices of a line may not overlap."""
     for number, (tensor, end) in enumerate(lines):
         if tensor == transfer.tensor and end <= transfer.start:
             lines[number] = (tensor, transfer.end)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.report.headed import headed
 from hexconv.report.words import plan_name
 from hexconv.search.laps import CUT, DEFAULT, Lap, Race
 
@@ -11,10 +12,8 @@ NAMES = {DEFAULT: "default", CUT: "best cut"}
 
 
 def race_table(race: Race) -> Table:
-    """The table of all plans that were run, the fastest first."""
-    table = Table("", "plan", title="run on the simulator; packets")
-    for heading in ("packets", "packets (model)", "model off by"):
-        table.add_column(heading, justify="right")
+    """Return the table of all plans that were run, the fastest first."""
+    table = headed("run on the simulator; packets", ("", "plan"), ("packets", "packets (model)", "model off by"))
     for lap in race.laps:
         name = "fastest" if lap is race.fastest else NAMES.get(lap.contender.kind, "")
         packets = "not run" if lap.packets is None else str(lap.packets)
@@ -24,13 +23,13 @@ def race_table(race: Race) -> Table:
 
 
 def _plans(lap: Lap) -> str:
-    """The short names of the plans of all pieces of a contender."""
+    """Return the short names of the plans of all pieces of a contender."""
     plans = " | ".join(plan_name(case.plan) for case in lap.contender.cases)
     return f"{plans} (default)" if lap.contender.kind == DEFAULT else plans
 
 
 def race_lines(race: Race) -> Iterator[str]:
-    """Lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
+    """Yield lines on the race: plans that were not run, the fastest plan, and a run without a plan."""
     for lap in race.laps:
         if lap.packets is None:
             yield f"{_plans(lap)} was not run, the model decides without it: {lap.said}"

@@ -78,14 +78,14 @@ def _threads(threads: Threads | None, packets: int) -> dict[str, Any]:
 
 
 def _copies(copies: CopyCounts | None) -> dict[str, Any]:
-    """The figures of the copy engine; none where the kernel itself copies."""
+    """Return the figures of the copy engine; none where the kernel itself copies."""
     if copies is None:
         return {"copies": 0, "copies_2d": 0, "copy_bytes": None}
     return {"copies": copies.pieces, "copies_2d": copies.pieces_2d, "copy_bytes": copies.copy_bytes}
 
 
 def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
-    """The figures on issue slots for JSON; nothing where they were not asked for."""
+    """Return the figures on issue slots for JSON; nothing where they were not asked for."""
     slots = result.slots
     if slots is None:
         return {}
@@ -101,7 +101,7 @@ def slots_row(result: Run, needed_macs: int) -> dict[str, Any]:
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """The entries of a row that hold several numbers, each written as one cell."""
+    """Return the entries of a row that hold several numbers, each written as one cell."""
     sizes = {"copy_bytes": " ".join(map(str, row["copy_bytes"]))} if row.get("copy_bytes") else {}
     return sizes | ({"stalls": causes(row["stalls"])} if "stalls" in row else {})
 
@@ -116,9 +116,9 @@ def causes(stalls: dict[str, int]) -> str:
 
 
 def run_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """The CSV: one row a run; a figure that a run didn't count is left empty."""
-    told = [{**row, **_cells(row)} for row in rows]
-    told = [{**row, **kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())])} for row in told]
+    """Return the CSV: one row a run; a figure that a run didn't count is left empty."""
+    kernels = [kernel_columns([KernelChoice(**choice) for choice in row.get("kernels", ())]) for row in rows]
+    told = [{**row, **_cells(row), **used} for row, used in zip(rows, kernels, strict=True)]
     frame = pd.DataFrame(told).reindex(columns=list(COLUMNS))
     counts = ["packets", "instructions", "hvx_instructions", "needed_macs", "issue_slots"]
     counts += ["vector_loads", "scalar_loads", "vtcm_scalar_loads", "copies", "copies_2d", "vtcm_bytes"]

@@ -77,7 +77,7 @@ def measured_splits(case: Case, sweeps: Sequence[Row]) -> BySplits:
 
 
 def _measured(known: Row) -> Measured:
-    """The figures of one plan."""
+    """Return the figures of one plan."""
     macs, needed = known.get("macs"), known.get("needed_macs")
     return Measured(
         footprint_bytes=known.get("peak_bytes"),

@@ -66,7 +66,7 @@ def _read(path: Path) -> Sequence[Rate]:
 
 
 def _rate(row: dict[str, str]) -> Rate:
-    """The rate of one row."""
+    """Return the rate of one row."""
     packets = row.get("packets")
     return Rate(
         case=row["case"],

@@ -11,7 +11,7 @@ class Unit:
     bytes: int
 
     def of(self, size_bytes: float) -> str:
-        """A size in this unit, three digits where it has them.
+        """Return a size in this unit, three digits where it has them.
 
         >>> Unit("KiB", 1024).of(540672), Unit("MiB", 1 << 20).of(1867776)
         ('528', '1.78')
@@ -24,7 +24,7 @@ UNITS = (Unit("GiB", 1 << 30), Unit("MiB", 1 << 20), Unit("KiB", 1 << 10), Unit(
 
 
 def unit_for(size_bytes: float) -> Unit:
-    """The largest unit of which a size is at least one.
+    """Return the largest unit of which a size is at least one.
 
     >>> unit_for(81920).name, unit_for(12).name, unit_for(0).name
     ('KiB', 'bytes', 'bytes')
@@ -33,7 +33,7 @@ def unit_for(size_bytes: float) -> Unit:
 
 
 def in_bytes(size_bytes: float) -> str:
-    """A size with its unit.
+    """Return a size with its unit.
 
     >>> in_bytes(540672), in_bytes(1867776), in_bytes(512)
     ('528 KiB', '1.78 MiB', '512 bytes')

@@ -1,6 +1,6 @@
 """Put chains, plans and verdicts into one line of words each."""
 
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 
 from hexconv.analyze.fit import vtcm_fit
 from hexconv.report.units import in_bytes
@@ -43,17 +43,13 @@ def plan_words(plan: Plan) -> str:
     >>> plan_words(Plan(h_split=2, buffering="double"))
     'k_split = 1, h_split = 2, buffering = double'
     """
-    stated = {field.name: getattr(plan, field.name) for field in fields(Plan)}
-    defaults = Plan()
     always = ("k_split", "h_split")
-    words = (
-        f"{knob} = {value}" for knob, value in stated.items() if knob in always or value != getattr(defaults, knob)
-    )
-    return ", ".join(words)
+    stated = {knob: value for knob, value in asdict(plan).items() if knob in always or value != getattr(Plan, knob)}
+    return ", ".join(f"{knob} = {value}" for knob, value in stated.items())
 
 
 def plan_name(plan: Plan) -> str:
-    """A plan's short name, for tables of plans that differ in everything but their memory.
+    """Return a plan's short name, for tables of plans that differ in everything but their memory.
 
     >>> plan_name(Plan(k_split=2, storage="vtcm"))
     'ks2-hs1'

@@ -3,16 +3,14 @@
 from rich.table import Table
 
 from hexconv.analyze import WorkUsage
+from hexconv.report.headed import cell, headed
 
 
 def work_table(case: str, work: WorkUsage) -> Table:
-    """The table: needed, predicted and counted bytes of tensors and MACs of convs, and counted over needed."""
+    """Return the table: needed, predicted and counted bytes of tensors and MACs of convs, and counted over needed."""
     verdict = "agrees" if work.agrees else "does NOT agree"
-    table = Table(title=f"{case}: {verdict}; bytes between memory and caches, and multiply-accumulates")
-    for heading in ("agrees", "what"):
-        table.add_column(heading)
-    for heading in ("needed", "predicted", "counted", "times needed"):
-        table.add_column(heading, justify="right")
+    title = f"{case}: {verdict}; bytes between memory and caches, and multiply-accumulates"
+    table = headed(title, ("agrees", "what"), ("needed", "predicted", "counted", "times needed"))
     for tensor in work.traffic:
         _add(table, f"{tensor.name} {tensor.direction}", tensor.needed_bytes, tensor.predicted_bytes, tensor.bytes)
     for tensor in work.traffic:
@@ -30,5 +28,5 @@ def work_table(case: str, work: WorkUsage) -> Table:
 def _add(table: Table, what: str, needed: int | None, predicted: int, counted: int) -> None:
     """Add one row."""
     times = f"{counted / needed:.2f}" if needed else ""
-    least, same = str(needed) if needed is not None else "", "yes" if predicted == counted else "NO"
-    table.add_row(same, what, least, str(predicted), str(counted), times)
+    same = "yes" if predicted == counted else "NO"
+    table.add_row(same, what, cell(needed), str(predicted), str(counted), times)

@@ -103,7 +103,7 @@ def _run(pieces: tuple[Piece, ...], weights: Mapping[str, Array], image: Array, 
 
 
 def weights_of(weights: Mapping[str, Array], first: int, convs: int) -> dict[str, Array]:
-    """The weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
+    """Return the weights of some neighbouring convs of a chain, renamed as in a chain of these convs alone.
 
     >>> sorted(weights_of({"filter1": np.zeros(1), "filter2": np.ones(1), "bias2": np.ones(1)}, 1, 1))
     ['bias1', 'filter1']

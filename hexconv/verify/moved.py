@@ -60,7 +60,7 @@ def scaled_in_float32(sums: Array, multiplier: Array, shift: Array) -> Array:
 
 
 def _scales(by: Requantize, vectors: Mapping[str, Array], channels: Array) -> Iterator[Requantize]:
-    """The requantisation of each channel, with numbers of its own."""
+    """Yield the requantisation of each channel, with numbers of its own."""
     for channel in channels if by.vectors else channels[:1]:
         yield replace(by, **{name: int(vectors[name][channel]) for name in by.vectors}, least_odd=None)
 
@@ -89,7 +89,7 @@ def _of_one(by: Requantize, dtype: str) -> Moved:
 
 
 def _not_cut(by: Requantize, dtype: str) -> Array:
-    """All sums whose product lies within the codes, or half a code beside them."""
+    """Return all sums whose product lies within the codes, or half a code beside them."""
     assert isinstance(by.multiplier, int)
     assert isinstance(by.shift, int)
     scale = np.ldexp(float(by.multiplier), by.shift - FRACTION_BITS)
@@ -99,7 +99,7 @@ def _not_cut(by: Requantize, dtype: str) -> Array:
 
 
 def _same_float32(multiplier: int, shift: int) -> Array:
-    """All multipliers that make the same float32 scale."""
+    """Return all multipliers that make the same float32 scale."""
     near = np.arange(max(multiplier - NEAR, 1), min(multiplier + NEAR, LARGEST_MULTIPLIER) + 1)
     scales = np.ldexp(near.astype(np.float64), shift - FRACTION_BITS).astype(np.float32)
     return near[scales == np.float32(np.ldexp(float(multiplier), shift - FRACTION_BITS))]

@@ -1,6 +1,6 @@
 """Two kinds of models made out of one: one with more outputs, and one that computes some tensors from others."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,7 +59,7 @@ class Whole:
         return {tensor.name: tensor for tensor in self.model.graph.initializer}
 
     def tapped(self, tensors: Sequence[str]) -> onnx.ModelProto:
-        """A copy of the model that has these tensors as outputs too."""
+        """Return a copy of the model that has these tensors as outputs too."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         there = set(self.outputs)
@@ -89,7 +89,7 @@ class Whole:
         return model, inputs
 
     def _needed(self, wanted: Sequence[str], known: Collection[str]) -> set[Node]:
-        """All nodes between the known tensors and the wanted ones."""
+        """Return all nodes between the known tensors and the wanted ones."""
         waiting, found = list(wanted), set[Node]()
         while waiting:
             maker = None if (name := waiting.pop()) in known else self.graph.maker(name)
@@ -99,12 +99,9 @@ class Whole:
         return found
 
     def _info(self, name: str) -> onnx.ValueInfoProto:
-        """The name and the type of a tensor, in ONNX's form."""
-        return next(info for info in self._infos() if info.name == name)
-
-    def _infos(self) -> Iterator[onnx.ValueInfoProto]:
+        """Return the name and the type of a tensor, in ONNX's form."""
         graph = self.model.graph
-        yield from (*graph.output, *graph.value_info, *graph.input)
+        return next(info for info in (*graph.output, *graph.value_info, *graph.input) if info.name == name)
 
 
 def _typed(name: str, value: Array) -> onnx.ValueInfoProto:

@@ -100,7 +100,7 @@ class Passes:
         return tuple(verdicts), {**known, **computed(whole, whole.outputs, known)}
 
     def _in_network(self, member: Member, image: Array, found: Tapped) -> Array:
-        """A chain's result, NCHW; that of the first pass where the input is the same."""
+        """Return a chain's result, NCHW; that of the first pass where the input is the same."""
         if not np.array_equal(image, found.tensors[member.source]):
             changed = self.folder / f"{member.name}.input.npy"
             np.save(changed, nhwc(image), allow_pickle=False)
@@ -110,21 +110,21 @@ class Passes:
         return np.load(self._output(member), allow_pickle=False).transpose(0, 3, 1, 2)
 
     def _task(self, member: Member, image: Path, convs: Sequence[dict[str, str]]) -> Task:
-        """The task that a process gets for one chain."""
+        """Return the task that a process gets for one chain."""
         asked = {name: getattr(self.asked, name) for name in ("target", "vtcm_bytes", "seconds", "isa")}
         case, weights = (str(self.folder / f"{member.name}.{ending}") for ending in ("toml", "npz"))
         files = {"case": case, "weights": weights, "image": str(image), "output": str(self._output(member))}
         return {**asked, **files, "convs": list(convs)}
 
     def _convs(self, member: Member) -> list[dict[str, str]]:
-        """The convs that can be compared, with ONNX Runtime's tensors."""
+        """Return the convs that can be compared, with ONNX Runtime's tensors."""
         return [
             {"node": unit.node.name, "source": str(self._file(unit.source)), "result": str(self._file(unit.result))}
             for unit in member.run.units[: member.comparable]
         ]
 
     def _verdict(self, member: Member, ending: Ending, found: Tapped) -> ChainVerdict:
-        """The verdict on a chain, out of what its process answered in the first pass."""
+        """Return the verdict on a chain, out of what its process answered in the first pass."""
         if reason := _reason(ending):
             return ChainVerdict(member.name, reason=reason)
         answer: dict[str, Any] = ending.answer
@@ -144,7 +144,7 @@ class Passes:
         )
 
     def _file(self, tensor: str) -> Path:
-        """The file of a tensor, named by a hash, since the tensor's name may not do as the name of a file."""
+        """Return the file of a tensor, named by a hash, since the tensor's name may not do as the name of a file."""
         return self.folder / f"{sha256(tensor.encode()).hexdigest()}.npy"
 
     def _output(self, member: Member) -> Path:

@@ -7,9 +7,9 @@ import pytest
 from onnx import checker, load_model
 
 from hexconv.cli.app import exit_code
-from hexconv.cli.best_weights import of_convs
 from hexconv.example import NETWORK
 from hexconv.example.make import example_network
+from hexconv.verify.job import weights_of
 
 LARGEST_BYTES = 200_000
 
@@ -57,7 +57,7 @@ def test_answers_of_cases_without_weights_have_none(tmp_path: Path) -> None:
 
 def test_arrays_are_numbered_anew() -> None:
     arrays = {f"filter{number}": np.full(1, number) for number in range(1, 13)}
-    assert {name: int(array[0]) for name, array in of_convs(arrays, range(10, 12)).items()} == {
+    assert {name: int(array[0]) for name, array in weights_of(arrays, 9, 2).items()} == {
         "filter1": 10,
         "filter2": 11,
     }

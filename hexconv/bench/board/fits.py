@@ -82,9 +82,8 @@ def rows(net: str) -> Iterator[Row]:
                 continue
             for winner in answers.pieces(answers.cuts.best):
                 key = (winner.case.chain, winner.case.plan)
-                row = known[key] if key in known else _verified(winner, net, limit)
-                known[key] = row
-                yield replace(row, vtcm_mib=limit, case=winner.case.name)
+                known[key] = known.get(key) or _verified(winner, net, limit)
+                yield replace(known[key], vtcm_mib=limit, case=winner.case.name)
 
 
 def _verified(winner: Winner, net: str, limit: int) -> Row:

@@ -29,22 +29,22 @@ SCALE = Requantize(multiplier=MULTIPLIER, shift=-8)
 
 
 def _chain(size: tuple[int, int, int], *convs: Conv2d) -> Chain:
-    """A chain over an image of (rows, columns, channels)."""
+    """Return a chain over an image of (rows, columns, channels)."""
     return Chain(input=(1, *size), dtype="uint8", output_layout="NHWC", conv=convs)
 
 
 def _valid(channels: int, kernel: int) -> Conv2d:
-    """A conv without padding and without bias."""
+    """Return a conv without padding and without bias."""
     return Conv2d(out_channels=channels, kernel=(kernel, kernel), requantize=SCALE)
 
 
 def _same(channels: int, kernel: int) -> Conv2d:
-    """A conv that keeps its image's size, without bias."""
+    """Return a conv that keeps its image's size, without bias."""
     return replace(_valid(channels, kernel), padding=conv(channels, kernel).padding)
 
 
 def _asymmetric(channels: int, kernel: tuple[int, int]) -> Conv2d:
-    """A conv of rows by columns that keeps its image's size."""
+    """Return a conv of rows by columns that keeps its image's size."""
     rows, columns = (side // 2 for side in kernel)
     return replace(conv(channels), kernel=kernel, padding=[rows, columns, rows, columns])  # pyright: ignore[reportArgumentType]
 

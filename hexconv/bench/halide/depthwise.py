@@ -20,7 +20,6 @@ from hexconv.bench.halide.parts import (
     WORD,
     Halide,
     compile_object,
-    describe,
     is_depthwise,
     module,
     requantized,
@@ -78,15 +77,11 @@ def build(chain: Chain, schedule: Depthwise, name: str, path: Path) -> None:
     words[t, lane, y] = around[lane + channels * (hl.min(t, TAPS - 1) - 1), y]
     sums[lane, y] = bias[lane]
     sums[lane, y] += hl.i32(words[taps.x, lane, y + taps.y - 1]) * hl.i32(filter[taps.x, lane, taps.y])
-    how = chain.conv[0].requantize
-    assert how
-    made[lane, y] = requantized(hl, sums[lane, y], how)
+    made[lane, y] = requantized(hl, sums[lane, y], chain.conv[0].requantize)
     made.bound(lane, 0, row).bound(y, 0, height)
     _schedule(hl, schedule, (lane, y, t), taps, (words, sums, made))
-    for buffer, extents in ((image, (row, height)), (filter, (WORD, row, TAPS)), (bias, (row,))):
-        describe(buffer, extents)
-    describe(made.output_buffer(), (row, height))
-    compile_object(hl, made, [image, filter, bias], name, path)
+    inputs = [(image, (row, height)), (filter, (WORD, row, TAPS)), (bias, (row,))]
+    compile_object(hl, (made, (row, height)), inputs, name, path)
 
 
 def _schedule(

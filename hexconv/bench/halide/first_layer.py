@@ -22,7 +22,6 @@ from hexconv.bench.halide.parts import (
     WORD,
     Halide,
     compile_object,
-    describe,
     module,
     narrows,
     requantized,
@@ -99,19 +98,14 @@ def build(chain: Chain, schedule: FirstLayer, name: str, path: Path) -> None:
     sums[lane, x, y] = offset[k] + flipped[-1][apart * x + STRIDE * channels * pixel, y]
     taken = copies[apart * x + r.x + WORD * r.y, pixel, STRIDE * y + r.z]
     sums[lane, x, y] += hl.i32(filter[r.x, lane % BLOCK, k // BLOCK, r.y, r.z]) * hl.i32(taken)
-    how = chain.conv[0].requantize
-    assert how
-    made[lane, x, y] = requantized(hl, sums[lane, x, y], how)
+    made[lane, x, y] = requantized(hl, sums[lane, x, y], chain.conv[0].requantize)
     out = (PIXELS * OUT_CHANNELS, width // STRIDE // PIXELS, height // STRIDE)
     for axis, extent in zip((lane, x, y), out, strict=True):
         made.bound(axis, 0, extent)
     _schedule(hl, schedule, (lane, x, y), r, (sums, made))
     _schedule_rows(hl, (b, p, y), padded, copies, flipped, made)
-    describe(image, (width * channels, height))
-    describe(filter, (WORD, BLOCK, OUT_CHANNELS // BLOCK, WORDS, TAPS))
-    describe(offset, (OUT_CHANNELS,))
-    describe(made.output_buffer(), out)
-    compile_object(hl, made, [image, filter, offset], name, path)
+    weights = [(filter, (WORD, BLOCK, OUT_CHANNELS // BLOCK, WORDS, TAPS)), (offset, (OUT_CHANNELS,))]
+    compile_object(hl, (made, out), [(image, (width * channels, height)), *weights], name, path)
 
 
 def _windows(hl: Halide, padded: Halide, b: Halide, y: Halide) -> list[Halide]:

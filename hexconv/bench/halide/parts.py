@@ -17,7 +17,7 @@ Halide = Any
 
 
 def module() -> Halide:
-    """The package `halide`.
+    """Return the package `halide`.
 
     Raises:
         ToolMissing: it isn't installed.
@@ -47,17 +47,18 @@ def is_depthwise(chain: Chain, stride: int) -> bool:
 
 
 def narrows(how: Requantize | None) -> bool:
-    """Whether `requantized` serves: one multiplier and shift for all channels, zero point 0, rounded twice."""
+    """Tell whether `requantized` serves: one multiplier and shift for all channels, zero point 0, rounded twice."""
     if how is None or how.zero_point or how.clamp or how.vectors:
         return False
     return not how.shifts_left and how.rounding != "even"
 
 
-def requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
+def requantized(hl: Halide, sums: Halide, how: Requantize | None) -> Halide:
     """Requantise sums: by two rounding shifts if the multiplier is a power of two.
 
     Results below zero are cut off, so it doesn't matter which way ties go there.
     """
+    assert how
     assert isinstance(how.multiplier, int)
     assert isinstance(how.shift, int)
     if how.multiplier & (how.multiplier - 1) == 0:
@@ -69,7 +70,7 @@ def requantized(hl: Halide, sums: Halide, how: Requantize) -> Halide:
     return hl.u8_sat(hl.i16_sat(hl.rounding_shift_right(high, hl.u32(last))))
 
 
-def describe(buffer: Halide, extents: tuple[int, ...]) -> None:
+def _describe(buffer: Halide, extents: tuple[int, ...]) -> None:
     """A dense buffer from index 0 on, the first axis innermost."""
     stride = 1
     for axis, extent in enumerate(extents):
@@ -78,6 +79,13 @@ def describe(buffer: Halide, extents: tuple[int, ...]) -> None:
     buffer.set_host_alignment(VECTOR_BYTES)
 
 
-def compile_object(hl: Halide, made: Halide, inputs: list[Halide], name: str, path: Path) -> None:
-    """Compile a pipeline to an object file with one function `name` of its inputs and its output."""
-    made.compile_to({hl.OutputFileType.object: str(path)}, inputs, name, hl.Target(TARGET))
+Buffer = tuple[Halide, tuple[int, ...]]
+"""A parameter or a function of a pipeline, and its extents, the first axis innermost."""
+
+
+def compile_object(hl: Halide, made: Buffer, inputs: list[Buffer], name: str, path: Path) -> None:
+    """Compile a pipeline to an object file with one function `name` of its inputs and its output, dense buffers all."""
+    for buffer, extents in (*inputs, (made[0].output_buffer(), made[1])):
+        _describe(buffer, extents)
+    files = {hl.OutputFileType.object: str(path)}
+    made[0].compile_to(files, [buffer for buffer, _ in inputs], name, hl.Target(TARGET))

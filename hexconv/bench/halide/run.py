@@ -35,7 +35,7 @@ BUILDS = 8
 
 
 def varies(schedule: AnySchedule) -> bool:
-    """Whether the kernel of a schedule differs from build to build."""
+    """Tell whether the kernel of a schedule differs from build to build."""
     return isinstance(schedule, VARYING)
 
 

@@ -21,7 +21,6 @@ from hexconv.bench.halide.parts import (
     WORD,
     Halide,
     compile_object,
-    describe,
     is_depthwise,
     module,
     requantized,
@@ -82,20 +81,16 @@ def build(chain: Chain, schedule: Strided, name: str, path: Path) -> None:
     words[t, i, v, r, j] = _pixels(hl, chain, image, (t, i, v, r, j))
     sums[i, v, j] = bias[i, v]
     sums[i, v, j] += hl.i32(words[taps.x, i, v, taps.y, j]) * hl.i32(filter[taps.x, i, taps.y, v])
-    how = chain.conv[0].requantize
-    assert how
-    made[i, v, j] = requantized(hl, sums[i, v, j], how)
+    made[i, v, j] = requantized(hl, sums[i, v, j], chain.conv[0].requantize)
     made.bound(i, 0, VECTOR_BYTES).bound(v, 0, vectors).bound(j, 0, pairs)
     _schedule(hl, schedule, (i, v, j, t, r), taps, (words, sums, made))
-    describe(image, (height * width * channels,))
-    describe(filter, (WORD, VECTOR_BYTES, TAPS, vectors))
-    describe(bias, (VECTOR_BYTES, vectors))
-    describe(made.output_buffer(), (VECTOR_BYTES, vectors, pairs))
-    compile_object(hl, made, [image, filter, bias], name, path)
+    weights = [(filter, (WORD, VECTOR_BYTES, TAPS, vectors)), (bias, (VECTOR_BYTES, vectors))]
+    inputs = [(image, (height * width * channels,)), *weights]
+    compile_object(hl, (made, (VECTOR_BYTES, vectors, pairs)), inputs, name, path)
 
 
 def _pixels(hl: Halide, chain: Chain, image: Halide, axes: tuple[Halide, ...]) -> Halide:
-    """The elements of the input that the lanes of a vector need: of its first pixel, and of the next one.
+    """Return the elements of the input that the lanes of a vector need: of its first pixel, and of the next one.
 
     Addresses are kept within the image; what is read elsewhere meets weights of zero, or is the row above the image.
     """

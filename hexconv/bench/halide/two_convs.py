@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from einops import rearrange
 
-from hexconv.bench.halide.parts import BLOCK, WORD, Halide, compile_object, describe, module, requantized
+from hexconv.bench.halide.parts import BLOCK, WORD, Buffer, Halide, compile_object, module, requantized
 from hexconv.bench.halide.schedule import Schedule
 from hexconv.errors import Unsupported
 from hexconv.run.runner import Array
@@ -63,12 +63,11 @@ def build(chain: Chain, schedule: Schedule, name: str, path: Path) -> None:
     first = _conv(hl, axes, chain, 0, image, filters[0])
     second = _conv(hl, axes, chain, 1, first.made, filters[1])
     _schedule(hl, axes, chain, schedule, first, second)
-    describe(image, (chain.input[3], chain.input[2], chain.input[1]))
+    inputs: list[Buffer] = [(image, (chain.input[3], chain.input[2], chain.input[1]))]
     for conv, filter, shape in zip(chain.conv, filters, chain.shapes, strict=False):
-        describe(filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel)))
+        inputs.append((filter, (WORD, BLOCK, shape[3] // WORD, conv.out_channels // BLOCK, *reversed(conv.kernel))))
     _, rows, columns, channels = chain.shapes[-1]
-    describe(second.made.output_buffer(), (channels, columns, rows))
-    compile_object(hl, second.made, [image, *filters], name, path)
+    compile_object(hl, (second.made, (channels, columns, rows)), inputs, name, path)
 
 
 def check(chain: Chain) -> None:
@@ -99,14 +98,14 @@ def packed(filter: Array) -> Array:
 
 
 def _unsigned(chain: Chain) -> Chain:
-    """A chain with filters of uint8 that computes the same."""
+    """Return a chain with filters of uint8 that computes the same."""
     flip = 128 if chain.dtype_of_filters == "int8" else 0
     convs = (replace(conv, filter_zero_point=conv.filter_zero_point + flip) for conv in chain.conv)
     return replace(chain, filter_dtype=None, conv=tuple(convs))
 
 
 def _is_plain(conv: Conv2d) -> bool:
-    """A conv with nothing but a kernel, a zero point of the filter, and a requantisation to zero point 0."""
+    """Tell whether a conv has nothing but a kernel, a filter's zero point and a requantisation to zero point 0."""
     stated = Conv2d(
         out_channels=conv.out_channels,
         kernel=conv.kernel,
@@ -118,7 +117,7 @@ def _is_plain(conv: Conv2d) -> bool:
 
 
 def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, filter: Halide) -> _Conv:
-    """The algorithm of one conv."""
+    """Return the algorithm of one conv."""
     conv, channels, number = chain.conv[index], chain.shapes[index][3], index + 1
     k, x, y = axes.k, axes.x, axes.y
     rows, columns = conv.kernel
@@ -137,7 +136,6 @@ def _conv(hl: Halide, axes: _Axes, chain: Chain, index: int, source: Halide, fil
         sums[k, x, y] = hl.i32(0)
     weight = filter[r.x, k % BLOCK, r.y, k // BLOCK, r.z, r.w]
     sums[k, x, y] += hl.i32(weight) * hl.i32(source[r.x + WORD * r.y, x + r.z, y + r.w])
-    assert conv.requantize
     made[k, x, y] = requantized(hl, sums[k, x, y], conv.requantize)
     return _Conv(made, sums, r, channel_sums, channel, windows, taps)
 

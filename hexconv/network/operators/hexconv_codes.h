@@ -74,6 +74,12 @@ static inline void store(Tensor tensor, size_t at, float real) {
     }
 }
 
+/* What has been added up: exactly for integers, else in the order of the elements. */
+struct sum {
+    int64_t steps;
+    double reals;
+};
+
 /* Whether a tensor has codes of 8 bits, and the channels of a pixel at one distance. */
 static inline int has_bytes(Tensor tensor) {
     return (tensor->dtype == HEXCONV_UINT8 || tensor->dtype == HEXCONV_INT8) && tensor->layout != HEXCONV_NHWC8H8W32C;

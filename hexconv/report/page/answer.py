@@ -73,7 +73,7 @@ class Answer:
 
 
 def _totals(known: Sequence[Known]) -> Iterator[str]:
-    """Sentences about all cases together."""
+    """Yield sentences about all cases together."""
     agreeing, fitting = sum(one.agrees for one in known), sum(one.cost.fits for one in known)
     yield f"In {agreeing} of {len(known)} cases, TVM allocates what the formulas predict."
     yield f"{fitting} of {len(known)} plans fit the VTCM of their architecture."
@@ -84,14 +84,14 @@ def _totals(known: Sequence[Known]) -> Iterator[str]:
 
 
 def _worst(known: Known) -> Worst:
-    """The line of one case that moves too much."""
+    """Return the line of one case that moves too much."""
     times = known.cost.traffic_bytes / known.needed_bytes
     problem = f"moves {in_bytes(known.cost.traffic_bytes)}, {times:.2f} times what is needed"
     return Worst(known.case.name, known.case.name, problem, _help(known))
 
 
 def _help(known: Known) -> str:
-    """A sentence that names the plan that fits with the least traffic, if it is better than the case's own."""
+    """Return a sentence that names the plan that fits with the least traffic, if it is better than the case's own."""
     plan = known.case.settled
     kept = Plan(kernel=plan.kernel, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
     try:

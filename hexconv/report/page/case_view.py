@@ -43,7 +43,6 @@ class CaseView:
     Attributes:
         name: the name of the case.
         chain: its shapes in a line.
-        plan: its knobs in a line.
         toml: the case file.
         row: its cells of the overview, after the name.
         facts: its facts, each a name and a value.
@@ -58,7 +57,6 @@ class CaseView:
 
     name: str
     chain: str
-    plan: str
     toml: str
     row: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -101,7 +99,6 @@ def case_view(case: Case, measured: Measured) -> CaseView:
     return CaseView(
         name=case.name,
         chain=chain_words(case.chain),
-        plan=plan_words(case.settled),
         toml=case.to_toml(),
         row=_row(case, cost, measured),
         facts=tuple(_facts(case, cost, measured)),
@@ -127,7 +124,7 @@ def _plots(case: Case, measured: Measured) -> Iterator[Plot]:
 
 
 def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
-    """The cells of the overview."""
+    """Return the cells of the overview."""
     fit = vtcm_fit(case.chain, case.settled)
     share = cost.footprint_bytes / fit.capacity_bytes
     needed = sum(needed_work(case.chain).traffic_bytes.values())
@@ -142,14 +139,14 @@ def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
 
 
 def _rate(case: Case, measured: Measured) -> str:
-    """The MACs per packet of the page's own run, else of a table."""
+    """Return the MACs per packet of the page's own run, else of a table."""
     if measured.profile:
         return f"{needed_macs(case.chain) / measured.profile.slots.packets:.4g}"
     return UNKNOWN if measured.rate is None else f"{measured.rate.macs_per_packet:.4g}"
 
 
 def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str, str]]:
-    """The facts of a case, each a name and a value."""
+    """Yield the facts of a case, each a name and a value."""
     needed = needed_work(case.chain)
     yield "Plan", plan_words(case.settled)
     yield "Kernel", kernel_words(case.kernels)

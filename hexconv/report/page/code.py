@@ -8,7 +8,7 @@ The comment above a loop (`# conv2d #1`) goes into its summary. Loops that hold 
 themselves are folded, so that what shows first is the order of things.
 """
 
-from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from markupsafe import Markup, escape
 from pygments.lexers import PythonLexer
@@ -21,12 +21,12 @@ CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"),
 
 
 def listing_html(tir: str) -> Markup:
-    """The module of a `.tir` file as foldable, coloured HTML."""
+    """Return the module of a `.tir` file as foldable, coloured HTML."""
     return Markup("".join(_html(block) for block in module_of(tir)))
 
 
 def _html(block: Block) -> Markup:
-    """The HTML of one block; a block with a body folds."""
+    """Return the HTML of one block; a block with a body folds."""
     line = Markup("<code>{}</code>").format(_coloured(block.text))
     if not block.folds:
         return Markup("<div>{}</div>").format(line)
@@ -38,19 +38,12 @@ def _html(block: Block) -> Markup:
 
 def _coloured(text: str) -> Markup:
     """The HTML of a line of Python, its keywords, numbers and comments marked; neighbours of a kind share a mark."""
-    parts: list[tuple[str, str]] = []
-    for token, value in LEXER.get_tokens(text):
-        kind = _class(token)
-        if parts and parts[-1][0] == kind:
-            parts[-1] = (kind, parts[-1][1] + value)
-        else:
-            parts.append((kind, value))
-    return Markup("").join(_marked(parts))
+    runs = groupby(LEXER.get_tokens(text), lambda token: _class(token[0]))
+    return Markup("").join(_marked(kind, "".join(value for _, value in tokens)) for kind, tokens in runs)
 
 
-def _marked(parts: Sequence[tuple[str, str]]) -> Iterator[Markup]:
-    for kind, value in parts:
-        yield Markup('<i class="{}">{}</i>').format(kind, value) if kind else escape(value)
+def _marked(kind: str, text: str) -> Markup:
+    return Markup('<i class="{}">{}</i>').format(kind, text) if kind else escape(text)
 
 
 def _class(token: _TokenType) -> str:

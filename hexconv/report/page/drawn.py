@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from hexconv.report.plots.theme import FAINT, FONT, GRID, INK, TEXT_PIXELS
+from hexconv.report.plots.theme import FAINT, FONT, INK, TEXT_PIXELS
 
 
 class Drawing:
@@ -37,12 +37,8 @@ class Drawing:
         """Draw a path that is not filled."""
         self._add("path", {"d": path, "fill": "none", "stroke": FAINT, "stroke-width": "1.5"}, more)
 
-    def rule(self, at: tuple[float, float], length: float) -> None:
-        """Draw a thin horizontal line."""
-        self.box(at, (length, 1), GRID)
-
     def markup(self) -> Markup:
-        """The drawing as a part of the page."""
+        """Return the drawing as a part of the page."""
         return Markup(ElementTree.tostring(self._root, encoding="unicode"))
 
     def _add(self, tag: str, attributes: Mapping[str, str], more: Mapping[str, str]) -> ElementTree.Element:

@@ -27,7 +27,7 @@ class HotView:
 
 
 def hot_views(profile: Profile) -> tuple[HotView, ...]:
-    """The runs of packets that took the most issue slots, the hottest first."""
+    """Return the runs of packets that took the most issue slots, the hottest first."""
     every = profile.slots.issue_slots
     return tuple(
         HotView(

@@ -25,13 +25,13 @@ class Share:
 
 
 def reached(case: Case, profile: Profile) -> Reached:
-    """The point of a run in the roofline plot."""
+    """Return the point of a run in the roofline plot."""
     moved = sum(planned_work(case.chain, case.settled).traffic_bytes.values())
     return Reached(case.name, needed_macs(case.chain), moved, profile.slots.issue_slots, limit(case.chain))
 
 
 def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
-    """The shares of a run's slots, the largest first; together they are all slots.
+    """Return the shares of a run's slots, the largest first; together they are all slots.
 
     Multiplications count the slots that they would take at two in each slot. The other slots of convs are what loads,
     starts and ends of tiles, scaling and stalls cost. Plain and host kernels multiply without vectors: all slots of
@@ -52,7 +52,7 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
     stalls = profile.slots.stall_slots
     found += [
         Share("multiply what the result needs", needed / slots),
-        Share("multiply for nothing", max(done - needed, 0) / slots, _waste_help(case)),
+        Share("multiply for nothing", max(done - needed, 0) / slots, " ".join(_wasted(case))),
         Share("are stalls", stalls / slots),
         Share("load, start and end sums, and scale", max(convs - done - stalls, 0) / slots),
     ]
@@ -60,7 +60,7 @@ def shares(case: Case, profile: Profile) -> tuple[Share, ...]:
 
 
 def limit_words(case: Case, profile: Profile) -> str:
-    """The verdict in a few sentences."""
+    """Return the verdict in a few sentences."""
     every = shares(case, profile)
     told = [f"{share.part:.0%} {share.what}" for share in every if share.part >= WORTH_SAYING]
     first = told[0].replace("% ", "% of the issue slots ", 1)
@@ -73,24 +73,20 @@ def _sorted(found: list[Share]) -> tuple[Share, ...]:
 
 
 def _copies_help(case: Case) -> str:
-    """A sentence on what would take the copies off the thread."""
+    """Return a sentence on what would take the copies off the thread."""
     if case.settled.buffering == "single":
         return 'buffering = "double" leaves the copies to the engine, and takes more VTCM.'
     return ""
 
 
 def _vector_help(case: Case) -> str:
-    """A sentence on why the kernel has no vector instructions."""
+    """Return a sentence on why the kernel has no vector instructions."""
     why = next((choice.why for choice in case.kernels if choice.why), "")
     return f"The kernel has no vector instructions{f' ({why})' if why else ''}."
 
 
-def _waste_help(case: Case) -> str:
-    """Sentences on which multiplications are wasted, and what would avoid them."""
-    return " ".join(_wasted(case))
-
-
 def _wasted(case: Case) -> Iterator[str]:
+    """Yield sentences on which multiplications are wasted, and what would avoid them."""
     if case.settled.halo == "recompute" and any(conv.kernel[0] > 1 for conv in case.chain.conv[1:]):
         yield 'halo = "roll" computes no row twice.'
     ragged = [conv.out_channels for conv in case.chain.conv if conv.out_channels % 32 and conv.groups == 1]

@@ -12,6 +12,7 @@ from hexconv.report.plots.theme import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WID
 from hexconv.report.units import in_bytes
 from hexconv.run.profile import Profile
 from hexconv.search import Answer, PlannedNetwork
+from hexconv.spec import Case
 
 NODE, BETWEEN, PIECE, MARGIN, LANE = 54, 18, 22, 4, 10
 """Pixels: height of a chain without its pieces, gap between two, height of a piece, left margin, lane of a line."""
@@ -61,7 +62,7 @@ def network_view(network: PlannedNetwork, name: str, profiles: Mapping[str, Prof
 
 
 def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterator[str]:
-    """Sentences about all chains together."""
+    """Yield sentences about all chains together."""
     total = network.total
     if total.saved_bytes is None or not total.before_bytes:
         yield f"The plans move {in_bytes(total.after_bytes or 0)}; not every conv fits VTCM by itself."
@@ -74,7 +75,8 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
     limit = max((answer.question.vtcm_bytes for answer in network.planned), default=0)
     yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(limit)} of VTCM."
-    run = [found for case, found in profiles.items() if case in _cases(network)]
+    names = {case.name for case in cases_of(network)}
+    run = [found for name, found in profiles.items() if name in names]
     if run:
         slots, packets = (sum(found.slots.issue_slots for found in run), sum(found.slots.packets for found in run))
         right = sum(found.run.check.passed for found in run)
@@ -84,42 +86,39 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
         yield f"{len(network.refused)} chains have no plan, and {len(network.not_taken)} convs are in no chain."
 
 
-def _cases(network: PlannedNetwork) -> set[str]:
-    """The names of the cases of the best cuts."""
+def cases_of(network: PlannedNetwork) -> list[Case]:
+    """Return the cases of the best cuts of all chains, in order."""
     cuts = [(answer, answer.cuts.best) for answer in network.planned]
-    return {winner.case.name for answer, cut in cuts if cut for winner in answer.pieces(cut)}
+    return [winner.case for answer, cut in cuts if cut for winner in answer.pieces(cut)]
 
 
 def _worst(network: PlannedNetwork) -> Iterator[Worst]:
-    """The chains with the most bytes beyond those that have to be moved once, then those that move the most."""
+    """Yield the chains with the most bytes beyond those that have to be moved once, then those that move the most."""
     planned = [answer for answer in network.planned if _after(answer)]
     planned.sort(key=lambda each: (-_extra(each), -_after(each)))
     for each in planned[:MOST_WORST]:
         extra = f"{in_bytes(_extra(each))} of it more than once" if _extra(each) else "each byte once"
         problem = f"moves {in_bytes(_after(each))}, {extra}"
-        yield Worst(each.name, _link(each), problem, " ".join(_help(each, network)))
+        yield Worst(each.name, _link(each), problem, _help(each, network))
 
 
 def _extra(answer: Answer) -> int:
-    """The bytes that are moved more than once; the little padding of filters is not counted."""
+    """Return the bytes that are moved more than once; the little padding of filters is not counted."""
     extra, needed = _after(answer) - _needed(answer), _needed(answer)
     return extra if extra > WASTEFUL_SHARE * needed else 0
 
 
-def _help(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
-    """Sentences on what would help a chain: more VTCM, or a longer chain."""
+def _help(answer: Answer, network: PlannedNetwork) -> str:
+    """Return a sentence on what would help a chain: more VTCM, or a longer chain."""
     margin, end = answer.cuts.margin, network.end_of(answer.name)
     if margin:
         fewer = in_bytes(margin.traffic_bytes)
-        yield f"With {in_bytes(margin.footprint_bytes)} of VTCM, {fewer} would do."
-    if end and not margin:
-        yield f"Only a longer chain moves less, and this one ends because {end.reason}."
-    elif not margin:
-        yield "Only a longer chain moves less."
+        return f"With {in_bytes(margin.footprint_bytes)} of VTCM, {fewer} would do."
+    return f"Only a longer chain moves less{f', and this one ends because {end.reason}' if end else ''}."
 
 
 def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile]) -> tuple[str, str, tuple[str, ...]]:
-    """The row of one chain in the table."""
+    """Return the row of one chain in the table."""
     cut, end = answer.cuts.best, network.end_of(answer.name)
     pieces = " | ".join(piece.name for piece in cut.pieces) if cut else "does not fit"
     saved, apart = answer.saved_bytes, _apart(answer)
@@ -138,7 +137,7 @@ def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile
 
 
 def _link(answer: Answer) -> str:
-    """The name of the first case of a chain's best cut; empty where nothing fits."""
+    """Return the name of the first case of a chain's best cut; empty where nothing fits."""
     cut = answer.cuts.best
     return answer.pieces(cut)[0].case.name if cut else ""
 
@@ -189,18 +188,18 @@ def _node(drawing: Drawing, answer: Answer, top: int, height: int, most: int) ->
         drawing.box((left, top + 24 + line * 14), (max(wide, 1), 9), colour)
         drawing.text((left + max(wide, 1) + 5, top + 33 + line * 14), in_bytes(size), FAINT)
     cut = answer.cuts.best
-    rows = [(piece.first, piece.last, in_bytes(piece.figures.footprint_bytes)) for piece in cut.pieces] if cut else []
-    for number, (first, last, size) in enumerate(rows):
+    for number, piece in enumerate(cut.pieces if cut else ()):
         foot = top + NODE + number * PIECE
         drawing.box((left, foot), (across - 16, PIECE - 4), ROLE_COLOURS["intermediate"], rx="4")
+        first, last = piece.first, piece.last
         convs = f"conv {first} alone" if first == last else f"convs {first} to {last} fused"
-        drawing.text((left + 6, foot + 13), f"{convs}, {size} of VTCM")
-    if not rows:
+        drawing.text((left + 6, foot + 13), f"{convs}, {in_bytes(piece.figures.footprint_bytes)} of VTCM")
+    if not cut:
         drawing.text((left + 6, top + NODE + 13), "does not fit")
 
 
 def _befores(answer: Answer, network: PlannedNetwork) -> Sequence[str]:
-    """The chains whose results a chain reads, straight or through other nodes."""
+    """Return the chains whose results a chain reads, straight or through other nodes."""
     end = network.end_of(answer.name)
     return end.after if end else ()
 

@@ -73,7 +73,7 @@ class Page:
         return (*shared, *(plot for case in self.cases for plot in case.plots))
 
     def html(self) -> str:
-        """The HTML of the page."""
+        """Return the HTML of the page."""
         environment = Environment(
             loader=PackageLoader("hexconv.report.page"),
             autoescape=True,
@@ -103,11 +103,11 @@ def _draw(plot: Plot) -> Markup:
 
 
 def _source(environment: Environment, name: str) -> Markup:
-    """The contents of a file of the package, not escaped."""
+    """Return the contents of a file of the package, not escaped."""
     assert environment.loader
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
 def _hash(script: str) -> str:
-    """The hash of a script, so that the content security policy lets this script run and no other."""
+    """Return the hash of a script, so that the content security policy lets this script run and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

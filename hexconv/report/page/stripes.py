@@ -11,6 +11,8 @@ from hexconv.report.plots.theme import ROLE_COLOURS, WIDTH
 from hexconv.spec import Case, tensor_extents
 
 TALLEST, GAP, HEAD = 170, 16, 22
+DRAWN = 1
+"""The stripe that is drawn before the script moves any, which the page's slider shows as 2."""
 
 
 @dataclass(frozen=True)
@@ -18,42 +20,37 @@ class StripesView:
     """A drawing whose boxes the page's script moves.
 
     Attributes:
-        words: a description of the drawing.
         drawing: the drawing at the second stripe, which may hold rows of the first.
         steps: for every stripe and tensor, the foot and the height of the boxes "held" and "made", as JSON.
         told: the rows of every stripe in words, as JSON.
         count: how many stripes there are.
-        first: the number of the stripe that is drawn.
     """
 
-    words: str
     drawing: Markup
     steps: str
     told: str
     count: int
-    first: int
 
 
 def stripes_view(case: Case) -> StripesView | None:
-    """The view of a case's stripes; None where it has fewer than two stripes."""
+    """Return the view of a case's stripes; None where it has fewer than two stripes."""
     every = stripes(case.chain, case.settled)
     if len(every) < 2:
         return None
-    first = min(1, len(every) - 1)
     rows = [extents.rows for extents in tensor_extents(case.chain)]
     scale = TALLEST / max(rows)
     boxes = [[_boxes(held, scale) for held in stripe] for stripe in every]
     told = [_told(stripe) for stripe in every]
     words = (
         f"{len(every)} stripes of the output, from top to bottom. Light: rows that a stripe reads, or makes; dark: "
-        "those that are new, the others are still there. " + told[first]
+        "those that are new, the others are still there. " + told[DRAWN]
     )
-    drawing = _drawn(rows, scale, boxes[first], words)
-    return StripesView(words, drawing, json.dumps(boxes), json.dumps(told), len(every), first)
+    drawing = _drawn(rows, scale, boxes[DRAWN], words)
+    return StripesView(drawing, json.dumps(boxes), json.dumps(told), len(every))
 
 
 def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
-    """The foot and the height of the rows that are held, then of the rows that are made."""
+    """Return the foot and the height of the rows that are held, then of the rows that are made."""
     found = (held.start, held.end - held.start, held.made, held.end - held.made)
     return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
 

@@ -73,7 +73,7 @@ def _layer(points: list[tuple[float, float]]) -> alt.Chart:
 
 
 def _log(values: list[float]) -> alt.Scale:
-    """A logarithmic scale with some room at its ends."""
+    """Return a logarithmic scale with some room at its ends."""
     return alt.Scale(type="log", domain=[min(values) * 0.8, max(values) * 1.25], nice=False)
 
 

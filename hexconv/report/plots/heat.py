@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import altair as alt
@@ -52,45 +53,39 @@ def split_plots(case: Case, measured: BySplits) -> tuple[Plot, ...]:
             a heat map of their own.
     """
     costs = split_costs(case)
-    plots = [_plot(case, costs, quantity, measured) for quantity in (_footprint(costs), _traffic(costs), RECOMPUTE)]
+    quantities = (_sized("footprint_bytes", costs), _sized("traffic_bytes", costs), RECOMPUTE)
+    plots = [_plot(case, costs, quantity, measured) for quantity in quantities]
     run = {splits: one.macs_per_packet for splits, one in measured.items() if one.macs_per_packet is not None}
     ran = [cost for cost in costs if _splits(cost) in run]
     return (*plots, _plot(case, ran, _rate(run), measured)) if ran else tuple(plots)
 
 
-def _footprint(costs: Sequence[PlanCost]) -> Quantity:
-    unit = unit_for(max(cost.footprint_bytes for cost in costs))
-    title = f"Footprint, {unit.name}"
-    return Quantity(
-        "footprint", title, lambda cost: cost.footprint_bytes, unit.of, in_bytes, lambda one: one.footprint_bytes
-    )
-
-
-def _traffic(costs: Sequence[PlanCost]) -> Quantity:
-    unit = unit_for(max(cost.traffic_bytes for cost in costs))
-    title = f"Traffic, {unit.name}"
-    return Quantity("traffic", title, lambda cost: cost.traffic_bytes, unit.of, in_bytes, lambda one: one.traffic_bytes)
+def _sized(field: str, costs: Sequence[PlanCost]) -> Quantity:
+    """Return the footprint or the traffic of plans, in the unit that suits the largest."""
+    size, name = attrgetter(field), field.removesuffix("_bytes")
+    unit = unit_for(max(map(size, costs)))
+    return Quantity(name, f"{name.capitalize()}, {unit.name}", size, unit.of, in_bytes, size)
 
 
 RECOMPUTE = Quantity(
     name="recompute",
     title="Recompute, MACs done / needed",
-    value=lambda cost: cost.recompute,
+    value=attrgetter("recompute"),
     short=lambda value: f"{value:.2f}",
     told=lambda value: f"{value:.2f} times",
-    measured=lambda one: one.recompute,
+    measured=attrgetter("recompute"),
 )
 
 
 def _rate(run: dict[tuple[int, int], float]) -> Quantity:
-    """The MACs per packet of plans that a sweep ran on the simulator."""
+    """Return the MACs per packet of plans that a sweep ran on the simulator."""
     return Quantity(
         name="rate",
         title="MACs per packet, on the simulator",
         value=lambda cost: run[_splits(cost)],
         short=lambda value: f"{value:.3g}",
         told=lambda value: f"{value:.4g}",
-        measured=lambda one: one.macs_per_packet,
+        measured=attrgetter("macs_per_packet"),
     )
 
 
@@ -104,7 +99,7 @@ def _height(plan: Plan) -> int:
 
 
 def _knob(case: Case) -> str:
-    """What says how high a stripe is."""
+    """Return what says how high a stripe is."""
     return "rows" if case.settled.rows else "h_split"
 
 
@@ -130,7 +125,7 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
 
 
 def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured: BySplits) -> Numbers:
-    """The table of a heat map: a row a plan; what a sweep measured stands in a column of its own."""
+    """Return the table of a heat map: a row a plan; what a sweep measured stands in a column of its own."""
     figures = [quantity.measured(measured.get(_splits(cost), Measured())) for cost in costs]
     has_any = any(figure is not None for figure in figures)
     headings = ("k_split", _knob(case), quantity.what.lower(), "fits VTCM", *(("measured",) if has_any else ()))
@@ -143,7 +138,7 @@ def _numbers(case: Case, costs: Sequence[PlanCost], quantity: Quantity, measured
 
 
 def _row(case: Case, cost: PlanCost, value: float, text: str) -> dict[str, Any]:
-    """The data of one cell."""
+    """Return the data of one cell."""
     plan = cost.plan
     return {
         "k": plan.k_split,

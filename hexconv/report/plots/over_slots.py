@@ -43,7 +43,7 @@ def timeline_plot(profile: Profile) -> Plot:
 
 
 def _drawn_to(profile: Profile) -> int:
-    """The slot at which the drawing ends."""
+    """Return the slot at which the drawing ends."""
     spans = profile.spans
     return profile.marked_slots if len(spans) <= MOST_SPANS else spans[MOST_SPANS - 1].end
 
@@ -67,21 +67,21 @@ def _words(profile: Profile, end: int) -> str:
 
 
 def _later(profile: Profile) -> Sequence[Transfer]:
-    """The copies that overlap with a conv: not those that the first conv waits for, nor the last copies out."""
+    """Return the copies that overlap with a conv: not those that the first conv waits for, nor the last copies out."""
     convs = [span for span in profile.spans if span.part.does == Does.CONV]
     first, last = (convs[0].start, convs[-1].end) if convs else (0, 0)
     return [each for each in profile.transfers if each.end > first and each.start < last] or profile.transfers
 
 
 def _thread(spans: Sequence[Span], end: int) -> Iterator[dict[str, Any]]:
-    """The bars of the thread."""
+    """Yield the bars of the thread."""
     for span in spans:
         if span.start < end:
             yield _bar("thread 0", span.start, span.end, _kind(span.part), span.what, end)
 
 
 def _engine(transfers: Sequence[Transfer], end: int) -> Iterator[dict[str, Any]]:
-    """The bars of the copies; a tensor with two copies under way at once has two lines."""
+    """Yield the bars of the copies; a tensor with two copies under way at once has two lines."""
     ends: dict[str, list[int]] = {}
     for each in transfers:
         if each.start >= end:
@@ -106,7 +106,7 @@ def _kind(part: Part) -> str:
 
 
 def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:
-    """All bars as rows of text, sorted by their starts."""
+    """Yield all bars as rows of text, sorted by their starts."""
     bars = [(each.start, each.end, each.what, "", "") for each in profile.spans]
     bars += [
         (each.start, each.end, f"copy {each.tensor}", f"{each.bytes:,}", f"{each.bytes_per_slot:.3g}")
@@ -117,7 +117,7 @@ def _rows(profile: Profile) -> Iterator[tuple[str, ...]]:
 
 
 def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLevelMixin:
-    """The chart: bars above, VTCM in use beneath, on one axis."""
+    """Return the chart: bars above, VTCM in use beneath, on one axis."""
     kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
     colour = alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])
     across = alt.Scale(domain=[0, end], nice=False)
@@ -143,7 +143,7 @@ def _chart(profile: Profile, rows: list[dict[str, Any]], end: int) -> alt.TopLev
 
 
 def _rooms(profile: Profile, across: alt.Scale, end: int) -> alt.Chart:
-    """The chart of the VTCM in use, as stairs."""
+    """Return the chart of the VTCM in use, as stairs."""
     unit = unit_for(max(room.bytes for room in profile.rooms))
     points = [{"slot": min(room.slot, end), "size": room.bytes / unit.bytes} for room in profile.rooms]
     points.append({"slot": end, "size": points[-1]["size"] if end < profile.marked_slots else 0})

@@ -43,7 +43,7 @@ def _words(timeline: Timeline, home: dict[str, Place], peak: int) -> str:
 
 
 def _boxes(timeline: Timeline, home: dict[str, Place], unit_bytes: int) -> Iterator[dict[str, Any]]:
-    """The rectangle of every cache: the statements that it lives over, and its bytes in some unit."""
+    """Yield the rectangle of every cache: the statements that it lives over, and its bytes in some unit."""
     for life in timeline.lives:
         place = home[life.cache]
         ends = {"low": place.offset_bytes / unit_bytes, "high": (place.offset_bytes + place.bytes) / unit_bytes}
@@ -51,7 +51,7 @@ def _boxes(timeline: Timeline, home: dict[str, Place], unit_bytes: int) -> Itera
 
 
 def _numbers(case: str, timeline: Timeline, home: dict[str, Place]) -> Numbers:
-    """The table of every cache with its first and last statement."""
+    """Return the table of every cache with its first and last statement."""
     return Numbers(
         f"{case}: lives of the caches, in program order",
         ("cache", "from", "to", "in the memory of", "bytes"),
@@ -69,7 +69,7 @@ def _numbers(case: str, timeline: Timeline, home: dict[str, Place]) -> Numbers:
 
 
 def _alive_bytes(timeline: Timeline, statement: int, home: dict[str, Place]) -> int:
-    """The bytes of the caches that live at a statement; bytes that caches share count once."""
+    """Return the bytes of the caches that live at a statement; bytes that caches share count once."""
     alive = [home[name] for name in timeline.alive(statement)]
     largest: dict[str, int] = {}
     for place in alive:
@@ -78,7 +78,7 @@ def _alive_bytes(timeline: Timeline, statement: int, home: dict[str, Place]) -> 
 
 
 def _map(rows: list[dict[str, Any]], statements: Sequence[str], peak: float, unit: str) -> alt.TopLevelMixin:
-    """The chart: rectangles over time (right) and memory (up), with names where there is room."""
+    """Return the chart: rectangles over time (right) and memory (up), with names where there is room."""
     axis = _statement_axis(statements)
     x = alt.X("from:Q", scale=alt.Scale(domain=[0, len(statements)], nice=False), axis=axis)
     y = alt.Y(
@@ -94,7 +94,7 @@ def _map(rows: list[dict[str, Any]], statements: Sequence[str], peak: float, uni
 
 
 def _statement_axis(statements: Sequence[str]) -> alt.Axis:
-    """The axis of statements, each label in the middle of its time."""
+    """Return the axis of statements, each label in the middle of its time."""
     middles = [at + 0.5 for at in range(len(statements))]
     choices = " : ".join(
         f"datum.value == {middle} ? {name!r}" for middle, name in zip(middles, statements, strict=True)
@@ -104,7 +104,7 @@ def _statement_axis(statements: Sequence[str]) -> alt.Axis:
 
 
 def _names(rows: list[dict[str, Any]], statements: int, peak: float) -> Iterator[dict[str, Any]]:
-    """The names of the rectangles that have room for a name."""
+    """Yield the names of the rectangles that have room for a name."""
     for row in rows:
         across = (row["to"] - row["from"]) * ACROSS / statements
         up = (row["high"] - row["low"]) * UP / peak

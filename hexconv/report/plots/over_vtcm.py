@@ -44,7 +44,7 @@ def vtcm_plot(case: Case) -> Plot:
 
 
 def _bar(kind: str, parts: Sequence[tuple[str, str, int]], unit_bytes: int) -> Iterator[dict[str, Any]]:
-    """The parts of one bar, from left to right."""
+    """Yield the parts of one bar, from left to right."""
     start = 0
     for name, role, size in parts:
         ends = {"start": start / unit_bytes, "end": (start + size) / unit_bytes}
@@ -53,7 +53,7 @@ def _bar(kind: str, parts: Sequence[tuple[str, str, int]], unit_bytes: int) -> I
 
 
 def _bars(rows: list[dict[str, Any]], capacity: float | None, title: str) -> alt.TopLevelMixin:
-    """The chart: two bars, and a line where VTCM ends if the end is near."""
+    """Return the chart: two bars, and a line where VTCM ends if the end is near."""
     widest = max(capacity or 0, *(row["end"] for row in rows)) * 1.02
     scale = alt.Scale(domain=[0, widest], nice=False)
     colour = alt.Color("role:N", scale=role_scale([row["role"] for row in rows]), title=None)

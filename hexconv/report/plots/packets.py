@@ -42,7 +42,7 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
 
 
 def _chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
-    """The chart: dots on a logarithmic axis, and the limit as a line."""
+    """Return the chart: dots on a logarithmic axis, and the limit as a line."""
     low = min(rate.macs_per_packet for rate in rates) / 2
     rows = [
         {

@@ -18,7 +18,7 @@ class Place:
 
 
 def places(case: Case) -> tuple[Place, ...]:
-    """The places of all caches of a case."""
+    """Return the places of all caches of a case."""
     planned = Planned.of(case)
     caches = {cache.name: cache for cache in planned.caches}
     found, offset = [], 0

@@ -47,19 +47,19 @@ class Plot:
     is_wide: bool = False
 
     def svg(self) -> str:
-        """The plot as an SVG document."""
+        """Return the plot as an SVG document."""
         out = io.StringIO()
         self._save(out, "svg")
         return out.getvalue()
 
     def png(self) -> bytes:
-        """The plot as a PNG image."""
+        """Return the plot as a PNG image."""
         out = io.BytesIO()
         self._save(out, "png", scale_factor=PNG_SCALE)
         return out.getvalue()
 
     def file(self, kind: Format) -> bytes:
-        """The plot as a file's content."""
+        """Return the plot as a file's content."""
         return self.svg().encode() if kind == "svg" else self.png()
 
     def _save(self, out: Any, kind: Format, **options: Any) -> None:

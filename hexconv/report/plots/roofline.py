@@ -66,7 +66,7 @@ def roofline_plot(own: Reached, others: Sequence[Reached]) -> Plot:
 
 
 def _chart(own: Reached, everyone: Sequence[Reached]) -> alt.TopLevelMixin:
-    """The chart: the roofs of some memories under the roof of the multiplier, and a dot for each case."""
+    """Return the chart: the roofs of some memories under the roof of the multiplier, and a dot for each case."""
     left = min(own.limit / MEMORY[-1], *(each.macs_per_byte for each in everyone)) / 2
     right = max(own.limit / MEMORY[0], *(each.macs_per_byte for each in everyone)) * 2
     low = min(LOWEST, *(each.macs_per_slot for each in everyone)) / 2

@@ -47,6 +47,6 @@ def themed(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
 
 
 def role_scale(roles: Sequence[str]) -> alt.Scale:
-    """The colour scale of the roles that a chart shows, in the order of the data flow."""
+    """Return the colour scale of the roles that a chart shows, in the order of the data flow."""
     shown = [role for role in ROLE_COLOURS if role in roles]
     return alt.Scale(domain=shown, range=[ROLE_COLOURS[role] for role in shown])
