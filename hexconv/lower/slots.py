@@ -24,9 +24,9 @@ def step_number(loops: Sequence[tirx.For]) -> tirx.Expr:
 def next_step(loops: Sequence[tirx.For]) -> list[tirx.Expr]:
     """Return the loop variables one iteration later, carried over from each loop to the one around it.
 
-    Behind the last iteration comes the first one again. So no variable leaves its range, and no index is clamped: what is
-    clamped is copied element by element. A single loop's guard tells TVM as much; how many stripes a band has, only the
-    device knows.
+    Behind the last iteration comes the first one again. So no variable leaves its range, and no index is clamped, as
+    what is clamped is copied element by element. A single loop's guard tells TVM as much. How many stripes a band has,
+    only the device knows.
     """
     analyzer, following = _with_ranges(loops), step_number(loops) + 1
     times: tirx.Expr = tirx.const(1, "int32")

@@ -8,7 +8,7 @@ from tvm.sym import Analyzer
 
 from hexconv.lower.transfers.mover import Either, Mover, Piece
 from hexconv.lower.transfers.run import ONE, ZERO, Fill, Run, is_one, itemsize
-from hexconv.lower.transfers.shorter import of_one_length
+from hexconv.lower.transfers.shorter import in_one_row, of_one_length
 from hexconv.lower.transfers.unaligned import in_parts_of_a_ring
 from hexconv.schedule.trees import around, as_one, bound, uses
 
@@ -37,7 +37,16 @@ def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     elif _may_be_one_short_row(run, mover) and (found := in_parts_of_a_ring(run, loop)):
         part, inside, blocks = found
         yield bound(around(blocks, as_one([mover.statement(piece) for piece in repeated(part, inside, mover)])))
-    elif mover.joins_single_rows and _may_be_one_short_row(run, mover) and _may_stay_one(run, loop):
+    elif mover.joins_single_rows and (found := in_one_row(run)) and not uses(found[0], loop.loop_var):
+        side_by_side, row = found
+        yield Either(side_by_side, tuple(repeated(row, loop, mover)), tuple(_unlike_rows(run, loop, mover)))
+    else:
+        yield from _unlike_rows(run, loop, mover)
+
+
+def _unlike_rows(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
+    """Yield rows apart over the trips of a loop that are not all alike."""
+    if mover.joins_single_rows and _may_be_one_short_row(run, mover) and _may_stay_one(run, loop):
         single = replace(run, count=ONE, steps=(0, 0))
         others = _by_rows_or_trips(run, loop, mover)
         yield Either(tirx.EQ(run.count, 1), tuple(repeated(single, loop, mover)), (others,))
@@ -47,8 +56,9 @@ def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 
 def _may_stay_one(run: Run, loop: tirx.For) -> bool:
     """Whether a run of rows, perhaps one, may be copied trip by trip: its trips aren't alike, or there may be one."""
-    is_known = isinstance(run.count, tirx.IntImm)
-    return not is_known and (_row_in_loop(run, loop) is None or not isinstance(loop.extent, tirx.IntImm))
+    if isinstance(run.count, tirx.IntImm) or uses(run.count, loop.loop_var):
+        return False
+    return _row_in_loop(run, loop) is None or not isinstance(loop.extent, tirx.IntImm)
 
 
 def _either_in_loop(either: Either, loop: tirx.For, mover: Mover) -> Either:

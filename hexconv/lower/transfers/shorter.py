@@ -41,6 +41,17 @@ def of_one_length(run: Run, loop: tirx.For) -> tuple[tuple[Run, tirx.Expr], tupl
     return (longest, whole), (replace(once, elements=tirx.min(once.elements, left_over * most)), ONE)
 
 
+def in_one_row(run: Run) -> tuple[tirx.Expr, Run] | None:
+    """Return when the rows of a run lie side by side, and the one row that they are then; None if they never do.
+
+    before:  copy 8 rows of max(0, min(32, left)) elements, 32 apart        then:   copy 256 elements, where left >= 32
+    """
+    if (found := _most_and_left(run.elements)) is None or run.steps != (int(found[0]), int(found[0])):
+        return None
+    most, left = found
+    return left >= most, joined(replace(run, elements=most))
+
+
 def _most_and_left(elements: tirx.Expr) -> tuple[tirx.IntImm, tirx.Expr] | None:
     """Return what `max(0, min(most, left))` has for `most`, a number, and for `left`; None for anything else."""
     inner = _other(elements, tirx.Max, is_zero=True)
