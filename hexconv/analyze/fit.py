@@ -12,11 +12,15 @@ from itertools import product
 
 from hexconv.analyze.planned import Planned
 from hexconv.lower.vtcm import capacities_bytes, capacity_of, granules_bytes
-from hexconv.spec import Chain, Plan
-from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES
+from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.spec.knobs import KNOBS, MOST_VTCM_BYTES, acts
+from hexconv.spec.strips import why_no_strips
 
+NO_LEVER = "no smaller split, no lower stripe, no narrower strip and no architecture"
 MOST_TRIED = 64
 """Splits up to this are looked at one by one."""
+ROWS_OF_BLOCKS = (4, 2, 1)
+"""The heights of stripes that any layout of the output allows, below a block of 8 rows."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Fit:
         """The result in one line: demand, capacity, what takes how much, and which changes make it fit."""
         verdict = f"{self.gap_bytes} too many" if self.gap_bytes > 0 else f"{-self.gap_bytes} to spare"
         terms = ", ".join(f"{'/'.join(term.holds)} {term.vtcm_bytes}" for term in self.terms)
-        levers = " or ".join(map(str, self.levers)) or "no split and no architecture"
+        levers = " or ".join(map(str, self.levers)) or NO_LEVER
         advice = "" if self.fits else f"; {levers} brings it under"
         return f"{self.demand_bytes} of {self.arch}'s {self.capacity_bytes} bytes of VTCM, {verdict} ({terms}){advice}"
 
@@ -105,10 +109,11 @@ def vtcm_terms(planned: Planned) -> tuple[Term, ...]:
 
 
 def _levers(planned: Planned, demand: int, capacity: int) -> Iterator[Lever]:
-    """Changes that make a plan fit: one slot instead of two, filters by the tile, smaller splits, or a larger VTCM.
+    """Changes that make a plan fit: one slot instead of two, filters by the tile, smaller steps, or a larger VTCM.
 
     Each change is one knob. For a split it is the largest smaller value that fits; both splits change together only if
-    neither is enough alone.
+    neither is enough alone. Lower stripes of rows and narrower strips of columns, where the kernel has them, are looked
+    at if no split is enough.
     """
     chain, plan = planned.chain, planned.plan
     for name, knob in KNOBS.items():
@@ -121,8 +126,20 @@ def _levers(planned: Planned, demand: int, capacity: int) -> Iterator[Lever]:
     )
     pairs = [] if alone else sorted(product(smaller_k, smaller_h), key=lambda pair: -pair[0] * pair[1])
     both = [replace(plan, k_split=k, h_split=h) for k, h in pairs]
-    yield from alone or _first_that_fits(chain, both, capacity, "k_split", "h_split")
+    splits = alone or tuple(_first_that_fits(chain, both, capacity, "k_split", "h_split"))
+    yield from splits or _less_of_the_image(chain, plan, capacity)
     yield from _more_vtcm(plan, demand)
+
+
+def _less_of_the_image(chain: Chain, plan: Plan, capacity: int) -> Iterator[Lever]:
+    """The highest of the lower stripes that fits, and the widest of the narrower strips."""
+    lower = [rows for rows in ROWS_OF_BLOCKS if rows < plan.stripe_rows] if acts("rows", plan.kernel or "plain") else []
+    yield from _first_that_fits(chain, [replace(plan, rows=rows, h_split=1) for rows in lower], capacity, "rows")
+    if not acts("w_split", plan.kernel or "plain") or plan.w_split is not None:
+        return
+    columns = tensor_extents(chain)[-1].column_blocks
+    narrower = [width for width in _smaller(columns) if not why_no_strips(chain, width)]
+    yield from _first_that_fits(chain, [replace(plan, w_split=width) for width in narrower], capacity, "w_split")
 
 
 def _more_vtcm(plan: Plan, demand: int) -> Iterator[Lever]:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from hexconv.analyze import vtcm_fit
 from hexconv.build.linked import linked
 from hexconv.build.memory import Placed, placed
 from hexconv.build.rendering import rendered
 from hexconv.build.weights import laid_out
 from hexconv.build.wording import Argument, description
 from hexconv.compute import magnitude, reference
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.arguments import SETUP_PACKETS
@@ -118,9 +119,12 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         isa: the instruction set, for Hexagon.
 
     Raises:
-        Unsupported: the chain can't be lowered, or not be called from C; the message says why.
+        Unsupported: the chain can't be lowered, not be called from C, or takes more VTCM than there is; the message
+            says why.
         ToolMissing: zig isn't installed.
     """
+    if case.settled.uses_vtcm and not (fit := vtcm_fit(case.chain, case.settled)).fits:
+        raise Unsupported(str(fit))
     functions = _functions(case, name)
     arguments = dict(zip(functions.arguments, packed_arguments(case.chain, tensors, case.settled), strict=False))
     weights = laid_out(case, {key: value for key, value in arguments.items() if key != "input"})

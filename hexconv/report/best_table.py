@@ -1,6 +1,7 @@
 """Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.table import Table
 
@@ -82,7 +83,7 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
     if passed_over := sum(each.plans for each in proof.excluded if each.bound == READ_MORE):
         yield (
             f"{passed_over} plans in narrower strips were not looked at: they read at least as much as the answer "
-            "moves, and may take less memory"
+            "moves, and may compute less and take less memory"
         )
     if proof.lower_bound is not None:
         times = getattr(found.best, COSTS[objective][0]) / proof.lower_bound
@@ -95,6 +96,11 @@ def bound_lines(found: Found, question: Question) -> Iterator[str]:
             f"packets (model) are no bound and no count: nine of ten runs of this kernel on the simulator are within "
             f"{100 * proof.model_error:.0f} % of the model, which was fitted to other chains"
         )
+    elif found.best.latency_packets:
+        yield (
+            f"packets (model) are no bound and no count: the model's error is not known for "
+            f"{proof.scope.fixed['dtype']}, of which no run was compared with it"
+        )
     yield _better(proof, objective)
 
 
@@ -102,7 +108,7 @@ def proof_lines(found: Found) -> Iterator[str]:
     """Lines that account for all plans: how many were looked at, how many fit, and which bounds excluded the rest."""
     proof = found.proof
     rate = f"{proof.evaluated} looked at in {proof.seconds:.3f} s, {proof.plans_per_second} a second"
-    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}, {proof.status})"
+    yield f"{proof.plans} plans, {rate}; {proof.fitting} fit ({proof.method}: {proof.status} among them)"
     for excluded in proof.excluded:
         yield f"  {excluded.plans} excluded: {excluded.bound}"
     if found.best is not None:
@@ -129,26 +135,33 @@ def _better(proof: Proof, objective: Objective) -> str:
     by = "by the model, " if objective == "latency" else ""
     if proof.least_better is None:
         held = ", ".join(f"{name} {value}" for name, value in proof.scope.fixed.items() if name in HELD)
-        return f"{by}no plan of {held} has less {objective} than the answer, whatever the memory"
+        return f"{by}no searched plan of {held} has less {objective} than the answer, whatever the memory"
     least = proof.least_better
     return (
-        f"{by}less {objective} needs more memory: of {proof.better_plans} plans with less, the smallest "
+        f"{by}searched plans with less {objective} need more memory: of {proof.better_plans}, the smallest "
         f"({plan_name(least.plan)}) takes {least.footprint_bytes} bytes, {proof.over_bytes} above the limit"
     )
 
 
 def scope_line(scope: Scope) -> str:
-    """Say which plans were searched, so that a reader knows what "no plan" covers.
+    """Say which plans were searched, so that a reader knows what "no searched plan" covers.
 
-    >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 8)}))
-    'of all plans with kernel plain, arch v68; searched: halo recompute | roll, h_split 1 to 8'
+    >>> scope_line(Scope({"kernel": "plain", "arch": "v68"}, {"halo": ("recompute", "roll"), "h_split": (1, 2, 3)}))
+    'searched, of all plans with kernel plain, arch v68: halo recompute | roll, h_split 1 to 3'
     """
     fixed = ", ".join(f"{name} {value}" for name, value in scope.fixed.items())
-    turned = (
-        f"{knob} {f'{values[0]} to {values[-1]}' if isinstance(values[0], int) else ' | '.join(values)}"
-        for knob, values in scope.turned.items()
-    )
-    return f"of all plans with {fixed}; searched: {', '.join(turned)}"
+    turned = (f"{knob} {_values(values)}" for knob, values in scope.turned.items())
+    return f"searched, of all plans with {fixed}: {', '.join(turned)}"
+
+
+def _values(values: tuple[Any, ...]) -> str:
+    """Write the values of a knob that were searched.
+
+    >>> _values((1, 2, 4)), _values((1, 2, 3))
+    ('1 | 2 | 4', '1 to 3')
+    """
+    has_all = isinstance(values[0], int) and len(values) > 1 and values == tuple(range(values[0], values[-1] + 1))
+    return f"{values[0]} to {values[-1]}" if has_all else " | ".join(map(str, values))
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
@@ -162,12 +175,12 @@ def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:
         return
     searched = f"{cuts.plans} plans of {cuts.pieces_searched} pieces"
     if cuts.margin is None:
-        yield f"no other cut moves fewer bytes, whatever the memory ({searched})"
+        yield f"no other cut into searched plans moves fewer bytes, whatever the memory ({searched})"
         return
     least = cuts.margin
     yield (
-        f"less traffic needs more memory: {least.footprint_bytes} bytes at least, {least.over_bytes} above the limit, "
-        f"for {least.traffic_bytes} bytes of traffic ({searched})"
+        f"searched plans with less traffic need more memory: {least.footprint_bytes} bytes at least, "
+        f"{least.over_bytes} above the limit, for {least.traffic_bytes} bytes of traffic ({searched})"
     )
 
 

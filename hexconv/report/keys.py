@@ -50,7 +50,10 @@ PROOF = (
     Key("fitting", "the number of plans that fit"),
     Key("excluded[]", "the bounds that exclude every plan but the answer", (Excluded,)),
     Key("lower_bound", "the bytes of traffic that no plan goes below; null for other objectives"),
-    Key("model_error", "nine of ten runs differ from the model by no more than this share; null without a model"),
+    Key(
+        "model_error",
+        "nine of ten runs differ from the model by no more than this share; null where no run was compared with it",
+    ),
     Key("better_plans", "how many plans, fitting or not, are better in the objective"),
     Key("least_better", f"the better plan with the least footprint; null if no plan is better{SAME}"),
     Key("over_bytes", "the bytes by which the footprint of that plan is above the limit"),

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 
-from hexconv.analyze.fit import vtcm_fit
+from hexconv.analyze.fit import NO_LEVER, vtcm_fit
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Plan
 from hexconv.spec.places import MIXED
@@ -62,5 +62,5 @@ def fit_words(case: Case) -> str:
     fit = vtcm_fit(case.chain, case.settled)
     if fit.fits:
         return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"
-    levers = " or ".join(map(str, fit.levers)) or "no split and no architecture"
+    levers = " or ".join(map(str, fit.levers)) or NO_LEVER
     return f"{in_bytes(fit.gap_bytes)} more than the {in_bytes(fit.capacity_bytes)} of {fit.arch}; {levers} fits"

@@ -1,4 +1,4 @@
-"""The plan space of a chain: every plan that the knobs allow, as a grid of numpy axes.
+"""The plan space of a chain: the plans that a search looks at, as a grid of numpy axes.
 
 Some knobs are numbers, the splits; all others are words, listed in `WORDS`. A combination of words that `Plan` refuses
 is no part of the space. The grid has three axes: words x stripes x k_split, in the order in which they are declared, so
@@ -201,7 +201,7 @@ class Scope:
 
     Attributes:
         fixed: the values that are the same in all plans: `kernel`, `dtype`, layouts of arguments, and other knobs.
-        turned: for each knob that was turned, its words, or the least and the most of a split.
+        turned: for each knob that was turned, its words or its numbers.
     """
 
     fixed: dict[str, Any]
@@ -233,4 +233,4 @@ class Scope:
         elif acts("w_split", plan.kernel or "plain"):
             fixed["w_split"] = plan.w_split or "whole rows"
         splits = {"rows": space.rows, "h_split": space.h_splits, "k_split": space.k_splits}
-        return cls(fixed, turned | {name: (int(all[0]), int(all[-1])) for name, all in splits.items() if len(all)})
+        return cls(fixed, turned | {name: tuple(map(int, all)) for name, all in splits.items() if len(all)})

@@ -7,11 +7,11 @@ Without a kernel in its plan a conv gets the fastest that serves it on the targe
 
 A kernel in a plan is a wish. What it can't serve gets the next best by the same rule. Convs of hvx and of plain stand
 in one nest, that of hvx; host has a nest of its own, and serves all convs of a chain or none. The knobs that act on the
-wished kernel alone are dropped where no conv gets it.
+wished kernel alone are dropped where no conv gets it; the reason of each choice then names them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hexconv.spec.chain import Chain
@@ -59,7 +59,22 @@ def choose_kernels(chain: Chain, plan: Plan | None, target: Target | None = None
     >>> choose_kernels(chain, Plan(), "llvm")[0].why
     'host serves cases that state no plan, unless they ask for it'
     """
-    return tuple(_choice(chain, index, plan, target) for index in range(len(chain.conv)))
+    choices = tuple(_choice(chain, index, plan, target) for index in range(len(chain.conv)))
+    dropped = without_effect(plan, _nest_kernel(choices)) if plan else ()
+    if not dropped:
+        return choices
+    left_out = f"; without effect then: {', '.join(dropped)}"
+    return tuple(replace(choice, why=choice.why + left_out) for choice in choices)
+
+
+def without_effect(plan: Plan, kernel: Kernel) -> tuple[str, ...]:
+    """Name the knobs that a plan states and that don't act in the nest of the kernel that its chain gets.
+
+    >>> without_effect(Plan(kernel="hvx", k_split=2, rows=2, threads=4), "plain")
+    ('rows', 'threads')
+    """
+    machine = {"threads"} if plan.kernel != kernel else set()  # of the machine that the wished kernel runs on
+    return tuple(knob for knob in plan.stated if knob in machine or not acts(knob, kernel))
 
 
 def _choice(chain: Chain, index: int, plan: Plan | None, target: Target | None) -> KernelChoice:
@@ -159,7 +174,10 @@ def kernel_of(chain: Chain, plan: Plan | None, target: Target | None = None) -> 
     >>> kernel_of(chain, Plan(kernel="hvx")), kernel_of(chain, Plan(kernel="host"))
     ('plain', 'host')
     """
-    choices = choose_kernels(chain, plan, target)
+    return _nest_kernel(choose_kernels(chain, plan, target))
+
+
+def _nest_kernel(choices: Sequence[KernelChoice]) -> Kernel:
     return next((choice for choice in choices if choice.used != "plain"), choices[0]).used
 
 
@@ -185,9 +203,8 @@ def settled(chain: Chain, plan: Plan | None, target: Target | None = None, threa
     kernel = kernel_of(chain, plan, target)
     if plan is None:
         return unstated(chain, kernel, threads)
-    kept = {knob: value for knob, value in plan.stated.items() if acts(knob, kernel)}
-    if plan.kernel != kernel:
-        kept.pop("threads", None)  # These knobs belong to the machine that the wished kernel runs on.
+    dropped = without_effect(plan, kernel)
+    kept = {knob: value for knob, value in plan.stated.items() if knob not in dropped}
     return Plan(kernel=kernel, **kept)  # pyright: ignore[reportArgumentType]
 
 

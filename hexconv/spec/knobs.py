@@ -66,7 +66,7 @@ KNOBS: Mapping[str, Knob] = {
         turned=(2,),
         beside={"kernel": "hvx"},
         named="r{}",
-        elsewhere="its output lies in blocks of 8 rows, so a stripe is some whole blocks (h_split)",
+        elsewhere="the cache of its output lies in blocks of 8 rows, so a stripe is some whole blocks (h_split)",
     ),
     "w_split": Knob(turned=(2,), beside={"kernel": "hvx"}, named="ws{}"),
     "column_halo": Knob(

@@ -136,11 +136,12 @@ class Plan:
             raise InputError("plan.halo", f'"{self.halo}" with column_halo = "keep"', allowed)
 
     def _check_effects(self) -> None:
-        """Refuse knobs that would do nothing on the wished kernel. Without a kernel, plain can always obey."""
+        """Refuse knobs that would do nothing on the wished kernel. Without a kernel, any conv may get plain."""
+        given = f'kernel = "{self.kernel}" would' if self.kernel else "no kernel might"
         for knob, value in self.stated.items():
             if not acts(knob, self.kernel or "plain"):
-                given = f"{value!r} with " + (f'kernel = "{self.kernel}"' if self.kernel else "no kernel")
-                what = f"plan.{knob}: {given} would do nothing: {why_without_effect(knob, self.kernel or 'plain')}"
+                why = why_without_effect(knob, self.kernel or "plain")
+                what = f"plan.{knob}: {value!r} with {given} do nothing: {why}"
                 kernels = " or ".join(f'"{kernel}"' for kernel in KERNELS if acts(knob, kernel))
                 raise InputError.because(what, f"leave it out, or take kernel = {kernels}")
 

@@ -10,7 +10,7 @@ from hexconv.cli.app import exit_code
 from hexconv.lower import lower_case
 from hexconv.lower.hexagon import compile_for_hexagon
 from hexconv.lower.vtcm import capacities_bytes, granules_bytes
-from hexconv.spec import Case
+from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 
 CASE = """
 [chain]
@@ -127,3 +127,15 @@ def test_run_refuses_before_it_builds(
     assert "large: " in said
     assert "of v66's 262144 bytes of VTCM" in said
     assert "brings it under" in said
+
+
+def test_a_wide_image_fits_in_narrower_strips_and_a_high_stripe_in_fewer_rows() -> None:
+    conv = Conv2d(out_channels=32, kernel=(3, 3), requantize=Requantize(multiplier=1 << 24, shift=-8))
+    chain = Chain(input=(1, 16, 30000, 32), dtype="uint8", output_layout="NHWC", conv=(conv,))
+    plan = Plan(kernel="hvx", storage="vtcm")
+    levers = {knob: lever for lever in vtcm_fit(chain, plan).levers for knob in lever.knobs}
+    assert {"rows", "w_split"} <= levers.keys()
+    for lever in levers.values():
+        changed = vtcm_fit(chain, replace(plan, **lever.knobs))
+        assert changed.fits
+        assert changed.demand_bytes == lever.demand_bytes

@@ -23,7 +23,7 @@ from hexconv.build.chain import LONGEST_NAME, c_name
 from hexconv.build.load import _Platform, posix
 from hexconv.build.simulated import simulated_chain
 from hexconv.compute import reference
-from hexconv.errors import InputError
+from hexconv.errors import InputError, Unsupported
 from hexconv.lower import lower_case
 from hexconv.run.copies import Copies
 from hexconv.run.measure import run_case
@@ -255,3 +255,9 @@ def test_a_program_links_with_the_library_of_all_chains(tmp_path: Path) -> None:
     subprocess.run([*ZIG.split(), "-O2", *files, "-lpthread", "-o", str(program)], check=True)
     done = subprocess.run([str(program)], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("double: 0 of ")
+
+
+def test_a_plan_that_does_not_fit_is_not_built(tmp_path: Path) -> None:
+    case = Case("small", INTEGERS, replace(DOUBLE, kernel="hvx", vtcm_bytes=2048))
+    with pytest.raises(Unsupported, match=r"of v68's 2048 bytes of VTCM, .* too many"):
+        build([(case, random_tensors(case.chain))], tmp_path)

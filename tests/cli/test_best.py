@@ -251,7 +251,7 @@ def test_json_is_json_and_a_model_is_called_one_whatever_is_asked(objective: Obj
         if not planned.found.best:
             continue
         bounds = " ".join(bound_lines(planned.found, planned.question))
-        held = f"no plan of kernel plain, arch v68 has less {objective} than the answer"
+        held = f"no searched plan of kernel plain, arch v68 has less {objective} than the answer"
         assert (held in bounds) == (planned.found.proof.least_better is None)
         said = " ".join((bounds, *proof_lines(planned.found)))
         assert ("no plan can have less" in said) == (objective == "traffic")

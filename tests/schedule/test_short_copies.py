@@ -9,6 +9,7 @@ from hexconv.run.measure import run_case
 from hexconv.run.simulator.runner import Simulator
 from hexconv.spec import Case, Chain, Conv2d, Plan, Requantize
 from hexconv.sweep.verdict import short_copies
+from tests.lower.descriptors import groups_of
 from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
 
 HOW = 'requantize = { multiplier = 134217728, shift = -10, zero_point = 0, rounding = "up" }'
@@ -231,6 +232,68 @@ def narrow_ends(draw: st.DrawFn) -> Case:
 @given(narrow_ends())
 def test_no_short_row_of_a_last_column_is_a_copy_of_its_own(case: Case) -> None:
     check(case)
+
+
+@st.composite
+def unpadded_strips(draw: st.DrawFn) -> Case:
+    """Chains in strips of columns that no padding guards, in which steps start what the next strip reads."""
+    channels, size = draw(st.sampled_from([3, 24, 32, 96])), draw(st.sampled_from([1, 3]))
+    conv = Conv2d(
+        out_channels=draw(st.sampled_from([16, 32, 40])),
+        kernel=(size, size),
+        stride=(draw(st.integers(1, 2)),) * 2,
+        requantize=Requantize(multiplier=1 << 24, shift=-8),
+    )
+    image = (draw(st.integers(1, 2)), draw(st.integers(9, 18)), draw(st.integers(17, 36)), channels)
+    layout = draw(st.sampled_from(["NHWC", "NHCW32c"]))
+    chain = Chain(input=image, dtype="uint8", input_layout=layout, output_layout="NHWC", conv=(conv,))
+    order, filters = draw(st.sampled_from(["k_outer", "h_outer"])), draw(st.sampled_from(["per_tile", "resident"]))
+    plan = Plan(
+        kernel="hvx",
+        rows=draw(st.sampled_from([None, 2])),
+        w_split=1,
+        order=order,
+        filters=filters,
+        buffering="double",
+        storage="vtcm",
+    )
+    return Case("strips", chain, plan)
+
+
+@pytest.mark.simulator
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@given(unpadded_strips())
+def test_rows_of_strips_without_padding_are_copied_whole(case: Case) -> None:
+    """The last step's successor must not clamp columns: what is clamped is copied pixel by pixel."""
+    check(case)
+
+
+def test_pixels_of_a_whole_block_are_one_row() -> None:
+    """Eight pixels of 32 channels lie side by side in both buffers, though the last block of 40 channels has 8."""
+    case = Case.parse(
+        f"""
+[chain]
+input = [1, 11, 16, 40]
+dtype = "uint8"
+input_layout = "NHWC8h8w32c"
+output_layout = "NHCW32c"
+[[chain.conv]]
+out_channels = 40
+kernel = [3, 3]
+padding = 1
+groups = 40
+{HOW}
+[plan]
+h_split = 2
+buffering = "double"
+kernel = "hvx"
+storage = "vtcm"
+""",
+        "blocks",
+    )
+    read = [each for group in groups_of(lower_case(case).module) for each in group if each.queue == 0]
+    assert not [each for each in read if each.rows > 1 and each.bytes == 32], "rows of 32 bytes at a distance of 32"
+    assert [each.bytes for each in read if each.bytes >= 256]
 
 
 def check(case: Case) -> None:

@@ -119,8 +119,9 @@ def test_a_plan_refuses_a_knob_that_would_do_nothing(kernel: Kernel | None, knob
     if knob in obeyed:
         assert Plan(kernel=kernel, **{knob: STATED[knob]}).stated == {knob: STATED[knob]}
         return
+    does = "would" if kernel else "no kernel might"
     with pytest.raises(
-        InputError, match=f"^plan.{knob}: .* would do nothing: .* does not obey {knob}: .* obeys? it; leave it out"
+        InputError, match=f"^plan.{knob}: .* {does} do nothing: .* does not obey {knob}: .* obeys? it; leave it out"
     ):
         Plan(kernel=kernel, **{knob: STATED[knob]})
 
@@ -182,7 +183,7 @@ def test_every_command_shows_the_same_kernels(
     path = tmp_path / "asked.toml"
     path.write_text(FILES[name])
     case = Case.load(path, target)
-    wish = Plan(kernel=case.plan.kernel) if case.plan.kernel else None
+    wish = Plan(kernel=case.plan.kernel, threads=case.plan.threads) if case.plan.kernel else None
     planned = choose_kernels(case.chain, wish, target)
     commands = [["cache"], ["tir", "-o", str(tmp_path)], ["best", "--vtcm", "1MiB"]]
     for command, *options in [*commands, *([["run"]] if target == "llvm" else [])]:
@@ -198,3 +199,12 @@ def test_every_command_shows_the_same_kernels(
         if command == "best":
             used = {choice["used"] for choice in kernels}
             assert Case.parse(row["toml"], "answer", target=target).plan.kernel == (used - {"plain"} or used).pop()
+
+
+def test_a_fallback_names_the_knobs_that_do_nothing_then() -> None:
+    stated = "[plan]\nkernel = 'hvx'\nrows = 2\nk_split = 1\nthreads = 4\nstorage = 'vtcm'\n"
+    case = Case.parse(FLOAT + stated, "float")
+    assert [choice.why.partition("; ")[2] for choice in case.kernels] == ["without effect then: rows, threads"]
+    assert case.settled.stated == {"storage": "vtcm"}
+    served = Case.parse(INTEGER.replace("SHIFT", "-4") + stated, "served")
+    assert [choice.why for choice in served.kernels] == ["as asked"]
