@@ -238,13 +238,14 @@ def test_no_short_row_of_a_last_column_is_a_copy_of_its_own(case: Case) -> None:
 def unpadded_strips(draw: st.DrawFn) -> Case:
     """Chains in strips of columns that no padding guards, in which steps start what the next strip reads."""
     channels, size = draw(st.sampled_from([3, 24, 32, 96])), draw(st.sampled_from([1, 3]))
+    stride, columns = draw(st.integers(1, 2)), 8 * draw(st.integers(2, 4)) - draw(st.sampled_from([0, 0, 0, 3]))
     conv = Conv2d(
         out_channels=draw(st.sampled_from([16, 32, 40])),
         kernel=(size, size),
-        stride=(draw(st.integers(1, 2)),) * 2,
+        stride=(stride, stride),
         requantize=Requantize(multiplier=1 << 24, shift=-8),
     )
-    image = (draw(st.integers(1, 2)), draw(st.integers(9, 18)), draw(st.integers(17, 36)), channels)
+    image = (draw(st.integers(1, 2)), draw(st.integers(9, 18)), (columns - 1) * stride + size, channels)
     layout = draw(st.sampled_from(["NHWC", "NHCW32c"]))
     chain = Chain(input=image, dtype="uint8", input_layout=layout, output_layout="NHWC", conv=(conv,))
     order, filters = draw(st.sampled_from(["k_outer", "h_outer"])), draw(st.sampled_from(["per_tile", "resident"]))
