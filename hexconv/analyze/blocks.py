@@ -49,14 +49,10 @@ class PlannedBlocks:
     Attributes:
         chain: the chain that is computed.
         plan: the plan that it is computed by.
-        h_split: the slabs of a step.
-        k_split: the blocks of output channels in a tile.
     """
 
     chain: Chain
     plan: Plan
-    h_split: int
-    k_split: int
 
     @cached_property
     def extents(self) -> tuple[Extents, ...]:
@@ -69,26 +65,27 @@ class PlannedBlocks:
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=128, kernel=(3, 3))
-        >>> planned = PlannedBlocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(), h_split=2, k_split=1)
+        >>> planned = PlannedBlocks(Chain(input=(1, 64, 64, 128), conv=(conv, conv)), Plan(h_split=2))
         >>> planned.slabs, planned.row_steps
         ((3, 3, 2), (2, 4))
         """
 
         def read(index: int, slabs: int) -> int:
-            read = slabs_read(self.chain.conv[index], min(self.h_split, slabs))
+            read = slabs_read(self.chain.conv[index], min(self.plan.h_split, slabs))
             return min(read, self.extents[index].row_blocks)
 
-        return self.chain.backwards(min(self.h_split, self.extents[-1].row_blocks), read)
+        return self.chain.backwards(min(self.plan.h_split, self.extents[-1].row_blocks), read)
 
     @cached_property
     def step_slabs(self) -> tuple[int, ...]:
         """The slabs that each conv makes in a step."""
-        return tuple(min(self.h_split, slabs) for slabs in self.slabs[1:])
+        return tuple(min(self.plan.h_split, slabs) for slabs in self.slabs[1:])
 
     @cached_property
     def row_steps(self) -> tuple[int, ...]:
         """The steps of `h_split` slabs that each conv takes: over the output, or over the stripe that is read next."""
-        return tuple(ceil_divide(slabs, self.h_split) for slabs in (*self.slabs[1:-1], self.extents[-1].row_blocks))
+        made = (*self.slabs[1:-1], self.extents[-1].row_blocks)
+        return tuple(ceil_divide(slabs, self.plan.h_split) for slabs in made)
 
     @cached_property
     def rings(self) -> int:
@@ -113,12 +110,12 @@ class PlannedBlocks:
     @cached_property
     def channel_tiles(self) -> tuple[int, ...]:
         """The tiles of output channels of each conv."""
-        return tuple(ceil_divide(tensor.channel_blocks, self.k_split) for tensor in self.extents[1:])
+        return tuple(ceil_divide(tensor.channel_blocks, self.plan.k_split) for tensor in self.extents[1:])
 
     @cached_property
     def staged_blocks(self) -> tuple[int, ...]:
         """The blocks of output channels in a tile of each conv."""
-        return tuple(min(self.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
+        return tuple(min(self.plan.k_split, tensor.channel_blocks) for tensor in self.extents[1:])
 
     def makes_source_again(self, index: int) -> bool:
         """Whether what conv `index` reads is made again for each of its channel tiles."""
@@ -142,7 +139,7 @@ class PlannedBlocks:
 
         >>> from hexconv.spec import Conv2d
         >>> conv = Conv2d(out_channels=64)
-        >>> sorted(PlannedBlocks(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double"), 1, 1).doubled)
+        >>> sorted(PlannedBlocks(Chain(input=(1, 8, 8, 4), conv=(conv, conv)), Plan(buffering="double")).doubled)
         ['filter1_cache', 'filter2_cache', 'output_cache']
         """
         rolls = {INPUT_CACHE} if self.rings else set()
@@ -162,7 +159,7 @@ class PlannedBlocks:
     def made_once(self) -> tuple[Made, ...]:
         """What the steps of every tensor make in one pass over all of them."""
         found = []
-        walk = steps_backwards(self.chain, self.h_split, self.slabs)
+        walk = steps_backwards(self.chain, self.plan.h_split, self.slabs)
         for tensor, steps in zip(reversed(self.extents), walk, strict=True):
             sums = ((steps.times * each).sum() for each in (steps.rows_of(tensor), steps.slabs, 1))
             found.append(Made(*map(int, sums)))

@@ -14,7 +14,6 @@ these are under way between their start and their wait:
 """
 
 from hexconv.analyze.planned import Planned
-from hexconv.analyze.rows_footprint import rows_in_flight
 from hexconv.spec.names import copied_arguments, copied_caches
 
 
@@ -27,11 +26,10 @@ def copies_in_flight(planned: Planned) -> dict[str, int]:
     >>> copies_in_flight(Planned(chain, Plan(filters="resident", buffering="double")))
     {'input': 2, 'filter1': 1, 'filter2': 1, 'output': 2}
     """
-    if planned.nest == "rows":
-        return rows_in_flight(planned.rows)
-    convs, blocks = len(planned.chain.conv), planned.blocks
+    convs = len(planned.chain.conv)
     tensors, caches = copied_arguments(convs), copied_caches(convs)
     if planned.plan.buffering == "single" or planned.nest == "bands":
         return dict.fromkeys(tensors, 0)
-    in_flight = {name: 2 if cache in blocks.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    return {**in_flight, "input": blocks.reads_in_flight}
+    nest = planned.rows if planned.nest == "rows" else planned.blocks
+    in_flight = {name: 2 if cache in nest.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
+    return {**in_flight, "input": nest.reads_in_flight}

@@ -1,6 +1,6 @@
 """The loop nest of a plan as a tree: which caches are touched where, and how often a loop runs.
 
-It is written from the plan alone and knows no TVM; `hexconv.analyze.sharing` reads lifetimes off it.
+It is written from the plan alone and knows no TVM; `hexconv.analyze.liveness` reads lifetimes off it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,7 @@ from hexconv.analyze.needed import Work
 from hexconv.analyze.outside import rows_touched
 from hexconv.analyze.rolled_blocks import planned_blocks
 from hexconv.analyze.rows import PlannedRows, planned_rows, rows_work
-from hexconv.analyze.rows_footprint import rows_footprints
-from hexconv.analyze.rows_turns import rows_allocations
+from hexconv.analyze.rows_footprint import rows_allocations, rows_footprints
 from hexconv.analyze.sharing import PredictedAllocation, plain_allocations
 from hexconv.analyze.traffic import plain_touched, plain_work
 from hexconv.host.planned import PlannedBands
@@ -75,7 +74,7 @@ class Planned:
         if self.nest == "blocks":
             return plain_allocations(self.blocks)
         if self.nest == "rows":
-            return tuple(rows_allocations(self.rows, self.plan))
+            return tuple(rows_allocations(self.rows))
         return tuple(
             PredictedAllocation((c.name,), c.dtype, c.bytes, c.is_in_vtcm(self.plan), c.copies) for c in self.caches
         )

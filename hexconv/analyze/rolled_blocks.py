@@ -21,7 +21,7 @@ from hexconv.spec.extents import ROW_BLOCK, in_slabs, reads_input_rows
 def planned_blocks(chain: Chain, plan: Plan) -> PlannedBlocks:
     """Return what follows from a chain under a plan; each figure is computed once."""
     kind = RolledBlocks if plan.halo == "roll" else PlannedBlocks
-    return kind(chain, plan, plan.h_split, plan.k_split)
+    return kind(chain, plan)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RolledBlocks(PlannedBlocks):
     @cached_property
     def _whole(self) -> PlannedBlocks:
         """The same without rings."""
-        return PlannedBlocks(self.chain, self.plan, self.h_split, self.k_split)
+        return PlannedBlocks(self.chain, self.plan)
 
     @cached_property
     def rings(self) -> int:
@@ -49,12 +49,12 @@ class RolledBlocks(PlannedBlocks):
 
         >>> from hexconv.spec import Conv2d
         >>> conv, plan = Conv2d(out_channels=8, kernel=(3, 3)), Plan(order="h_outer", halo="roll", h_split=2)
-        >>> planned = RolledBlocks(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), plan, h_split=2, k_split=1)
+        >>> planned = RolledBlocks(Chain(input=(1, 64, 64, 8), conv=(conv, conv)), plan)
         >>> [(share.made, share.lead, share.ring) for share in planned.shares]
         [(2, 2, 3), (2, 1, 3)]
         """
         rows = [tensor.row_blocks for tensor in self.extents]
-        return shares_of(self._kernels, rows, self.h_split, self.h_split)
+        return shares_of(self._kernels, rows, self.plan.h_split, self.plan.h_split)
 
     @cached_property
     def ahead(self) -> int:

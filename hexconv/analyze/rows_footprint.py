@@ -1,28 +1,26 @@
-"""Predict the caches of a nest of rows, and the scratch of its kernels, from the shapes and the plan alone."""
+"""Predict the caches of a nest of rows, the scratch of its kernels, and who takes turns, from shapes and plan alone."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
 from hexconv.analyze.cache import PredictedCache
-from hexconv.analyze.row_step import most_in_flight
 from hexconv.analyze.rows import VECTOR_WORDS, PlannedRows
+from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.kernel.forms import has_bytes_apart
 from hexconv.kernel.scalar import has_offsets
-from hexconv.spec import Requantize
 from hexconv.spec.extents import CHANNEL_BLOCK, ROW_BLOCK
 from hexconv.spec.names import (
     INPUT_CACHE,
     OUTPUT_CACHE,
     constant_cache,
-    copied_arguments,
-    copied_caches,
     filter_cache,
     intermediate,
     kept_cache,
     numbered,
     words_cache,
 )
+from hexconv.spec.narrowing import FixedPoint, narrowing_of
 from hexconv.spec.vectors import OFFSET, SCALES, whole_channels
 
 
@@ -41,6 +39,25 @@ def rows_footprints(planned: PlannedRows) -> tuple[PredictedCache, ...]:
     caches = [*_caches_of_input(planned), *(cache for index in convs for cache in _caches_of_conv(planned, index))]
     scratch = (cache for index in convs for cache in _scratch(planned, index))
     return tuple(_of_bands(planned, cache) for cache in (*caches, *scratch))
+
+
+def rows_allocations(planned: PlannedRows) -> Iterator[PredictedAllocation]:
+    """Yield every memory of a nest of rows, in the order of the first cache in each: caches that take turns share one.
+
+    >>> from hexconv.analyze.rows import planned_rows
+    >>> from hexconv.spec import Chain, Conv2d, Plan, Requantize
+    >>> conv = Conv2d(out_channels=128, requantize=Requantize(multiplier=1 << 20))
+    >>> chain = Chain(input=(1, 8, 8, 128), dtype="uint8", conv=(conv, conv, conv))
+    >>> [(memory.holds, memory.bytes) for memory in rows_allocations(planned_rows(chain, Plan(kernel="hvx")))][:2]
+    [(('input_cache', 'intermediate2'), 8192), (('filter1_cache', 'filter2_cache', 'filter3_cache'), 4096)]
+    """
+    shared: dict[tuple[object, ...], list[PredictedCache]] = {}
+    for cache in rows_footprints(planned):
+        key = (planned.turns.get(cache.name, cache.name), cache.dtype, cache.is_in_vtcm(planned.plan))
+        shared.setdefault(key, []).append(cache)
+    for first, *others in shared.values():
+        names, most = (first.name, *(cache.name for cache in others)), max(cache.bytes for cache in (first, *others))
+        yield PredictedAllocation(names, first.dtype, most, first.is_in_vtcm(planned.plan), first.copies)
 
 
 def footprints_of_input(planned: PlannedRows) -> tuple[PredictedCache, ...]:
@@ -157,8 +174,9 @@ def _constants(planned: PlannedRows, index: int) -> Iterator[PredictedCache]:
     """Yield the caches of what each channel has of its own; where filters lie outside of VTCM, arguments serve."""
     how, number = planned.chain.conv[index].requantize, index + 1
     channels = planned.extents[number].channel_blocks * CHANNEL_BLOCK
-    vectors = scale_vectors(how, 8 * planned.source_bytes) if how else 0
-    for what, role, there in ((OFFSET, "offset", planned.has_offsets(index)), (SCALES, "scale", vectors)):
+    sequence, _offset = narrowing_of(how, planned.chain.dtype) if how else (None, 0)
+    words = len(sequence.vectors) if isinstance(sequence, FixedPoint) else 0
+    for what, role, there in ((OFFSET, "offset", planned.has_offsets(index)), (SCALES, "scale", words)):
         if there:
             name = constant_cache(numbered(what, number))
             elements = (channels * int(there),)
@@ -170,39 +188,6 @@ def _memory(what: str, role: str, index: int, dtype: str, elements: int) -> Pred
     return PredictedCache(numbered(what, index + 1), role, index + 1, dtype, (elements,))
 
 
-def scale_vectors(how: Requantize, result_bits: int) -> int:
-    """Count the words kept for each channel's requantisation: multiplier, shift, and two if ties go to even.
-
-    If all multipliers are so odd that no sum lies half way between two results, there are no ties, and no words for
-    them.
-
-    >>> how = Requantize(multiplier="per_channel", shift=-3, rounding="even", least_odd=512)
-    >>> scale_vectors(how, 8), scale_vectors(how, 16)
-    (1, 3)
-    """
-    is_exact = how.rounding == "even" and how.fraction_bits is None
-    has_halves = is_exact and (how.least_odd or 1) < 2 ** (result_bits + 1)
-    return len(how.vectors) + (2 if how.vectors and has_halves else 0)
-
-
 def _vectors(words: int) -> int:
     """Round a number of words up to whole vectors."""
     return ceil(words / VECTOR_WORDS) * VECTOR_WORDS
-
-
-def rows_in_flight(planned: PlannedRows) -> dict[str, int]:
-    """Count the most copies of each tensor that a thread has under way; each row of a ring read ahead is one."""
-    convs = len(planned.chain.conv)
-    tensors, caches = copied_arguments(convs), copied_caches(convs)
-    if planned.plan.buffering == "single":
-        return dict.fromkeys(tensors, 0)
-    in_flight = {name: 2 if cache in planned.doubled else 1 for name, cache in zip(tensors, caches, strict=True)}
-    if planned.streams:
-        in_flight["input"] = (
-            1 + planned.warm_up - planned.run_in
-        )  # a group for each stripe that only reads, and one for the next stripe
-    if planned.ahead_rows:
-        reads, ahead = planned.warm_up - planned.run_in, planned.ahead_rows
-        bands = (planned.steps_of(band)[0] for band in range(planned.bands.count))
-        in_flight["input"] = max(most_in_flight(steps, reads, ahead) for steps in bands)
-    return in_flight

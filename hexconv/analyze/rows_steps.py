@@ -13,7 +13,7 @@ from math import ceil
 
 import numpy as np
 
-from hexconv.analyze.row_step import Numbers, Steps
+from hexconv.analyze.row_step import Numbers, Steps, most_in_flight
 from hexconv.analyze.rows_stripes import RowStripes
 from hexconv.kernel.depthwise import TILE_ROWS, WAYS_TOGETHER, goes_down, tile_rows
 from hexconv.spec.names import INPUT_CACHE, OUTPUT_CACHE, filter_cache
@@ -51,6 +51,17 @@ class RowSteps(RowStripes):
             return frozenset()
         rolls = {INPUT_CACHE} if self.streams else set()
         return frozenset({name for name, times in self.copy_times.items() if times > 1} - rolls)
+
+    @property
+    def reads_in_flight(self) -> int:
+        """How many copies of the input a thread has under way at once, with double buffering; a ring copies rows."""
+        if not self.streams:
+            return 2 if INPUT_CACHE in self.doubled else 1
+        reads = self.warm_up - self.run_in
+        if not self.ahead_rows:
+            return 1 + reads  # one for each stripe that only reads, and one for the next stripe
+        bands = (self.steps_of(band)[0] for band in range(self.bands.count))
+        return max(most_in_flight(steps, reads, self.ahead_rows) for steps in bands)
 
     @cached_property
     def steps(self) -> tuple[tuple[Steps, ...], ...]:

@@ -76,5 +76,5 @@ def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], .
         last = min(slabs_read(conv, end), planned.extents[index].row_blocks)
         return max(first, there) * conv.stride[0], last, slabs_read(conv, there) if there else 0
 
-    end = min(start + planned.h_split, planned.extents[-1].row_blocks)
+    end = min(start + planned.plan.h_split, planned.extents[-1].row_blocks)
     return planned.chain.backwards((start, end, start if planned.rings else 0), read)

@@ -5,7 +5,6 @@ Floats are summed in float64 and rounded to the chain's dtype wherever a tensor 
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from string import digits
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +16,9 @@ from hexconv.spec.chain import Chain
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.curves import activated
 from hexconv.spec.dtypes import INTEGER_RANGE
+from hexconv.spec.names import numbered
 from hexconv.spec.requantize import FRACTION_BITS, Requantize
-from hexconv.spec.vectors import looked_up
+from hexconv.spec.vectors import NAMES, looked_up
 
 Array = NDArray[Any]
 DOUBLES_EXACT_BELOW = 1 << 53
@@ -147,8 +147,7 @@ def of_conv(vectors: Mapping[str, Array], number: int) -> dict[str, Array]:
     >>> sorted(of_conv({"shift1": np.zeros(1), "shift2": np.ones(1), "table2": np.ones(1), "shift12": np.ones(1)}, 2))
     ['shift', 'table']
     """
-    parts = {name: name.rstrip(digits) for name in vectors}
-    return {part: vectors[name] for name, part in parts.items() if name == f"{part}{number}"}
+    return {what: vectors[name] for what in (*NAMES, SLOPE, TABLE) if (name := numbered(what, number)) in vectors}
 
 
 def quantised(conv: Conv2d, sums: Array, dtype: str, of_this: Mapping[str, Array]) -> Array:

@@ -1,6 +1,6 @@
 """Show what a search found: the verdict, the best plan, an account of all other plans, the front, the cuts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -154,14 +154,15 @@ def scope_line(scope: Scope) -> str:
     return f"searched, of all plans with {fixed}: {', '.join(turned)}"
 
 
-def _values(values: tuple[Any, ...]) -> str:
+def _values(values: Sequence[Any]) -> str:
     """Write the values of a knob that were searched.
 
     >>> _values((1, 2, 4)), _values((1, 2, 3))
     ('1 | 2 | 4', '1 to 3')
     """
-    has_all = isinstance(values[0], int) and len(values) > 1 and values == tuple(range(values[0], values[-1] + 1))
-    return f"{values[0]} to {values[-1]}" if has_all else " | ".join(map(str, values))
+    first, last = values[0], values[-1]
+    has_all = isinstance(first, int) and first < last and [*values] == [*range(first, last + 1)]
+    return f"{first} to {last}" if has_all else " | ".join(map(str, values))
 
 
 def cuts_lines(cuts: Cuts, question: Question) -> Iterator[str]:

@@ -29,8 +29,7 @@ class BlockAxes:
         """The plans [H] for each combination of words that matters to stripes; their tiles say nothing."""
         found = {}
         for words in dict.fromkeys(map(_alike, self.space.words)):
-            one = planned_blocks(self.chain, words)
-            found[words] = [replace(one, h_split=int(h)) for h in self.space.h_splits]
+            found[words] = [planned_blocks(self.chain, replace(words, h_split=int(h))) for h in self.space.h_splits]
         return found
 
     def rows(self, of: Callable[[PlannedBlocks], Any]) -> Integers:

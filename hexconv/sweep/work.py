@@ -23,7 +23,7 @@ def executed_macs(case: Case) -> int:
     3.0
     """
     plan = case.settled
-    planned = PlannedBlocks(case.chain, plan, plan.h_split, plan.k_split)  # as if no stripe rolled
+    planned = PlannedBlocks(case.chain, plan)  # as if no stripe rolled
     slabs = [*planned.slabs[1:-1], planned.extents[-1].row_blocks]
     total, times = 0, planned.extents[-1].batch
     for index in reversed(range(len(slabs))):
