@@ -13,6 +13,7 @@ from hexconv.analyze.planned import Planned
 from hexconv.analyze.sharing import PredictedAllocation
 from hexconv.errors import InputError
 from hexconv.lower import Allocation, Cache, Lowered
+from hexconv.lower.vtcm import SCOPE
 from hexconv.spec import Case, KernelChoice
 
 
@@ -111,7 +112,7 @@ def cache_usage(case: Case, lowered: Lowered) -> Usage:
     """
     for name, _ in case.documented:
         if name not in (names := [cache.name for cache in lowered.caches]):
-            raise InputError.no_such(f"{case.name}: documented", name, names)
+            raise InputError.no_such("documented", name, names)
     planned = Planned.of(case)
     predicted = {cache.name: cache for cache in planned.caches}
     shared = {memory.holds: memory for memory in planned.allocations}
@@ -153,6 +154,6 @@ def _same_caches(caches: Sequence[Cache], predicted: dict[str, PredictedCache]) 
 
 
 def _same_memory(memories: Sequence[Allocation], shared: dict[tuple[str, ...], PredictedAllocation]) -> bool:
-    """Whether every allocation holds the caches, and has the bytes, that are predicted."""
-    tvm = {memory.holds: memory.bytes for memory in memories}
-    return tvm == {holds: memory.bytes for holds, memory in shared.items()}
+    """Whether every allocation holds the caches, has the bytes, and lies where it is predicted to: in VTCM or not."""
+    tvm = {memory.holds: (memory.bytes, memory.scope == SCOPE) for memory in memories}
+    return tvm == {holds: (memory.bytes, memory.is_in_vtcm) for holds, memory in shared.items()}
