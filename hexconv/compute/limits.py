@@ -50,6 +50,6 @@ def _check_something_is_read(chain: Chain) -> None:
         rows, columns = extents.valid_rows, extents.valid_columns
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             raise Unsupported(
-                f"chain.conv[{index}] reads nothing but the padding of its input, so the output is constant whatever "
-                "comes before it; use less padding or a smaller stride"
+                f"chain.conv[{index}] reads nothing but the padding of its input for all that is read of its output, "
+                "so the output is constant whatever comes before it; use less padding or a smaller stride"
             )
