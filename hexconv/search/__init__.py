@@ -1,4 +1,4 @@
-"""The best plan, with proof: every plan of a chain, where to cut it, and what a network of chains saves."""
+"""The best plan, with proof: the searched plans of a chain, where to cut it, and what a network of chains saves."""
 
 from hexconv.search.answer import Answer, Winner, plan_chain
 from hexconv.search.best import best_plan

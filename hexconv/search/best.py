@@ -1,4 +1,4 @@
-"""The best plan of one chain: every plan of its space is looked at, so that the answer is exact."""
+"""The best plan of one chain: every plan of its space is looked at, so that the answer is exact among them."""
 
 import time
 from dataclasses import replace
