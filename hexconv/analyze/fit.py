@@ -135,10 +135,10 @@ def _less_of_the_image(chain: Chain, plan: Plan, capacity: int) -> Iterator[Leve
     """The highest of the lower stripes that fits, and the widest of the narrower strips."""
     lower = [rows for rows in ROWS_OF_BLOCKS if rows < plan.stripe_rows] if acts("rows", plan.kernel or "plain") else []
     yield from _first_that_fits(chain, [replace(plan, rows=rows, h_split=1) for rows in lower], capacity, "rows")
-    if not acts("w_split", plan.kernel or "plain") or plan.w_split is not None:
+    if not acts("w_split", plan.kernel or "plain"):
         return
-    columns = tensor_extents(chain)[-1].column_blocks
-    narrower = [width for width in _smaller(columns) if not why_no_strips(chain, width)]
+    width = plan.w_split or tensor_extents(chain)[-1].column_blocks
+    narrower = [width for width in _smaller(width) if not why_no_strips(chain, width, plan.column_halo)]
     yield from _first_that_fits(chain, [replace(plan, w_split=width) for width in narrower], capacity, "w_split")
 
 

@@ -25,13 +25,13 @@ from hexconv.layout import Layout
 from hexconv.lower.buffers import argument
 from hexconv.lower.conv_marks import Mark
 from hexconv.lower.copies import MOST, is_over_bands, part_of
-from hexconv.lower.edge import Edge, row_read
+from hexconv.lower.edge import Edge, check_told, row_read
 from hexconv.lower.rings import FIRST_SLABS
 from hexconv.lower.transfers.taken_apart import ranges_of
 from hexconv.schedule.bands import FIRST_STRIPE, end_row, first_row
 from hexconv.schedule.loops import LOOP_NAME, PART, STRIPES
 from hexconv.schedule.parts import Does
-from hexconv.schedule.trees import around, as_one, steps_of, with_values
+from hexconv.schedule.trees import all_of, around, as_one, steps_of, with_values
 from hexconv.spec.names import INPUT, OUTPUT
 
 TRIPS = "stripes"
@@ -191,10 +191,13 @@ def _guarded(
     def within(statement: tirx.Stmt, tensor: int, row: tirx.Expr) -> tirx.Stmt:
         return tirx.IfThenElse(tirx.all(numbers.first(tensor) <= row, row < numbers.end(tensor)), statement, None)
 
+    def row_of_input(statement: tirx.BufferStore) -> tirx.Expr | None:
+        return row_read(statement, read, numbers.bands.tops[0], first_rows, known)
+
     def store(statement: tirx.BufferStore) -> tirx.Stmt:
         if statement.buffer.same_as(written.argument):
             return within(statement, output - 1, written.row(statement.indices, known))
-        row = row_read(statement, read, numbers.bands.tops[0], first_rows, known)
+        row = row_of_input(statement)
         if row is not None:
             return within(statement, 0, row)
         return statement
@@ -205,6 +208,8 @@ def _guarded(
             return statement
         return mark.in_band(numbers.first(mark.number), numbers.end(mark.number)).statement
 
+    for statement in all_of(body, tirx.BufferStore):  # here, since no error passes through TVM's map
+        check_told(row_of_input(statement))
     body = tvm_ffi.structural_map(body, (Call, named))
     return tvm_ffi.structural_map(body, [(tirx.BufferStore, store), (tirx.Evaluate, marked)])
 

@@ -8,6 +8,7 @@ from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
 
+from hexconv.errors import Unsupported
 from hexconv.layout import Layout
 from hexconv.lower.buffers import cache_name
 from hexconv.lower.guards import IF_THEN_ELSE
@@ -31,21 +32,27 @@ class Edge:
         """Return the row of the element that has these indices, without quotients and rests.
 
         Where rows lie in blocks, TVM may write `(row - 1) // 8` beside `(row + 7) % 8`, and not see that they are of
-        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out. If there is one
-        block only, TVM has left its number out, 0, and `known` tells what `(row + 7) // 8` is.
+        one row: what the quotient q leaves is then written as `row - 1 - 8 * q`, so that q cancels out. If there is
+        one block only, TVM may have left its number out, 0, and `known` tells what `(row + 7) // 8` is; or it has
+        written what the quotient leaves as `row - 1`, and has kept the quotient, which is 0 where the element exists.
 
         Args:
             indices: the indices of the element.
             known: what is known of the variables where the element exists.
         """
-        row = Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
+        row = self._row(indices)
         if not all_of(row, tirx.FloorMod):
-            return row
+            sizes = zip(indices, self.argument.shape, strict=True)
+            only = [tirx.const(0, "int32") if int(size) == 1 else index for index, size in sizes]
+            return self._row(only) if all_of(row, tirx.FloorDiv) else row
         parts: list[tuple[type, Callable]] = [(tirx.FloorMod, lambda rest: _without_quotient(rest, known))]
         if quotients := all_of(row, tirx.FloorDiv):
             divided, by, quotient = quotients[0].a, quotients[0].b, tirx.Var("quotient", "int32")
             parts = [(tirx.FloorDiv, lambda _: quotient), (tirx.FloorMod, lambda _: divided - quotient * by)]
         return Analyzer().simplify(tvm_ffi.structural_map(row, parts))
+
+    def _row(self, indices: Sequence[tirx.Expr]) -> tirx.Expr:
+        return Analyzer().simplify(self.layout.logical_index(tuple(indices))[1])
 
 
 def row_read(
@@ -64,6 +71,19 @@ def row_read(
             with known.constraint_scope(tirx.all(tirx.const(True, "bool"), *_conditions(store.value, load))):
                 return image.row(load.indices, known) + top
     return None
+
+
+def check_told(row: tirx.Expr | None) -> None:
+    """Refuse a row that is known only where the image has it: threads have to tell their own rows in padding too.
+
+    Raises:
+        Unsupported: something is left to divide, so the row is another one in padding.
+    """
+    if row is not None and all_of(row, tirx.FloorDiv, tirx.FloorMod):
+        raise Unsupported(
+            "threads can't tell which rows are theirs of an input in one block of 8 rows, inside of padding; take "
+            'input_layout = "NHWC", halo = "roll" or one thread'
+        )
 
 
 def _without_quotient(rest: tirx.FloorMod, known: Analyzer) -> tirx.Expr:

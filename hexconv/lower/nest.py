@@ -11,6 +11,7 @@ from tvm.ir import Range
 from tvm.s_tir import Schedule
 
 from hexconv.compute.chain import output_name
+from hexconv.errors import Unsupported
 from hexconv.kernel import Forms, forms_of, input_layout, output_layout
 from hexconv.kernel.bands import RowBands, row_bands
 from hexconv.kernel.depthwise import goes_down, is_depthwise
@@ -51,20 +52,31 @@ def lower_nest(sch: Schedule, case: Case, strips: Strips | None = None) -> Lower
         sch: the schedule.
         case: the chain and the plan of the nest.
         strips: the strips that the chain is a batch of, where it is one.
+
+    Raises:
+        Unsupported: threads can't tell which rows of the input are theirs.
     """
     bands, shared = row_bands(case.chain, case.settled), _shared(case)
     beginning = Beginning.of(sch.mod["main"])
     numbers = Numbers.of(bands, beginning.stripes if beginning else 0)
     layouts = (input_layout(case.chain, strips.images if strips else None), output_layout(case.chain))
 
+    refused: list[Unsupported] = []
+
     def deal_out(func: tirx.PrimFunc) -> tirx.PrimFunc:
-        return in_bands(func, numbers, layouts, bool(shared))
+        try:
+            return in_bands(func, numbers, layouts, bool(shared))
+        except Unsupported as refusal:  # TVM runs this as a pass, and would make another error of it
+            refused.append(refusal)
+            return func
 
     forms = forms_of(case.chain, case.settled)
     kept = kept_runs(strips, forms) if strips else []
     marked = with_kept(mark(sch.mod, _results(case)), case.chain, case.settled, forms, kept)
     compacted = passes.compact(marked)
     dealt = passes.unblock(compacted, deal_out, numbers.ranges)
+    if refused:
+        raise refused[0]
     shaped = rename_loops(in_images(dealt, strips) if strips else dealt)
     flat = with_numbers(passes.flatten(shaped), numbers)
     words = _words(case)
@@ -214,7 +226,7 @@ def _copied(module: tvm.IRModule, case: Case, ranges: Mapping[tirx.Var, Range]) 
     if is_depthwise(case.chain, 0):
         module = without_fringe(module)
     if case.settled.buffering == "double":
-        return start_copies(module, fill_by_vectors, ranges, joins_single_rows=True)
+        return start_copies(module, fill_by_vectors, ranges, has_alternatives=True)
     return move_by_vectors(module, ranges)
 
 

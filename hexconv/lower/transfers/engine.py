@@ -27,7 +27,7 @@ def start_copies(
     module: tvm.IRModule,
     filler: Filler = _by_element,
     ranges: Mapping[tirx.Var, Range] | None = None,
-    joins_single_rows: bool = False,
+    has_alternatives: bool = False,
 ) -> tvm.IRModule:
     """Let the engine do the copies in groups (flat buffers); a module without groups stays as it is.
 
@@ -36,7 +36,7 @@ def start_copies(
         filler: writes the zero points of padding and fringe, which are not copied, when the copies of the group start.
             It writes other bytes than the copies do, in a slot that nothing reads yet.
         ranges: the ranges of variables that are no loop's.
-        joins_single_rows: whether rows that may be single have code of their own (`Mover`).
+        has_alternatives: whether some rows have code of their own for a case in which they are joined (`Mover`).
     """
     main = module["main"]
     known = ranges_of(main.body, ranges or {})
@@ -51,7 +51,7 @@ def start_copies(
                 steps.append(step)
             else:
                 copied = partial(_started, queue=queue, ranges=known)
-                steps += taken_apart(step, Mover(copied, filler, known, joins_single_rows))
+                steps += taken_apart(step, Mover(copied, filler, known, has_alternatives))
         return tirx.SeqStmt(steps)
 
     return tvm.IRModule({"main": main.with_body(tvm_ffi.structural_map(main.body, (tirx.SeqStmt, grouped)))})

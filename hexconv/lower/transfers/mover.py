@@ -38,14 +38,14 @@ class Mover:
         copy: turns a run into a statement.
         fill: turns a fill into a statement.
         ranges: the ranges of the loops around the part.
-        joins_single_rows: whether rows of which there may be a single one have code for that case, in which loops
-            further out join them.
+        has_alternatives: whether rows that may lie side by side, or of which there may be one alone, have code of their
+            own for that case, in which they are joined.
     """
 
     copy: Callable[[Run], tirx.Stmt]
     fill: Filler
     ranges: Analyzer
-    joins_single_rows: bool = False
+    has_alternatives: bool = False
 
     def statement(self, piece: Piece) -> tirx.Stmt:
         """Return the statement for a piece that gets no longer."""

@@ -37,7 +37,7 @@ def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     elif _may_be_one_short_row(run, mover) and (found := in_parts_of_a_ring(run, loop)):
         part, inside, blocks = found
         yield bound(around(blocks, as_one([mover.statement(piece) for piece in repeated(part, inside, mover)])))
-    elif mover.joins_single_rows and (found := in_one_row(run)) and not uses(found[0], loop.loop_var):
+    elif mover.has_alternatives and (found := in_one_row(run)) and not uses(found[0], loop.loop_var):
         side_by_side, row = found
         yield Either(side_by_side, tuple(repeated(row, loop, mover)), tuple(_unlike_rows(run, loop, mover)))
     else:
@@ -46,7 +46,7 @@ def _unlike(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
 
 def _unlike_rows(run: Run, loop: tirx.For, mover: Mover) -> Iterator[Piece]:
     """Yield rows apart over the trips of a loop that are not all alike."""
-    if mover.joins_single_rows and _may_be_one_short_row(run, mover) and _may_stay_one(run, loop):
+    if mover.has_alternatives and _may_be_one_short_row(run, mover) and _may_stay_one(run, loop):
         single = replace(run, count=ONE, steps=(0, 0))
         others = _by_rows_or_trips(run, loop, mover)
         yield Either(tirx.EQ(run.count, 1), tuple(repeated(single, loop, mover)), (others,))

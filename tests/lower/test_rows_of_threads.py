@@ -1,0 +1,59 @@
+"""Threads read few rows out of blocks, far inside of padding: each copies its own rows, and fills the others."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from hexconv.compute.limits import check_supported
+from hexconv.errors import InputError, Unsupported
+from hexconv.lower import lower_case
+from hexconv.run.measure import run_case
+from hexconv.run.simulator.runner import Simulator
+from hexconv.spec import Case, Chain, Conv2d, Padding, Plan, Requantize
+from tests.schedule.test_nest import SLOW, WITHOUT_SHRINKING
+
+HALVE = Requantize(multiplier=1 << 24)
+
+
+@st.composite
+def deep_in_padding(draw: st.DrawFn) -> Case:
+    """Chains over 1 to 11 rows with up to 24 rows of padding above, which two threads read by stripes."""
+
+    def conv() -> Conv2d:
+        padding = Padding(top=draw(st.integers(0, 24)), bottom=draw(st.sampled_from([0, 0, 9])))
+        kernel, stride = (draw(st.integers(2, 4)), 1), (draw(st.integers(1, 3)), 1)
+        return Conv2d(out_channels=3, kernel=kernel, stride=stride, padding=padding, requantize=HALVE)
+
+    convs = tuple(conv() for _ in range(draw(st.integers(1, 2))))
+    image = (1, draw(st.sampled_from([1, 2, 3, 8, 11])), 3, 5)
+    try:
+        chain = Chain(input=image, dtype="uint8", input_layout="NHWC8h8w32c", output_layout="NHWC", conv=convs)
+        check_supported(chain)
+    except (InputError, Unsupported):  # a kernel higher than its padded input, or one that reads padding alone
+        reject()
+    halo, rows = draw(st.sampled_from(["recompute", "roll", "roll"])), min(draw(st.integers(1, 2)), chain.shapes[-1][1])
+    return Case("deep", chain, Plan(kernel="hvx", order="h_outer", halo=halo, rows=rows, threads=2))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@given(deep_in_padding())
+def test_chains_deep_in_padding_lower_for_threads(case: Case) -> None:
+    """Or they are refused where stripes are made anew: of one block, a load tells no row in padding."""
+    try:
+        lower_case(case)
+    except Unsupported:
+        assert case.plan.halo == "recompute"
+
+
+@pytest.mark.simulator
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=SLOW, phases=WITHOUT_SHRINKING)
+@given(deep_in_padding())
+def test_chains_deep_in_padding_are_right(case: Case) -> None:
+    assert run_case(rolled(case), lower_case(rolled(case)), Simulator(slots=False)).check.passed
+
+
+def rolled(case: Case) -> Case:
+    """The same with stripes that roll."""
+    return replace(case, plan=replace(case.plan, halo="roll"))
