@@ -12,6 +12,7 @@ from hexconv.cli.shapes import stated_shapes
 from hexconv.cli.show import show
 from hexconv.errors import one_line
 from hexconv.model import Imported, import_model, write_network
+from hexconv.model.unfused import unfused_lines
 from hexconv.spec import Chain, Target, choose_kernels
 
 SHOWN_NAMES = 3
@@ -48,6 +49,8 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
         alike.setdefault((conv.op, conv.reason), []).append(conv.node)
     for (op, reason), names in alike.items():
         print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))
+    for line in unfused_lines(network.operator if network.chain else ()):
+        print(one_line(line))
     for note in network.notes:
         print(f"note: {one_line(note)}")
     total = network.taken + len(network.not_taken)

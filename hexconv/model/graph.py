@@ -1,6 +1,6 @@
 """The graph of a model: which nodes make and read a tensor, its type, and its value if it is constant."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -120,6 +120,21 @@ class Graph:
         """The one node that reads a tensor; None if several do, or the tensor is an output of the model."""
         readers = self.readers(tensor)
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
+
+    def needed(self, chains: Mapping[str, str]) -> dict[str, Node | None]:
+        """The tensors that the model's outputs need, each with its maker; None where a chain or the caller makes it.
+
+        Args:
+            chains: for the tensor that each chain writes, the one that it reads.
+        """
+        waiting, found = list(self.outputs), dict[str, Node | None]()
+        while waiting:
+            name = waiting.pop()
+            if not name or name in found or self.is_constant(name):
+                continue
+            found[name] = maker = None if name in chains else self.maker(name)
+            waiting += [*maker.inputs, *maker.captured] if maker else [chains[name]] if name in chains else []
+        return found
 
     def is_constant(self, tensor: str) -> bool:
         """Whether a tensor doesn't depend on the model's inputs."""

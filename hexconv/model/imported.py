@@ -16,6 +16,7 @@ from hexconv.model.load import Shapes, load_model
 from hexconv.model.manifest import ChainEntry, Manifest
 from hexconv.model.refused import Refused
 from hexconv.model.requantize import ROUNDING
+from hexconv.model.unfused import unfused_operators
 from hexconv.model.units import convs_inside, convs_of
 from hexconv.spec import Case
 from hexconv.spec.names import bias_name, filter_name
@@ -94,6 +95,7 @@ def import_model(path: Path, shapes: Shapes | None = None) -> Imported:
         notes=_notes(runs),
         chain=tuple(_entry(name, run, _befores(run, makers, graph)) for name, run in zip(names, runs, strict=True)),
         not_taken=(*convs.not_taken, *convs_inside(model)),
+        operator=unfused_operators(graph, runs),
     )
     cases = tuple(Case(name, run.chain, states_plan=False) for name, run in zip(names, runs, strict=True))
     return Imported(network, cases, runs, graph)

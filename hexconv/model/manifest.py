@@ -58,20 +58,53 @@ class NotTaken:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class OperatorEntry:
+    """An operator that a call computes outside of chains (`hexconv.model.unfused`).
+
+    Attributes:
+        node: its node's name in the model.
+        op: its ONNX operator.
+        reads_bytes: the bytes of the tensors and constants that it reads.
+        writes_bytes: the bytes of its results.
+        elements: how many elements its results have.
+        is_open: whether a tensor's size or dtype is unknown, so that its bytes are left out.
+    """
+
+    node: str
+    op: str
+    reads_bytes: Annotated[int, Field(ge=0)]
+    writes_bytes: Annotated[int, Field(ge=0)]
+    elements: Annotated[int, Field(ge=0)]
+    is_open: bool = False
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that it reads and writes."""
+        return self.reads_bytes + self.writes_bytes
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Manifest:
-    """The chains of a model, in the order of its graph, and the convs that are in none.
+    """The chains of a model, in the order of its graph, and what lies outside of them.
 
     Attributes:
         model: the name of the file that the model was read from.
         notes: what the chains do differently from the model, and by how much.
         chain: the entries of its chains.
         not_taken: its convs that are in no chain.
+        operator: what a call computes outside of chains, convs that are in none included.
     """
 
     model: str
     notes: tuple[str, ...] = ()
     chain: tuple[ChainEntry, ...] = ()
     not_taken: tuple[NotTaken, ...] = ()
+    operator: tuple[OperatorEntry, ...] = ()
+
+    @property
+    def operators_bytes(self) -> int:
+        """The bytes that a call reads and writes outside of chains."""
+        return sum(entry.moved_bytes for entry in self.operator)
 
     @property
     def taken(self) -> int:

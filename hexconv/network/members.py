@@ -1,10 +1,9 @@
-"""Which tensors the outputs of a model need, and which chain or node makes each of them."""
+"""A chain of a model as the cases that it runs as."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hexconv.model.chains import Run
-from hexconv.model.graph import Graph, Node
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case
 
@@ -22,29 +21,3 @@ class Member:
     def result(self) -> str:
         """The tensor that it writes."""
         return self.run.units[-1].result
-
-
-def makers(
-    graph: Graph, chains: Mapping[str, Member], inputs: Sequence[str], outputs: Sequence[str]
-) -> dict[str, Node | None]:
-    """All tensors that the outputs need, each with the node that makes it; None where a chain or the caller does.
-
-    Args:
-        graph: the graph of the model.
-        chains: the chains, by the tensor that each writes.
-        inputs: names of the tensors that the model reads.
-        outputs: names of the tensors that the model gives back.
-    """
-    waiting, found = list(outputs), dict[str, Node | None]()
-    while waiting:
-        name = waiting.pop()
-        if not name or name in found or graph.is_constant(name):
-            continue
-        if name in chains:
-            found[name] = None
-            waiting.append(chains[name].run.units[0].source)
-            continue
-        maker = None if name in inputs else graph.maker(name)
-        found[name] = maker
-        waiting += [*maker.inputs, *maker.captured] if maker else []
-    return found

@@ -17,7 +17,7 @@ from hexconv.model.passing import passes
 from hexconv.model.quantised import quantised
 from hexconv.model.refused import Refused
 from hexconv.network.held import Held
-from hexconv.network.members import Member, makers
+from hexconv.network.members import Member
 from hexconv.network.operand import NHWC, Operand, extents_of
 from hexconv.network.step import Call, Operation, Port, Program
 
@@ -55,7 +55,8 @@ class Reading(Held):
         ports = tuple(self._port(name, f"input:{name}") for name in inputs)
         for port in ports:
             self.hold(port.name, port.operand)
-        needed = makers(self.graph, self._chains, inputs, outputs)
+        sources = {name: member.run.units[0].source for name, member in self._chains.items()}
+        needed = self.graph.needed(sources)
         nodes = set(needed.values())
         for node in self.graph.nodes:
             for name in node.outputs:

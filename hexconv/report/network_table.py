@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hexconv.model.unfused import unfused_lines
 from hexconv.report.best_table import cuts_lines
 from hexconv.report.headed import cell, headed
 from hexconv.search.answer import Answer
@@ -21,6 +22,12 @@ def network_table(network: PlannedNetwork) -> Table:
         table.add_row(answer.name, kernel_columns(answer.kernels)["kernel_used"], *_row(answer))
     table.add_section()
     total = network.total
+    for name, bytes_ in (
+        ("biases and tables", total.vectors_bytes),
+        ("operators outside", total.operators_after_bytes),
+    ):
+        if bytes_:
+            table.add_row(name, "", *map(cell, ("", "", bytes_, bytes_, 0, _share(bytes_, 0), "", "")), "")
     traffic = (total.before_bytes, total.after_bytes, total.saved_bytes)
     counts = (total.convs, total.pieces, *traffic, _share(*traffic[::2]), total.footprint_bytes, total.plans)
     table.add_row("all", "", *map(cell, counts), "")
@@ -49,6 +56,8 @@ def network_lines(network: PlannedNetwork) -> Iterator[str]:
     yield from (f"{', '.join(names)}: {line}" for line, names in said.items())
     for conv in network.not_taken:
         yield f"{conv.node} ({conv.op}): in no chain: {conv.reason}"
+    if network.manifest:
+        yield from unfused_lines(network.manifest.operator)
 
 
 def _lines(answer: Answer, network: PlannedNetwork) -> Iterator[str]:
@@ -67,7 +76,14 @@ def _sum(network: PlannedNetwork) -> str:
         unfit = [answer.name for answer in network.planned if answer.saved_bytes is None]
         return f"{', '.join(unfit)}: {'does' if len(unfit) == 1 else 'do'} not fit, not even conv by conv\n{work}"
     share = _share(total.before_bytes, total.saved_bytes)
-    return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
+    if not total.operators_after_bytes:
+        return f"the plans move {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n{work}"
+    of_chains = _share(total.chains_before_bytes, total.saved_bytes)
+    return (
+        f"a call moves {total.after_bytes} bytes instead of {total.before_bytes}: {share} saved\n"
+        f"its chains move {total.chains_after_bytes} instead of {total.chains_before_bytes}: {of_chains} saved; "
+        f"{total.operators} operators outside of them move {total.operators_after_bytes}\n{work}"
+    )
 
 
 def _share(before: int | None, saved: int | None) -> str:

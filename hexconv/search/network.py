@@ -1,7 +1,8 @@
 """Many chains, planned one after the other, and what they cost together.
 
 A folder is a network: its case files are chains, in the order of its manifest, else of their names. One core runs one
-chain at a time, so traffic, MACs and packets add up, and the largest footprint counts.
+chain at a time, so traffic, MACs and packets add up, and the largest footprint counts. What a call moves outside of
+chains is added as the manifest lists it.
 """
 
 import time
@@ -19,6 +20,7 @@ from hexconv.spec import Case, Plan
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.knobs import acts
 from hexconv.spec.plan import WITHOUT_TAG
+from hexconv.spec.vectors import vectors_bytes
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,21 @@ class Refused:
 
 @dataclass(frozen=True)
 class Total:
-    """The costs of all chains together.
+    """The costs of one call: of all chains, and of the operators outside of them where the manifest lists any.
 
     Attributes:
         chains: the number of chains that were planned.
         convs: the number of convs in these chains.
         pieces: the number of fused pieces in the plan.
-        before_bytes: the traffic with every conv apart; None where a conv does not fit.
-        after_bytes: the traffic as planned.
+        before_bytes: the bytes that a call moves with every conv apart; None where a conv does not fit.
+        after_bytes: the same as planned.
         saved_bytes: the difference of both.
+        chains_before_bytes: the part of `before_bytes` that chains move: their traffic, and their vectors once.
+        chains_after_bytes: the same part of `after_bytes`.
+        vectors_bytes: the biases, multipliers, shifts, slopes and tables of all chains, a part of both.
+        operators: the number of operators outside of chains.
+        operators_before_bytes: the part of `before_bytes` that operators outside of chains read and write.
+        operators_after_bytes: the same part of `after_bytes`.
         footprint_bytes: the footprint of the largest piece.
         macs: the MACs as planned.
         plans: the number of plans that were searched.
@@ -57,6 +65,12 @@ class Total:
     before_bytes: int | None
     after_bytes: int | None
     saved_bytes: int | None
+    chains_before_bytes: int | None
+    chains_after_bytes: int | None
+    vectors_bytes: int
+    operators: int
+    operators_before_bytes: int
+    operators_after_bytes: int
     footprint_bytes: int
     macs: int
     plans: int
@@ -86,17 +100,25 @@ class PlannedNetwork:
 
     @property
     def total(self) -> Total:
-        """The costs of all chains together; chains without a plan are left out."""
+        """The costs of one call; chains without a plan are left out."""
         cuts = [chain.cuts.best for chain in self.planned if chain.cuts.best]
-        before = _sum([chain.cuts.separate for chain in self.planned])
-        after = _sum([chain.cuts.best for chain in self.planned])
+        vectors = sum(vectors_bytes(answer.chain) for answer in self.planned)
+        operators = self.manifest.operators_bytes if self.manifest else 0
+        before = _sum([chain.cuts.separate for chain in self.planned], vectors)
+        after = _sum([chain.cuts.best for chain in self.planned], vectors)
         return Total(
             chains=len(self.planned),
             convs=sum(len(chain.chain.conv) for chain in self.planned),
             pieces=sum(len(cut.pieces) for cut in cuts),
-            before_bytes=before,
-            after_bytes=after,
+            before_bytes=None if before is None else before + operators,
+            after_bytes=None if after is None else after + operators,
             saved_bytes=None if before is None or after is None else before - after,
+            chains_before_bytes=before,
+            chains_after_bytes=after,
+            vectors_bytes=vectors,
+            operators=len(self.manifest.operator) if self.manifest else 0,
+            operators_before_bytes=operators,
+            operators_after_bytes=operators,
             footprint_bytes=max((cut.footprint_bytes for cut in cuts), default=0),
             macs=sum(cut.macs for cut in cuts),
             plans=sum(chain.cuts.plans for chain in self.planned),
@@ -114,10 +136,10 @@ class PlannedNetwork:
         return self.manifest.not_taken if self.manifest else ()
 
 
-def _sum(cuts: Sequence[Cut | None]) -> int | None:
-    """Return the traffic of all cuts; None where one does not fit."""
+def _sum(cuts: Sequence[Cut | None], vectors: int) -> int | None:
+    """Return the traffic of all cuts and their vectors; None where one does not fit."""
     fitting = [cut.traffic_bytes for cut in cuts if cut]
-    return sum(fitting) if len(fitting) == len(cuts) else None
+    return vectors + sum(fitting) if len(fitting) == len(cuts) else None
 
 
 def folder_cases(folder: Path) -> tuple[list[Case], Manifest | None]:

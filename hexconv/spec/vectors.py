@@ -73,6 +73,18 @@ def _vectors(chain: Chain, index: int) -> Iterator[Vector]:
         yield Vector(SLOPE, index + 1, conv.out_channels, SLOPE_DTYPE)
 
 
+def vectors_bytes(chain: Chain) -> int:
+    """Return the bytes of all biases and vectors of a chain, which its kernels read beside filters.
+
+    >>> from hexconv.spec import Conv2d, Requantize
+    >>> conv = Conv2d(out_channels=2, bias=True, activation="table", requantize=Requantize(multiplier="per_channel"))
+    >>> vectors_bytes(Chain(input=(1, 8, 8, 2), dtype="int8", conv=(conv,)))
+    272
+    """
+    biases = sum(conv.out_channels * np.dtype(chain.bias_dtype).itemsize for conv in chain.conv if conv.bias)
+    return biases + sum(each.elements * np.dtype(each.dtype).itemsize for each in vector_names(chain).values())
+
+
 def check_vectors(chain: Chain, vectors: Vectors) -> None:
     """Refuse vectors that are missing, of another shape or dtype, or outside of their range.
 

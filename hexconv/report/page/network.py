@@ -69,9 +69,14 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
     else:
         share = total.saved_bytes / total.before_bytes
         yield (
-            f"The plans move {in_bytes(total.after_bytes or 0)} instead of {in_bytes(total.before_bytes)}, which the "
-            f"convs move one by one: {share:.1%} less."
+            f"A call moves {in_bytes(total.after_bytes or 0)} instead of {in_bytes(total.before_bytes)}, which it "
+            f"moves with the convs one by one: {share:.1%} less."
         )
+        if total.operators:
+            yield (
+                f"The chains move {in_bytes(total.chains_after_bytes or 0)} of that; {total.operators} operators "
+                f"outside of chains move {in_bytes(total.operators_after_bytes)}."
+            )
     yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
     limit = max((answer.question.vtcm_bytes for answer in network.planned), default=0)
     yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(limit)} of VTCM."

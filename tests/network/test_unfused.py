@@ -1,0 +1,52 @@
+"""What a call moves outside of chains: counted from the graph, it is what the steps of its program move."""
+
+from pathlib import Path
+
+import pytest
+
+from hexconv.model import Manifest, import_model, write_network
+from hexconv.network import Wanted
+from hexconv.network.library import read_network
+from hexconv.network.step import Operation, moved_bytes
+from hexconv.search import Question, plan_all
+from hexconv.spec.vectors import vectors_bytes
+from tests.network.models import OPERATORS, OneOperator, saved
+from tests.verify.networks import residual
+
+MIB = 1 << 20
+COPIES_BETWEEN_LAYOUTS = ("flattened", "matmul", "gemm")
+"""Their programs also convert NHWC to the model's own order."""
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in COPIES_BETWEEN_LAYOUTS])
+def test_operators_move_what_the_steps_of_the_program_move(name: str, tmp_path: Path) -> None:
+    net = OneOperator()
+    path = saved(net, [OPERATORS[name](net)], tmp_path / f"{name}.onnx")
+    entries = import_model(path).network.operator
+    steps = [step for step in read_network(path, Wanted(MIB, "llvm")).steps if isinstance(step, Operation)]
+    assert [entry.writes_bytes for entry in entries] == [step.result.bytes for step in steps]
+    for entry, step in zip(entries, steps, strict=True):
+        constants = entry.reads_bytes - moved_bytes(step)[0]
+        assert 0 <= constants < 4096
+        assert constants == 0 or any(word in name for word in ("constant", "clip", "resize", "conv_transpose"))
+
+
+def test_a_network_moves_what_its_chains_vectors_and_operators_move(tmp_path: Path) -> None:
+    net, output = residual()
+    imported = import_model(saved(net, [output], tmp_path / "small.onnx"))
+    write_network(imported, tmp_path / "net")
+    manifest = Manifest.load(tmp_path / "net")
+    assert manifest.operator == imported.network.operator
+    total = plan_all(imported.cases, Question(MIB), manifest).total
+    alone = plan_all(imported.cases, Question(MIB)).total
+    assert total.vectors_bytes == sum(vectors_bytes(case.chain) for case in imported.cases) > 0
+    assert total.operators_before_bytes == total.operators_after_bytes == manifest.operators_bytes > 0
+    for whole, chains, apart in (
+        (total.before_bytes, total.chains_before_bytes, alone.before_bytes),
+        (total.after_bytes, total.chains_after_bytes, alone.after_bytes),
+    ):
+        assert whole is not None
+        assert chains == apart
+        assert whole == chains + total.operators_after_bytes
+    assert total.saved_bytes == alone.saved_bytes
+    assert alone.operators == alone.operators_after_bytes == 0
