@@ -126,7 +126,8 @@ def _quantised_zero(graph: Graph, node: Node, dtype: str) -> int | None:
     """The zero point of a node that quantises to a dtype; None for any other node."""
     if (scale := QUANTISERS.get(node.op)) is None or graph.type_of(node.outputs[0]).dtype != dtype:
         return None
-    return quantised(graph, node.outputs[0], node.input(scale), node.input(scale + 1)).zero_point
+    by = node if node.op == "QuantizeLinear" else None
+    return quantised(graph, node.outputs[0], node.input(scale), node.input(scale + 1), by=by).zero_point
 
 
 def _table(graph: Graph, function: Function, tensor: str, codes: Array) -> Array:

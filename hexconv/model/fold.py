@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from hexconv.model.granularity import along, spread
 from hexconv.model.refused import Refused
 
 Array = NDArray[Any]
@@ -29,14 +31,32 @@ def fold(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Arra
         Refused: the node is a BatchNormalization of an old opset in training mode.
         Exception: whatever numpy or ONNX's evaluator raise for values that don't fit.
     """
-    opset = next((imported.version for imported in opsets if imported.domain in ("", "ai.onnx")), 1)
-    definition, since = OLD.get(node.op_type, (None, 0))
-    if definition is None or opset >= since:
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    definition = _definition(node, opsets, attributes, values)
+    if definition is None:
         return _evaluated(node, opsets, values)
+    return {node.output[0]: definition(attributes, *(values[name] for name in node.input if name))}
+
+
+def _definition(
+    node: onnx.NodeProto, opsets: Opsets, attributes: Attributes, values: Values
+) -> Callable[..., Array] | None:
+    """The function that computes a node in place of ONNX's evaluator; None where that computes it."""
+    if node.op_type in QUANTISERS:
+        codes = values[node.input[0]].dtype if node.op_type == "DequantizeLinear" else _coded(node, attributes, values)
+        return QUANTISERS[node.op_type] if codes.name.removeprefix("u").startswith("int") else None
+    opset = next((imported.version for imported in opsets if imported.domain in ("", "ai.onnx")), 1)
+    if node.op_type != "BatchNormalization" or opset >= SINCE_INFERENCE:
+        return None
     if any(node.output[1:]):
         raise Refused(f"{node.op_type} of opset {opset} has outputs of training; export it for inference")
-    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    return {node.output[0]: definition(attributes, *(values[name] for name in node.input if name))}
+    return _normalized
+
+
+def _coded(node: onnx.NodeProto, attributes: Attributes, values: Values) -> np.dtype[Any]:
+    """The dtype of the codes that a QuantizeLinear makes."""
+    zero_point = values.get(node.input[2]) if len(node.input) > 2 else None
+    return _dtype(attributes, np.dtype(np.uint8)) if zero_point is None else zero_point.dtype
 
 
 def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str, Array]:
@@ -49,12 +69,27 @@ def _evaluated(node: onnx.NodeProto, opsets: Opsets, values: Values) -> dict[str
 
 
 def _dequantized(attributes: Attributes, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
-    """DequantizeLinear-10 and -13: `(x - zero_point) * scale`, one of both for all, or for each slice along `axis`."""
-    along = [1] * x.ndim
-    if scale.size != 1:
-        along[attributes.get("axis", 1)] = scale.size
-    moved = x.astype(np.float32) if zero_point is None else x.astype(np.int64) - zero_point.reshape(along)
-    return moved.astype(np.float32) * scale.reshape(along)
+    """DequantizeLinear of integers: `(x - zero_point) * scale`."""
+    by, dtype = along(attributes), _dtype(attributes, scale.dtype)
+    zero = 0 if zero_point is None else spread(zero_point, x.shape, by, "zero point").astype(np.int64)
+    moved = (x.astype(np.int64) - zero).astype(np.float32)
+    return (moved * spread(scale, x.shape, by)).astype(dtype)
+
+
+def _quantized(attributes: Attributes, x: Array, scale: Array, zero_point: Array | None = None) -> Array:
+    """QuantizeLinear to integers: `saturate(rint(x / scale) + zero_point)`, ties to even."""
+    by, dtype = along(attributes), _dtype(attributes, np.dtype(np.uint8)) if zero_point is None else zero_point.dtype
+    zero = 0 if zero_point is None else spread(zero_point, x.shape, by, "zero point").astype(np.int64)
+    ends = ml_dtypes.iinfo(dtype)
+    with np.errstate(over="ignore"):  # what is beyond all floats is beyond all codes
+        codes = np.rint(x / spread(scale, x.shape, by)) + zero
+    return np.clip(codes, int(ends.min), int(ends.max)).astype(np.int32).astype(dtype)
+
+
+def _dtype(attributes: Attributes, default: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a quantiser's `output_dtype` asks for."""
+    asked = attributes.get("output_dtype", 0)
+    return helper.tensor_dtype_to_np_dtype(asked) if asked else default
 
 
 def _normalized(attributes: Attributes, x: Array, *vectors: Array) -> Array:
@@ -67,8 +102,7 @@ def _normalized(attributes: Attributes, x: Array, *vectors: Array) -> Array:
     return ((x - mean) / np.sqrt(variance + attributes.get("epsilon", 1e-5)) * scale + bias).astype(x.dtype)
 
 
-OLD: dict[str, tuple[Callable[..., Array], int]] = {
-    "DequantizeLinear": (_dequantized, 19),
-    "BatchNormalization": (_normalized, 14),
-}
-"""By operator, the function that computes a node, and the first opset that ONNX's evaluator computes itself."""
+QUANTISERS = {"QuantizeLinear": _quantized, "DequantizeLinear": _dequantized}
+"""The evaluator has them of all granularities, but not of all opsets, and overflows where codes saturate."""
+SINCE_INFERENCE = 14
+"""The first opset whose BatchNormalization the evaluator computes for inference."""

@@ -12,7 +12,7 @@ from hexconv.model.float32 import with_fraction_bits
 from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
-from hexconv.model.quantised import Quantised, quantised, quantised_filter
+from hexconv.model.quantised import Quantised, quantised, quantised_filter, scales_of
 from hexconv.model.refused import Refused
 from hexconv.model.requantize import Scaled, requantize, scale_of
 from hexconv.model.unit import Folded, Unit
@@ -79,9 +79,9 @@ class Tail:
 
 def qlinear_unit(graph: Graph, node: Node) -> Unit:
     """Read a QLinearConv: input, filter and output, each with scale and zero point, and an int32 bias."""
-    source = quantised(graph, *node.inputs[0:3])
+    source = quantised(graph, node.inputs[0], node.inputs[1], node.inputs[2])
     filter = quantised_filter(graph, node.input(3), node.input(4), node.input(5))
-    output = quantised(graph, node.outputs[0], *node.inputs[6:8])
+    output = quantised(graph, node.outputs[0], node.inputs[6], node.inputs[7])
     if output.dtype != source.dtype:
         raise Refused(f"it reads {source.dtype} and writes {output.dtype}; a chain has one dtype")
     scaled = requantize(scale_of(source.scales, filter.scales, output.scales), output.zero_point)
@@ -104,9 +104,8 @@ def is_qdq(graph: Graph, node: Node) -> bool:
 def qdq_unit(graph: Graph, node: Node) -> Unit:
     """Read a Conv between DequantizeLinear and QuantizeLinear; without the latter its sums are the chain's output."""
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
-    source = quantised(graph, *(before.input(i) for i in range(3)))
-    axis = int(of_filter.attributes.get("axis", 1))
-    filter = quantised_filter(graph, of_filter.input(0), of_filter.input(1), of_filter.input(2), axis)
+    source = quantised(graph, *(before.input(i) for i in range(3)), by=before)
+    filter = quantised_filter(graph, *(of_filter.input(i) for i in range(3)), by=of_filter)
     unit_scales = source.scales.astype(np.float64) * filter.scales
     tail = _tail(graph, node.outputs[0], source, filter)
     bias = dequantised_bias(graph, node.input(2), unit_scales)
@@ -128,10 +127,10 @@ def _unit(
     """
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
     check_bias(graph, bias[0], taps[0])
-    if filter.dtype not in FILTER_DTYPES[source.dtype]:
-        allowed = " or ".join(FILTER_DTYPES[source.dtype])
-        raise Refused(f"it has filters of {filter.dtype} on {source.dtype}; a chain has {allowed} there")
     filter_dtype, zero_point = _stored_filter(graph, filter)
+    if filter_dtype not in FILTER_DTYPES[source.dtype]:
+        allowed = " or ".join(FILTER_DTYPES[source.dtype])
+        raise Refused(f"it has filters of {filter_dtype} on {source.dtype}; a chain has {allowed} there")
     scaled = tail.scaled
     vectors = scaled.vectors if scaled else {}
     unit = Unit(
@@ -158,7 +157,8 @@ def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
     """The dtype and the one zero point that a chain stores a filter with, whose channels may have different ones."""
     if filter.zero_points.size == 1:
         return cast("Dtype", filter.dtype), filter.zero_point
-    apart = graph.value(filter.tensor).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
+    zeros = filter.zero_points.reshape(-1, *[1] * (len(graph.value(filter.tensor).shape) - 1))
+    apart = graph.value(filter.tensor).astype(np.int32) - zeros
     least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
     if most - least > EIGHT_BITS_MOST:
         raise Refused(
@@ -196,9 +196,8 @@ def dequantised_bias(graph: Graph, name: str, unit_scales: Array) -> tuple[str, 
     if maker is None or maker.op != "DequantizeLinear" or not graph.is_constant(name):
         return name, unit_scales
     stored, zero = maker.inputs[0], maker.input(2)
-    scales = graph.value(maker.inputs[1]).astype(np.float64).reshape(-1)
-    fits = scales.size in (1, unit_scales.size) or unit_scales.size == 1
-    is_of_sums = fits and np.allclose(scales, unit_scales, rtol=SAME_SCALE, atol=0)
+    scales = scales_of(graph, maker, 0)
+    is_of_sums = scales is not None and np.allclose(scales.astype(np.float64), unit_scales, rtol=SAME_SCALE, atol=0)
     is_of_sums = is_of_sums and not (zero and graph.value(zero).any())
     return (stored, None) if is_of_sums and graph.type_of(stored).dtype == "int32" else (name, unit_scales)
 
@@ -208,7 +207,7 @@ def _tail(graph: Graph, tensor: str, source: Quantised, filter: Quantised) -> Ta
     clamp, at = Clamp(), tensor
     while (node := graph.only_reader(at)) and node.inputs[0] == at:
         if node.op == "QuantizeLinear":
-            found = quantised(graph, node.outputs[0], *(node.input(i) for i in (1, 2)))
+            found = quantised(graph, node.outputs[0], *(node.input(i) for i in (1, 2)), by=node)
             codes = _codes(clamp, found)
             if found.dtype != source.dtype or codes is None:
                 break

@@ -1,11 +1,13 @@
 """Lay out the weights of matrix products and transposed convs as [outputs, rows, columns, inputs of a group]."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hexconv.model.graph import Node
 from hexconv.model.integer import dequantised_bias
+from hexconv.model.quantised import quantised_filter
 from hexconv.model.refused import Refused
 from hexconv.network.operand import Operand
 from hexconv.network.program import Reading
@@ -57,7 +59,7 @@ def of_qgemm(reading: Reading, node: Node) -> Filters:
     if node.attributes.get("transA", 0) or node.attributes.get("alpha", 1.0) != 1.0:
         raise Refused("it sets transA or alpha; export it with transA = 0 and alpha = 1")
     is_turned = bool(node.attributes.get("transB", 0))
-    stored = _codes(reading, node.input(3), node.input(4), node.input(5), 0 if is_turned else 1)
+    stored = _codes(reading, node.inputs[3:6], 0 if is_turned else 1)
     matrix = stored.elements if is_turned else stored.elements.T
     return _filters(reading, node, stored, matrix.reshape(matrix.shape[0], 1, 1, -1), (node.input(6), ""))
 
@@ -68,7 +70,7 @@ def of_qlinear_matmul(reading: Reading, node: Node) -> Filters:
     Raises:
         Refused: the second matrix is no constant.
     """
-    stored = _codes(reading, node.input(3), node.input(4), node.input(5), 1)
+    stored = _codes(reading, node.inputs[3:6], 1)
     return _filters(reading, node, stored, stored.elements.T.reshape(stored.elements.shape[1], 1, 1, -1), NO_BIAS)
 
 
@@ -91,25 +93,31 @@ def of_conv_transpose(reading: Reading, node: Node, source: Operand) -> Filters:
 
 
 def _dequantised(reading: Reading, tensor: str, axis: int, source: Operand) -> _Stored:
-    """Read weights of real numbers; where both they and the source are dequantised codes, read the codes."""
-    graph, values = reading.graph, _constant(reading, tensor)
-    maker = graph.maker(tensor)
+    """Read weights of real numbers; of codes for a source of codes, the codes, if each output has one scale."""
+    maker = reading.graph.maker(tensor)
     if maker is not None and maker.op == "DequantizeLinear" and not source.is_float:
-        along = int(maker.attributes.get("axis", 1)) % values.ndim
-        if along == axis or graph.value(maker.input(1)).size <= 1:
-            return _codes(reading, maker.input(0), maker.input(1), maker.input(2), axis)
-    return _Stored(values.astype(np.float32), np.ones(1, np.float32))
+        try:
+            return _codes(reading, maker.inputs, axis, maker)
+        except Refused:
+            pass  # blocks, or scales along another axis: real numbers by the definition
+    return _Stored(_constant(reading, tensor).astype(np.float32), np.ones(1, np.float32))
 
 
-def _codes(reading: Reading, tensor: str, scale: str, zero_point: str, axis: int) -> _Stored:
-    """Read quantised weights and subtract their zero points; the differences may need one bit more."""
-    graph, codes = reading.graph, _constant(reading, tensor).astype(np.int32)
-    if zero_point:
-        zeros = graph.value(zero_point).astype(np.int32)
-        codes = codes - zeros.reshape([zeros.size if at == axis else 1 for at in range(codes.ndim)])
+def _codes(reading: Reading, names: Sequence[str], axis: int, by: Node | None = None) -> _Stored:
+    """Read quantised weights and subtract their zero points; the differences may need one bit more.
+
+    Args:
+        reading: the reader of the network.
+        names: the names of the weights, their scale and their zero point, which may be left out.
+        axis: the axis of the outputs.
+        by: the DequantizeLinear of the weights, if one makes real numbers of them.
+    """
+    codes = _constant(reading, names[0]).astype(np.int32)
+    found = quantised_filter(reading.graph, *(*names, "")[:3], by=by, axis=axis)
+    codes = codes - found.zero_points.reshape([-1 if at == axis else 1 for at in range(codes.ndim)])
     ends = np.iinfo(np.int8)
     narrow = codes.min(initial=0) >= ends.min and codes.max(initial=0) <= ends.max
-    return _Stored(codes.astype(np.int8 if narrow else np.int16), graph.value(scale).astype(np.float32).reshape(-1))
+    return _Stored(codes.astype(np.int8 if narrow else np.int16), found.scales)
 
 
 def _constant(reading: Reading, tensor: str) -> Array:

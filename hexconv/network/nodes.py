@@ -20,13 +20,13 @@ PLACES = {4: (0, 3, 1, 2), 2: (0, 3)}
 
 
 def _quantize(reading: Reading, node: Node) -> None:
-    result = reading.quantised(node.outputs[0], *_ends(node, 1))
+    result = reading.quantised(node.outputs[0], *_ends(node, 1), by=node)
     reading.add("convert", node, [reading.held(node.inputs[0])], result)
 
 
 def _dequantize(reading: Reading, node: Node) -> None:
     """Add no step: the result is the same codes, with the scale and zero point that say what they stand for."""
-    found = reading.scale_of(node.inputs[0], *_ends(node, 1))
+    found = reading.scale_of(node.inputs[0], *_ends(node, 1), by=node)
     reading.hold(node.outputs[0], reading.held(node.inputs[0]).meaning(*found))
 
 

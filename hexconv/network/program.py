@@ -81,7 +81,7 @@ class Reading(Held):
         while dtype.startswith("float") and (node := self.graph.only_reader(at)) and node.inputs[0] == at:
             if node.op == "QuantizeLinear":
                 self._folded.add(node)
-                return self.quantised(node.outputs[0], node.input(1), node.input(2), clamp)
+                return self.quantised(node.outputs[0], node.input(1), node.input(2), clamp, by=node)
             own = clamp_of(self.graph, node)
             if own is None and not passes(self.graph, node):
                 break
@@ -91,13 +91,15 @@ class Reading(Held):
         self.hold(at, operand.as_numbers)
         return operand
 
-    def quantised(self, tensor: str, scale: str, zero_point: str, clamp: Clamp = ANY) -> Operand:
+    def quantised(
+        self, tensor: str, scale: str, zero_point: str, clamp: Clamp = ANY, by: Node | None = None
+    ) -> Operand:
         """Return the operand of a result that is written as codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
         """
-        found = quantised(self.graph, tensor, scale, zero_point)
+        found = quantised(self.graph, tensor, scale, zero_point, by=by)
         extents = extents_of(self.shape(tensor))
         step, zero = float(found.scales[0]), found.zero_point
         operand = Operand(tensor, extents, found.dtype, NHWC, step, zero, clamp.low, clamp.high)
@@ -108,13 +110,13 @@ class Reading(Held):
         """Return the operand of a source that is read as codes."""
         return self.source(tensor).meaning(*self.scale_of(tensor, scale, zero_point))
 
-    def scale_of(self, tensor: str, scale: str, zero_point: str) -> tuple[float, int]:
+    def scale_of(self, tensor: str, scale: str, zero_point: str, by: Node | None = None) -> tuple[float, int]:
         """Return the scale and the zero point of a tensor's codes.
 
         Raises:
             Refused: scales that are no positive number, or more than one.
         """
-        found = quantised(self.graph, tensor, scale, zero_point)
+        found = quantised(self.graph, tensor, scale, zero_point, by=by)
         return float(found.scales[0]), found.zero_point
 
     def _port(self, name: str, buffer: str) -> Port:

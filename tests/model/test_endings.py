@@ -183,7 +183,10 @@ def test_scales_along_another_axis_than_that_of_outputs_are_named(tmp_path: Path
     weights = net.node("DequantizeLinear", [filter, scales], axis=1)
     x = net.node("Conv", [net.dequantize("image", 0.1, 3), weights], "conv")
     reason = not_taken(net.model(net.quantize(x, 0.1, 0)), tmp_path)
-    assert reason == "its filter has 4 scales along axis 1; a chain has one for each output, along axis 0"
+    assert reason == (
+        "its filter of [4, 4, 1, 1] has scales that differ within an output channel, along axis 1; a chain has one for "
+        "each output channel: quantise it per channel"
+    )
 
 
 def test_integer_convs_that_disagree_on_a_zero_point_are_two_chains(tmp_path: Path) -> None:

@@ -139,6 +139,19 @@ def gemm(net: OneOperator) -> str:
     return net.ended(net.node("Gemm", told, transB=1))
 
 
+def gemm_of_blocks(net: OneOperator, axis: int = 0) -> str:
+    """A scale for each eight outputs and each input, or for each output and each six inputs."""
+    flat = net.node("Flatten", [net.node("MaxPool", [net.image()[0]], kernel_shape=[5, 5], strides=[5, 5])])
+    codes = net.constant(net.random.integers(-127, 127, (8, 48)), "int8")
+    scales = net.constant(net.random.uniform(0.01, 0.05, ((1, 48), (8, 8))[axis]), "float32")
+    weights = net.node("DequantizeLinear", [codes, scales], axis=axis, block_size=(8, 6)[axis])
+    return net.ended(net.node("Gemm", [net.ended(flat), weights], transB=1))
+
+
+def gemm_of_blocks_of_inputs(net: OneOperator) -> str:
+    return gemm_of_blocks(net, 1)
+
+
 def conv_transpose(net: OneOperator) -> str:
     told = {"strides": [2, 3], "pads": [1, 0, 0, 2], "dilations": [1, 2], "output_padding": [1, 0]}
     weights = net.weights8(3, 5, 3, 2, axis=1)
@@ -201,6 +214,8 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         flattened,
         matmul,
         gemm,
+        gemm_of_blocks,
+        gemm_of_blocks_of_inputs,
         conv_transpose,
         conv_transpose_of_groups,
         conv_transpose_of_eights,
