@@ -141,6 +141,7 @@ def gemm(net: OneOperator) -> str:
 
 def gemm_of_blocks(net: OneOperator, axis: int = 0) -> str:
     """A scale for each eight outputs and each input, or for each output and each six inputs."""
+    net.opset = 21  # since which there are blocks
     flat = net.node("Flatten", [net.node("MaxPool", [net.image()[0]], kernel_shape=[5, 5], strides=[5, 5])])
     codes = net.constant(net.random.integers(-127, 127, (8, 48)), "int8")
     scales = net.constant(net.random.uniform(0.01, 0.05, ((1, 48), (8, 8))[axis]), "float32")
