@@ -1,0 +1,101 @@
+"""Judge many drawn networks: `python -m tests.quantisers --draws 20000 --seed 1 --workers 1`.
+
+Findings go to FOLDER/SEED.jsonl, a line a draw; a run goes on behind the last line. Models that are at fault are kept
+beside it.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from tests.quantisers.draw import draw_quantised
+from tests.quantisers.judge import findings
+from tests.quantisers.verified import verify_findings
+
+KEPT_OF_EACH_KIND = 40
+SHOWN_OF_EACH_KIND = 3
+LONGEST_SHOWN = 240
+
+
+def judged(seed: int, every: int, index: int) -> dict[str, Any]:
+    """The line of a draw; every so many draws `verify` is asked too, if the import is right."""
+    drawn = draw_quantised(seed, index)
+    with tempfile.TemporaryDirectory() as place:
+        found = findings(drawn, Path(place))
+        if every and index % every == 0 and not any(each.kind in ("wrong", "traceback", "refused") for each in found):
+            found += verify_findings(Path(place) / "model.onnx")
+    return {"index": index, "findings": [asdict(each) for each in found]}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _judged_all(options: argparse.Namespace, first: int) -> Iterator[dict[str, Any]]:
+    todo, one = range(first, options.draws), partial(judged, options.seed, options.verify_every)
+    if options.workers == 1:
+        yield from map(one, todo)
+        return
+    with ProcessPoolExecutor(options.workers) as pool:
+        indices = iter(todo)
+        while batch := list(islice(indices, 64 * options.workers)):
+            yield from pool.map(one, batch, chunksize=8)
+
+
+def main() -> int:
+    """Print how many draws have which kind of finding; returns 1 if any has one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=Path("build/quantisers"))
+    parser.add_argument("--verify-every", type=int, default=0, metavar="N", help="ask verify of every Nth draw")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    journal = options.folder / f"{options.seed}.jsonl"
+    lines, start = _lines(journal), time.monotonic()
+    done = len(lines)
+    kinds = Counter(each["kind"] for line in lines for each in line["findings"])
+    with journal.open("a") as file:
+        for line in _judged_all(options, done):
+            print(json.dumps(line), file=file, flush=True)
+            lines.append(line)
+            for each in line["findings"]:
+                kinds[each["kind"]] += 1
+                if kinds[each["kind"]] <= KEPT_OF_EACH_KIND:
+                    _keep(options, line["index"], each["kind"])
+    _print(lines[: options.draws], (len(lines) - done) / max(time.monotonic() - start, 1e-9))
+    return int(any(line["findings"] for line in lines))
+
+
+def _keep(options: argparse.Namespace, index: int, kind: str) -> None:
+    model = draw_quantised(options.seed, index).model
+    onnx.save(model, options.folder / f"{kind}-{options.seed}-{index}.onnx")
+
+
+def _print(lines: list[dict[str, Any]], rate: float) -> None:
+    """The count of each kind, and the first draws of it."""
+    right = sum(not line["findings"] for line in lines)
+    print(f"{len(lines)} draws, {rate:.1f} a second: {right} without a finding")
+    kinds = Counter(kind for line in lines for kind in {each["kind"] for each in line["findings"]})
+    for kind, count in kinds.most_common():
+        print(f"{kind}: {count} draws")
+        told = ((line["index"], each["told"]) for line in lines for each in line["findings"] if each["kind"] == kind)
+        for index, text in islice(told, SHOWN_OF_EACH_KIND):
+            print(f"    {index}: {text[:LONGEST_SHOWN]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

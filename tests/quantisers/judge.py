@@ -1,0 +1,289 @@
+"""Judge what hexconv makes of a quantised model: every conv gives ONNX's numbers, or says why it doesn't.
+
+A code may differ from ONNX's where the real number before a rounding lies next to a half, since the scale of a chain
+is a float32 and its bias whole; elsewhere by what a note of the import says.
+"""
+
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+
+from hexconv.compute import reference
+from hexconv.compute.reference import of_conv
+from hexconv.errors import HexconvError
+from hexconv.model import Imported, import_model, write_network
+from hexconv.model.unit import Unit
+from hexconv.run.given import bounded, given
+from hexconv.spec import Case, choose_kernels
+from hexconv.spec.requantize import FRACTION_BITS
+from tests.model.drawn import Drawn
+from tests.quantisers.definition import in_double, meaning
+
+Array = np.ndarray
+Kind = Literal["wrong", "float", "unfolded", "cause", "refused", "later", "scalar", "traceback", "verify"]
+NEXT_TO_A_HALF = 2.0**-20
+"""How far float32 scales move a product, relatively; and how far sums in float64 are from exact."""
+NEAR_FLOATS = 2e-5
+FIGURE = re.compile(r"(?:within|by up to|up to|at most|by) (\d+)\b")
+MOVES_NOTHING = ("Identity", "Dropout", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Pad")
+FOLDS = ("BatchNormalization", "Relu", "Clip", "Max", "Min", "Add", "Sub", "Mul", "Div", "Identity", "Dropout")
+FALSE_CAUSES = ("open sizes", "fix the model's input")
+"""Of models whose inputs have fixed sizes."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong.
+
+    Attributes:
+        kind: `wrong`: values differ, and no note says so; `float`: a quantised conv computes in floats, which no note
+            says; `unfolded`: what folds into a conv doesn't, though a quantiser is behind it; `cause`: a reason that is
+            empty or not true; `refused`: a valid model is refused whole; `later`: a command refuses what import took;
+            `scalar`: scalar code on Hexagon without a reason; `traceback`: a fault of hexconv's own; `verify`: a right
+            network that does not hold.
+        told: what is wrong, in words.
+    """
+
+    kind: Kind
+    told: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.told}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Who makes a tensor of a model and who reads it."""
+
+    makers: Mapping[str, onnx.NodeProto]
+    readers: Mapping[str, list[onnx.NodeProto]]
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto) -> "Graph":
+        readers: dict[str, list[onnx.NodeProto]] = {}
+        for node in model.graph.node:
+            for name in node.input:
+                readers.setdefault(name, []).append(node)
+        return cls({name: node for node in model.graph.node for name in node.output}, readers)
+
+    def quantisers(self, result: str, conv: str) -> list[onnx.NodeProto]:
+        """The QuantizeLinear nodes between a conv and its result."""
+        found, seen, waiting = [], set[str](), [result]
+        while waiting:
+            node = self.makers.get(waiting.pop())
+            if node is None or node.output[0] in seen or node.name == conv:
+                continue
+            seen.add(node.output[0])
+            found += [node] if node.op_type == "QuantizeLinear" else []
+            waiting += node.input
+        return found
+
+    def is_quantised(self, name: str) -> bool:
+        """Whether DequantizeLinear makes a tensor, perhaps with nodes behind it that move no value."""
+        node = self.makers.get(name)
+        while node is not None and node.op_type in MOVES_NOTHING and node.input:
+            node = self.makers.get(node.input[0])
+        return node is not None and node.op_type == "DequantizeLinear"
+
+    def folds_until_quantised(self, name: str) -> bool:
+        """Whether only what folds is between a conv's result and the one quantiser that follows."""
+        while len(readers := self.readers.get(name, [])) == 1:
+            if readers[0].op_type == "QuantizeLinear":
+                return True
+            others = [other for other in readers[0].input if other and other != name]
+            if readers[0].op_type not in FOLDS or any(other in self.makers for other in others):
+                return False
+            name = readers[0].output[0]
+        return False
+
+
+def findings(drawn: Drawn, folder: Path) -> list[Finding]:
+    """All that is wrong with hexconv's import of a model; empty if nothing is."""
+    path = folder / "model.onnx"
+    onnx.save(drawn.model, path)
+    try:
+        found = import_model(path)
+        write_network(found, folder / "out", weights=True)
+        return [*_told(drawn, found), *_taken_later(found, folder / "out"), *_values(drawn, found, folder / "out")]
+    except HexconvError as refusal:
+        return [Finding("refused", str(refusal))]
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return [Finding("traceback", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")]
+
+
+def _told(drawn: Drawn, found: Imported) -> Iterator[Finding]:
+    """What the manifest says of convs, and what it should."""
+    network, graph = found.network, Graph.of(drawn.model)
+    named = sorted([*(name for entry in network.chain for name in entry.convs), *(n.node for n in network.not_taken)])
+    convs = sorted(node.name for node in drawn.model.graph.node if "Conv" in node.op_type)
+    if named != convs:
+        yield Finding("cause", f"convs {convs} are {named} in the manifest")
+    notes = " ".join(network.notes)
+    for conv in network.not_taken:
+        if not conv.reason.strip() or any(cause in conv.reason for cause in FALSE_CAUSES):
+            yield Finding("cause", f"{conv.node}: {conv.reason}")
+    for run, entry in zip(found.runs, network.chain, strict=True):
+        for unit in run.units:
+            node = graph.makers[unit.node.outputs[0]]
+            is_quantised = node.op_type == "Conv" and all(graph.is_quantised(name) for name in node.input[:2])
+            if unit.dtype.startswith("float") and is_quantised and unit.node.name not in notes:
+                yield Finding("float", f"{unit.node.name} is a chain of {unit.dtype}; ends: {entry.reason}")
+            has_sums = unit.node.op == "Conv" and unit.conv.requantize is None and not unit.dtype.startswith("float")
+            if has_sums and graph.folds_until_quantised(node.output[0]) and node.name not in notes:
+                yield Finding("unfolded", f"{unit.node.name}: {entry.reason}")
+
+
+def _taken_later(found: Imported, folder: Path) -> Iterator[Finding]:
+    """What commands say that read the files of an import."""
+    for entry in found.network.chain:
+        try:
+            case = Case.load(folder / f"{entry.case}.toml")
+            chain = bounded(case.chain, given(case.chain, folder / f"{entry.case}.npz", None).weights)
+        except HexconvError as refusal:
+            yield Finding("later", f"{entry.case}: {refusal}")
+            continue
+        for name, choice in zip(entry.convs, choose_kernels(chain, None, "hexagon"), strict=True):
+            if chain.is_integer and choice.used == "plain" and not choice.why.strip():
+                yield Finding("scalar", f"{name} is on scalar code")
+
+
+def _values(drawn: Drawn, found: Imported, folder: Path) -> Iterator[Finding]:
+    """Where chains give other numbers than ONNX."""
+    if not found.runs:
+        return
+    double = in_double(drawn.model)
+    graph = Graph.of(double)
+    units = [unit for run in found.runs for unit in run.units]
+    behind = {unit.result: graph.quantisers(unit.result, unit.node.name) for unit in units}
+    names = {name for unit in units for name in (unit.source, unit.result)}
+    names |= {name for nodes in behind.values() for node in nodes for name in node.input if name}
+    names |= {name for unit in units for name in _scales(graph, unit)}
+    tensors = meaning(double, drawn.feed, names)
+    for run, entry in zip(found.runs, found.network.chain, strict=True):
+        case = Case.load(folder / f"{entry.case}.toml")
+        with np.load(folder / f"{entry.case}.npz", allow_pickle=False) as file:
+            weights = dict(file)
+        image = stored(tensors[entry.input], case.chain.dtype)
+        for number, unit in enumerate(run.units, 1):
+            own = {f"{what}1": vector for what, vector in of_conv(weights, number).items()}
+            tensors_of = (weights[f"filter{number}"], weights.get(f"bias{number}"))
+            judged = Judged(unit, case.chain.conv[number - 1], *tensors_of, own, tensors, graph, found.network.notes)
+            yield from judged.findings(behind[unit.result])
+            image = judged.answer(image).astype(unit.alone.output_dtype(0))
+        filters = [weights[f"filter{number}"] for number in range(1, len(run.units) + 1)]
+        biases = [weights.get(f"bias{number}") for number in range(1, len(run.units) + 1)]
+        whole = reference(case.chain, stored(tensors[entry.input], case.chain.dtype), filters, biases, weights)
+        if not np.array_equal(whole.astype(image.dtype), image):
+            yield Finding("wrong", f"{entry.case} is not its convs one after the other")
+
+
+def _scales(graph: Graph, unit: Unit) -> list[str]:
+    """The scales of a conv's input and filter, where it is a Conv between quantisers."""
+    node = graph.makers.get(unit.node.outputs[0])
+    if node is None or unit.conv.requantize is not None or unit.dtype.startswith("float") or node.op_type != "Conv":
+        return []
+    found = []
+    for name in node.input[:2]:
+        maker = graph.makers.get(name)
+        while maker is not None and maker.op_type != "DequantizeLinear":
+            maker = graph.makers.get(maker.input[0])
+        found += [maker.input[1]] if maker is not None else []
+    return found
+
+
+def stored(tensor: Array, dtype: str) -> Array:
+    """A tensor of a model as a chain has it: NHWC, one axis of space as a row; uint16 about 32768 as int16."""
+    moved = np.moveaxis(tensor if tensor.ndim == 4 else tensor[:, :, None], 1, 3)
+    return (
+        (moved.astype(np.int64) - 32768).astype(dtype) if (str(tensor.dtype), dtype) == ("uint16", "int16") else moved
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One conv, with its files' weights, beside the model's tensors."""
+
+    unit: Unit
+    conv: object
+    filter: Array
+    bias: Array | None
+    vectors: Mapping[str, Array]
+    tensors: Mapping[str, Array]
+    graph: Graph
+    notes: tuple[str, ...]
+
+    def answer(self, image: Array) -> Array:
+        """The conv's output by hexconv's own definition."""
+        chain = replace(self.unit.alone, conv=(self.conv,))  # pyright: ignore[reportArgumentType]
+        return reference(chain, image, [self.filter], [self.bias], self.vectors)
+
+    def findings(self, quantisers: list[onnx.NodeProto]) -> Iterator[Finding]:
+        """Where its output is neither ONNX's nor as far from it as is said."""
+        name, unit = self.unit.node.name, self.unit
+        answer = self.answer(stored(self.tensors[unit.source], unit.dtype))
+        expected = stored(self.tensors[unit.result], unit.alone.output_dtype(0))
+        if answer.shape != expected.shape:
+            yield Finding("wrong", f"{name}: {answer.shape}, where the model has {expected.shape}")
+            return
+        if unit.conv.requantize is None:
+            yield from self._reals(answer, expected)
+            return
+        apart = np.abs(answer.astype(np.int64) - expected.astype(np.int64))
+        most = 1 if len(quantisers) == 1 else np.inf
+        near = np.zeros(apart.shape, bool)
+        for node in quantisers:
+            near |= self._is_next_to_a_half(node, apart.shape)
+        wrong = (apart > self.figure) & ~(near & (apart <= most))
+        if wrong.any():
+            told = f"{int(wrong.sum())} of {wrong.size} values differ by up to {int(apart[wrong].max())}"
+            yield Finding("wrong", f"{name}: {told}; its notes allow {self.figure}")
+
+    @property
+    def figure(self) -> int:
+        """How far a note says that this conv's codes may be from ONNX's."""
+        own = [note for note in self.notes if self.unit.node.name in note]
+        return max((int(figure) for note in own for figure in FIGURE.findall(note)), default=0)
+
+    @property
+    def steps_of_a_unit(self) -> Array:
+        """How many steps of the output a unit of the sums is, one or one a channel."""
+        by = self.unit.conv.requantize
+        assert by
+        multiplier = np.asarray(self.vectors.get("multiplier1", by.multiplier), np.float64)
+        shift = np.asarray(self.vectors.get("shift1", by.shift), np.float64)
+        return multiplier * 2.0 ** (shift - FRACTION_BITS)
+
+    def _is_next_to_a_half(self, node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+        """Where the real number before a quantiser is so near to a half that the scale or the bias decides."""
+        scale = self.tensors[node.input[1]].reshape(-1)[0]
+        steps = stored(self.tensors[node.input[0]], "float64") / scale
+        if steps.shape != shape:
+            return np.zeros(shape, bool)
+        near = NEXT_TO_A_HALF * (np.abs(steps) + 1)
+        by = self.unit.conv.requantize
+        assert by
+        near = near + (2.0 ** -(by.fraction_bits + 1) if by.fraction_bits is not None else 0)
+        if self.bias is not None and any("bias" in note for note in self.notes):
+            near = near + self.steps_of_a_unit / 2
+        return np.abs(steps - np.floor(steps) - 0.5) <= near
+
+    def _reals(self, answer: Array, expected: Array) -> Iterator[Finding]:
+        """Judge sums, or floats, beside the model's real numbers."""
+        answer, expected, unit = answer.astype(np.float64), expected.astype(np.float64), 1.0
+        allowed = NEAR_FLOATS * max(float(np.abs(expected).max(initial=0)), 1.0)
+        if not self.unit.dtype.startswith("float") and self.unit.node.op == "Conv":
+            for name in _scales(self.graph, self.unit):
+                scale = self.tensors[name].astype(np.float64)
+                unit = unit * (scale.reshape(-1) if scale.size in (1, answer.shape[-1]) else scale.reshape(-1)[:1])
+            allowed = allowed + (unit / 2 * (1 + 1e-6) if self.bias is not None else 0)
+        apart = np.abs(answer * unit - expected)
+        if (wrong := apart > allowed).any():
+            told = f"{int(wrong.sum())} of {wrong.size} reals differ by up to {apart.max():g}"
+            yield Finding("wrong", f"{self.unit.node.name}: {told}, where {np.max(allowed):g} is documented")

@@ -1,0 +1,68 @@
+"""Networks as quantisers write them: each conv gives ONNX's numbers, or says why not."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hexconv.model import imported
+from hexconv.model.integer import IntegerWeights
+from tests.quantisers.draw import draw_quantised
+from tests.quantisers.judge import Finding, findings
+from tests.quantisers.tensors import NEWEST
+
+FEW, MANY = 150, 3000
+SEED = 7
+NONE_HAS = ("wrong", "scalar", "traceback")
+"""The kinds of finding that no drawn network has."""
+
+
+def _told(indices: range, folder: Path) -> list[str]:
+    return [
+        f"draw_quantised({SEED}, {i}): {told}" for i in indices for told in findings(draw_quantised(SEED, i), folder)
+    ]
+
+
+def test_each_conv_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
+    assert _told(range(FEW), tmp_path) == []
+
+
+@pytest.mark.deep
+def test_each_conv_of_many_networks_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
+    assert _told(range(FEW, MANY), tmp_path) == []
+
+
+def test_what_quantisers_write_is_drawn() -> None:
+    models = [draw_quantised(SEED, index).model for index in range(FEW)]
+    nodes = [node for model in models for node in model.graph.node]
+    ops = Counter(node.op_type for node in nodes)
+    wanted = (
+        "BatchNormalization Pad Identity Reshape Transpose Sigmoid HardSwish LeakyRelu PRelu Max Min Mul Add Sub Div"
+    )
+    wanted += " GlobalAveragePool MaxPool Concat QLinearConv QLinearAdd Gemm MatMul ConstantOfShape"
+    assert set(wanted.split()) <= ops.keys()
+    opsets = {entry.version for model in models for entry in model.opset_import if not entry.domain}
+    assert (min(opsets), max(opsets)) >= (10, NEWEST - 2)
+    assert any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
+    assert any(node.domain for node in nodes if node.op_type == "DequantizeLinear")
+    stored = [tensor for model in models for tensor in model.graph.initializer]
+    assert {"INT4", "INT8", "UINT8", "UINT16", "INT16"} <= {
+        name for tensor in stored for name, number in type(tensor).DataType.items() if number == tensor.data_type
+    }
+    biases = [np.frombuffer(tensor.raw_data, "int32") for tensor in stored if tensor.data_type == tensor.INT32]
+    assert any(np.abs(bias.astype(np.int64)).max(initial=0) > 2**30 for bias in biases)
+
+
+def test_one_weight_that_is_another_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge sees a filter of which one element is off."""
+    whole = IntegerWeights.folded
+
+    def off(weights: IntegerWeights, graph: imported.Graph) -> object:
+        folded = whole(weights, graph)
+        folded.filter[0, 0, 0, 0] ^= 64
+        return folded
+
+    monkeypatch.setattr(IntegerWeights, "folded", off)
+    found: list[Finding] = [each for index in range(12) for each in findings(draw_quantised(SEED, index), tmp_path)]
+    assert sum(each.kind == "wrong" for each in found) >= 5

@@ -1,0 +1,42 @@
+"""`hexconv verify` of a drawn network, with numpy's answers where code would run: what it says of right networks."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from hexconv.apart import Ending, Task
+from hexconv.errors import HexconvError, InputError
+from hexconv.spec import Case
+from hexconv.verify import Asked, job, passes, verify_network
+from tests.quantisers.judge import Finding
+
+
+def _in_numpy(_: Any, weights: dict[str, np.ndarray], image: np.ndarray, task: Task) -> tuple[np.ndarray, None]:
+    return job.answer(Case.load(Path(task["case"]), task["target"]).chain, weights, image), None
+
+
+def _here(_: str, __: Any, tasks: Sequence[Task], ___: Any) -> Iterator[tuple[int, Ending]]:
+    yield from ((place, Ending("answered", job.do(task))) for place, task in enumerate(tasks))
+
+
+def verify_findings(path: Path) -> list[Finding]:
+    """What `verify` says against a network whose chains are right; empty if it holds or has no chain of integers."""
+    asked = Asked(target="llvm", vtcm_bytes=1 << 22)
+    try:
+        with (
+            patch.object(passes, "do_all", _here),
+            patch.object(job, "_run", _in_numpy),
+            patch.object(job, "_pieces", lambda *_: ()),
+        ):
+            verdict = verify_network(path, asked)
+    except InputError:
+        return []
+    except HexconvError as refusal:
+        return [Finding("verify", str(refusal))]
+    if verdict.holds:
+        return []
+    apart = verdict.convs_alone
+    return [Finding("verify", f"{apart.differing} of {apart.values} values differ by up to {apart.largest}")]
