@@ -122,7 +122,8 @@ class _Draw(Around):
         if op == "MatMul":
             scores = self.node("MatMul", [flat, weights])
         else:
-            scores = self.node("Gemm", [flat, weights], transB=1)
+            added = [self.held(np.zeros(5), "float32")] if self.opset < 11 else []
+            scores = self.node("Gemm", [flat, weights, *added], transB=1)
         return self.real(self.quantised(Real(scores, (codes.shape[0], 5), codes.scale * np.sqrt(count)))).name
 
     # The conv.

@@ -12,16 +12,15 @@ from tests.quantisers.draw import draw_quantised
 from tests.quantisers.judge import Finding, findings
 from tests.quantisers.tensors import NEWEST
 
-FEW, MANY = 150, 3000
+FEW, MANY = 120, 3000
 SEED = 7
 NONE_HAS = ("wrong", "scalar", "traceback")
 """The kinds of finding that no drawn network has."""
 
 
 def _told(indices: range, folder: Path) -> list[str]:
-    return [
-        f"draw_quantised({SEED}, {i}): {told}" for i in indices for told in findings(draw_quantised(SEED, i), folder)
-    ]
+    found = ((index, each) for index in indices for each in findings(draw_quantised(SEED, index), folder))
+    return [f"draw_quantised({SEED}, {index}): {each}" for index, each in found if each.kind in NONE_HAS]
 
 
 def test_each_conv_gives_onnx_s_numbers_or_says_why_not(tmp_path: Path) -> None:
