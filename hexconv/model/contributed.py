@@ -1,7 +1,6 @@
-"""Infer the types of the results of ONNX Runtime's own quantised operators, which ONNX's inference doesn't know.
+"""Write ONNX Runtime's own quantised operators as ONNX's, so that ONNX's inference and its evaluator know them.
 
-Each such operator does what a standard operator between DequantizeLinear and QuantizeLinear does. In a copy of the
-model they are written that way, inference finds all types there, and these are stated in the model itself:
+Each such operator does what a standard operator between DequantizeLinear and QuantizeLinear does:
 
     before:  c = QLinearAdd(a, sa, za, b, sb, zb, sc, zc)
     after:   c = QuantizeLinear(Add(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb)), sc, zc)
@@ -23,26 +22,15 @@ STANDARD = {
     "QLinearSoftmax": ("Softmax", 1),
 }
 """The standard operator inside of each, and how many tensors it reads, each with its scale and zero point."""
+QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
+"""Operators of ONNX Runtime's domain that are ONNX's own, but for more dtypes in models of an old opset."""
 CONCAT, GEMM = "QLinearConcat", "QGemm"
 OWN_ATTRIBUTES = ("channels_last", "opset")
 
 
-def inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with all types that can be inferred."""
-    found = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    if not any(_is_known(node) for node in model.graph.node):
-        return found
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    nodes = [part for node in model.graph.node for part in as_standard(node)]
-    del copy.graph.node[:]
-    copy.graph.node.extend(nodes)
-    known = {info.name for info in (*found.graph.value_info, *found.graph.input, *found.graph.output)}
-    made = {name for node in model.graph.node for name in node.output}
-    more = onnx.shape_inference.infer_shapes(copy, data_prop=True).graph.value_info
-    untyped = [info for info in more if info.name in made and info.name not in known]
-    found.graph.value_info.extend(untyped)
-    return found
+def is_standard(node: onnx.NodeProto) -> bool:
+    """Whether a node means what ONNX defines: it is of ONNX's own domain, or a quantiser of ONNX Runtime's."""
+    return node.domain in ("", "ai.onnx") or (node.domain == DOMAIN and node.op_type in QUANTISERS)
 
 
 def _is_known(node: onnx.NodeProto) -> bool:
@@ -63,6 +51,12 @@ def _tensors(node: onnx.NodeProto) -> tuple[list[int], int]:
 
 def as_standard(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
     """Write a node of ONNX Runtime's own domain as nodes of ONNX's; leave any other node as it is."""
+    if node.domain == DOMAIN and node.op_type in QUANTISERS:
+        own = onnx.NodeProto()
+        own.CopyFrom(node)
+        own.domain = ""
+        yield own
+        return
     if not _is_known(node):
         yield node
         return

@@ -65,7 +65,7 @@ def with_table(graph: Graph, unit: Unit) -> Unit:
         Refused: a constant that these nodes read can't be read.
     """
     how = unit.conv.requantize
-    if how is None:
+    if how is None or graph.type_of(unit.result).dtype != unit.dtype:  # a chain has uint16 as int16
         return unit
     low, high = INTEGER_RANGE[unit.dtype]
     codes = np.arange(low, high + 1).astype(unit.dtype)

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hexconv.model.graph import Graph, Node, Shape
+from hexconv.model.constants import Shape
+from hexconv.model.graph import Graph, Node
 from hexconv.model.refused import Refused
-from hexconv.model.unknown import unknown
+from hexconv.model.unknown import open_sizes, unknown
 from hexconv.spec import Padding
 
 Sides = tuple[int, int, int, int]
@@ -29,7 +30,7 @@ def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
         raise Refused(f"it is a {kind} conv, over {_shown(shape)}; a chain has 2-D convs")
     n, c, h, w = (size for size in shape)
     if not (isinstance(n, int) and isinstance(c, int) and isinstance(h, int) and isinstance(w, int)):
-        raise Refused(f"its input {_shown(shape)} has open sizes; fix the model's input: --shape INPUT=N,C,H,W")
+        raise Refused(open_sizes(graph, tensor))
     return n, h, w, c
 
 

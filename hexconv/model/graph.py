@@ -9,9 +9,8 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from hexconv.model.constants import SUBGRAPHS, Array, Constants, elements
-
-Shape = tuple[int | str, ...]
+from hexconv.model.constants import SHAPES, SUBGRAPHS, Array, Constants, Shape, elements
+from hexconv.model.contributed import is_standard
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,11 @@ class TensorType:
     dtype: str = ""
     shape: Shape | None = None
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether dtype and all sizes are known."""
+        return bool(self.dtype) and elements(self.shape) is not None
+
 
 @dataclass(frozen=True, eq=False)
 class Node:
@@ -33,7 +37,8 @@ class Node:
 
     Attributes:
         name: its own name, or that of its first output.
-        op: its operator, with the domain before it where that isn't ONNX's own.
+        op: its operator, with the domain before it where that isn't ONNX's own; ONNX Runtime's QuantizeLinear and
+            DequantizeLinear, which have more dtypes and else the same meaning, count as ONNX's.
         inputs: the names of the tensors that it reads, empty where an optional one is left out.
         outputs: the names of the tensors that it makes, empty where an optional one is left out.
         captured: the tensors that the bodies of an If or a Loop read from outside, beside its inputs.
@@ -50,7 +55,7 @@ class Node:
     @classmethod
     def of(cls, proto: onnx.NodeProto) -> "Node":
         """Read a node from ONNX's own form."""
-        op = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
+        op = proto.op_type if is_standard(proto) else f"{proto.domain}.{proto.op_type}"
         name = proto.name or next((name for name in proto.output if name), op)
         attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.attribute}
         captured = tuple(dict.fromkeys(_read_inside(proto)))
@@ -86,11 +91,11 @@ class Graph:
     @classmethod
     def of(cls, model: onnx.ModelProto, folder: Path) -> "Graph":
         """Read the graph of a model whose shapes are inferred; external data lies in `folder`."""
-        types = _types(model.graph)
-        sizes = {name: elements(tensor.shape) for name, tensor in types.items()}
+        types = tensor_types(model.graph)
+        shapes = {name: tensor.shape for name, tensor in types.items()}
         nodes = tuple(Node.of(node) for node in model.graph.node)
         outputs = frozenset(tensor.name for tensor in model.graph.output)
-        return cls(nodes, types, Constants(model, folder, sizes), outputs)
+        return cls(nodes, types, Constants(model, folder, shapes), outputs)
 
     @cached_property
     def _makers(self) -> dict[str, Node]:
@@ -100,6 +105,8 @@ class Graph:
     def _readers(self) -> dict[str, list[Node]]:
         readers: dict[str, list[Node]] = {}
         for node in self.nodes:
+            if node.op in SHAPES and self.is_constant(node.outputs[0]):
+                continue  # it reads no element
             for name in dict.fromkeys((*node.inputs, *node.captured)):
                 readers.setdefault(name, []).append(node)
         return readers
@@ -113,7 +120,7 @@ class Graph:
         return self._makers.get(tensor)
 
     def readers(self, tensor: str) -> list[Node]:
-        """All nodes that read a tensor, each once."""
+        """All nodes that read elements of a tensor, each once."""
         return self._readers.get(tensor, [])
 
     def only_reader(self, tensor: str) -> Node | None:
@@ -149,7 +156,7 @@ class Graph:
         return self.constants.value(tensor)
 
 
-def _types(graph: onnx.GraphProto) -> dict[str, TensorType]:
+def tensor_types(graph: onnx.GraphProto) -> dict[str, TensorType]:
     """The types of all tensors of which shape inference, or the file, knows something."""
     values = (*graph.value_info, *graph.input, *graph.output)
     types = {value.name: _type(value.type.tensor_type) for value in values}

@@ -1,4 +1,4 @@
-"""Load an ONNX file: check it, inline its functions, infer its shapes; external weights are not read."""
+"""Load an ONNX file: check it, inline its functions, infer its shapes; large external weights are not read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from hexconv.errors import InputError
-from hexconv.model.contributed import inferred
 from hexconv.model.functions import inlined
+from hexconv.model.inference import declared, inferred
 
 LARGEST_FILE_BYTES = 2**31 - 1
 """The limit of protobuf; larger models keep their weights in files of their own (external data)."""
@@ -30,9 +30,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
     """
     _check_size(path)
     try:
-        onnx.checker.check_model(str(path))
-        model = onnx.load(path, load_external_data=False)
-        model.SerializeToString()
+        model = _checked(path)
         _check_external(model.graph, path.parent)
         model = inlined(model)
         _check_names(model.graph)
@@ -40,7 +38,7 @@ def load_model(path: Path, shapes: Shapes | None = None) -> onnx.ModelProto:
         if shapes:
             _fix_inputs(model, shapes, str(path))
             del model.graph.value_info[:]
-        return inferred(model)
+        return inferred(model, path.parent)
     except OSError as error:
         raise InputError.because(
             f"{path}: {error.strerror or 'not readable'}", "name an ONNX model that can be read"
@@ -64,6 +62,31 @@ def _check_size(path: Path) -> None:
     if size > LARGEST_FILE_BYTES:
         allowed = f"at most {LARGEST_FILE_BYTES}; save the weights as external data"
         raise InputError(str(path), f"{size} bytes", allowed)
+
+
+def _checked(path: Path) -> onnx.ModelProto:
+    """Read a file, and check it; an output without a type is left to inference, though ONNX's checker wants one."""
+    model = onnx.load(path, load_external_data=False)
+    model.SerializeToString()
+    typed = [output for output in model.graph.output if _has_shape(output)]
+    if len(typed) == len(model.graph.output):
+        onnx.checker.check_model(str(path))
+        return model
+    # Of a model without a path the checker can't find external data, which is checked below.
+    rest = onnx.ModelProto()
+    rest.CopyFrom(model)
+    rest.graph.CopyFrom(
+        declared(model.graph, {each.name for each in rest.graph.initializer if uses_external_data(each)})
+    )
+    del rest.graph.output[:]
+    rest.graph.output.extend(typed)
+    onnx.checker.check_model(rest)
+    return model
+
+
+def _has_shape(output: onnx.ValueInfoProto) -> bool:
+    kind = output.type.WhichOneof("value")
+    return bool(kind) and (kind != "tensor_type" or output.type.tensor_type.HasField("shape"))
 
 
 def _check_names(graph: onnx.GraphProto) -> None:
@@ -90,10 +113,12 @@ def _names(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
-    """Check that external files are long enough for their tensors; onnx's checker has checked where they lie."""
+    """Check that external files lie in the model's folder, and are long enough for their tensors."""
     for tensor in graph.initializer:
         if uses_external_data(tensor):
             info = ExternalDataInfo(tensor)
+            if not (folder / info.location).resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"{info.location}, the data of {tensor.name}, lies outside of the model's folder")
             size, end = (folder / info.location).stat().st_size, (info.offset or 0) + (info.length or 0)
             if end > size:
                 raise ValueError(f"{info.location} of {size} bytes, where {tensor.name} ends at {end}")

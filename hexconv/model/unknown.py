@@ -1,6 +1,8 @@
-"""Say why the type of a tensor is unknown: name the first node whose result ONNX's shape inference doesn't know."""
+"""Say why the type of a tensor is unknown, or a size open: name the tensor or the node where that begins."""
 
-from hexconv.model.graph import Graph, TensorType
+from collections.abc import Callable
+
+from hexconv.model.graph import Graph, Node, TensorType
 
 
 def unknown(graph: Graph, tensor: str) -> str:
@@ -14,15 +16,49 @@ def unknown(graph: Graph, tensor: str) -> str:
     """
     if _is_known(graph.type_of(tensor)):
         return ""
-    node = graph.maker(tensor)
-    while node and (sources := [name for name in node.inputs if name and not _is_known(graph.type_of(name))]):
-        tensor = sources[0]
-        node = graph.maker(tensor)
+    tensor, node = _origin(graph, tensor, _is_known)
     if node is None:
         return f"the model does not say what {tensor} is, and ONNX's shape inference needs it"
-    read = " and ".join(f"{name} {_words(graph.type_of(name))}" for name in node.inputs if name) or "nothing"
     advice = "" if "." in node.op else "; another --shape may suit the model"
-    return f"ONNX's shape inference ends at {node.op} {node.name}, which reads {read}{advice}"
+    return f"ONNX's shape inference ends at {node.op} {node.name}, which reads {_read(graph, node)}{advice}"
+
+
+def open_sizes(graph: Graph, tensor: str) -> str:
+    """Why a tensor of known type has open sizes, in words, and what to do; the same words for the same reason.
+
+    Args:
+        graph: the graph of the model.
+        tensor: the name of one of its tensors, with a size that is open.
+    """
+    tensor, node = _origin(graph, tensor, lambda found: found.is_fixed)
+    sizes = _words(graph.type_of(tensor))
+    if node is None:
+        return (
+            f"the model's input {tensor} {sizes} has open sizes: say them, --shape {tensor}={_example(graph, tensor)}"
+        )
+    return (
+        f"the sizes of {tensor} {sizes} are open: {node.op} {node.name} makes them of {_read(graph, node)}; "
+        "export the model with fixed sizes"
+    )
+
+
+def _origin(graph: Graph, tensor: str, is_known: Callable[[TensorType], bool]) -> tuple[str, Node | None]:
+    """The first tensor that isn't known on the way to one, and its node; None where it is an input of the model."""
+    node = graph.maker(tensor)
+    while node and (sources := [name for name in node.inputs if name and not is_known(graph.type_of(name))]):
+        tensor = sources[0]
+        node = graph.maker(tensor)
+    return tensor, node
+
+
+def _example(graph: Graph, tensor: str) -> str:
+    """Sizes that an input may have: the stated ones, one image, and 224 for what else is open."""
+    sizes = graph.type_of(tensor).shape or ()
+    return ",".join(str(s if isinstance(s, int) else 224 if place else 1) for place, s in enumerate(sizes))
+
+
+def _read(graph: Graph, node: Node) -> str:
+    return " and ".join(f"{name} {_words(graph.type_of(name))}" for name in node.inputs if name) or "nothing"
 
 
 def _is_known(found: TensorType) -> bool:

@@ -5,7 +5,12 @@ from onnx import TensorProto
 
 from tests.model.builder import Builder
 
-ONNX_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int16": TensorProto.INT16}
+ONNX_TYPES = {
+    "int8": TensorProto.INT8,
+    "uint8": TensorProto.UINT8,
+    "int16": TensorProto.INT16,
+    "uint16": TensorProto.UINT16,
+}
 
 
 class Quantised(Builder):

@@ -93,7 +93,7 @@ def not_taken(model: onnx.ModelProto, folder: Path) -> str:
             ("N", 4, 8, 8),
             (4, 4, 3, 3),
             {},
-            "its input [N, 4, 8, 8] has open sizes; fix the model's input: --shape INPUT=N,C,H,W",
+            "the model's input image [N, 4, 8, 8] has open sizes: say them, --shape image=1,4,8,8",
         ),
         ((1, 4, 8, 8), (4, 4, 3, 3), {"pads": [0, -1, 0, 0]}, "its padding is [0, -1, 0, 0]"),
         ((1, 4, 8, 8), (4, 3, 3, 3), {}, "1 groups of 3 channels over an input of 4"),
