@@ -1,21 +1,23 @@
 """Which rows of every tensor each stripe of the output makes and holds, as the stripes move down the image."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hexconv.analyze.blocks import PlannedBlocks
 from hexconv.analyze.planned import Planned
 from hexconv.analyze.row_step import RowStep
-from hexconv.spec import Chain, Plan, tensor_extents
+from hexconv.analyze.rows_steps import RowSteps
+from hexconv.spec import Chain, Extents, Plan, tensor_extents
 from hexconv.spec.extents import ROW_BLOCK, slabs_read
 
 
 @dataclass(frozen=True)
 class Held:
-    """The rows of one tensor that are held while one stripe of the output is made.
+    """The rows of one logical tensor that are held while one stripe of the output is made; padding is no row of it.
 
     Attributes:
-        start: the first row that is read for the stripe.
-        end: one past the last row that is read for the stripe.
+        start: the first row that is held.
+        end: one past the last row that is held.
         made: the first row that is made, or copied in, for this stripe; the rows above it are held already.
     """
 
@@ -27,6 +29,7 @@ class Held:
 def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     """For every stripe of one image's output, the rows held of the input, of each intermediate and of the output.
 
+    Where stripes stream, those of the warm-up come first: they make no row of the output. Threads follow each other.
     The host kernel has bands instead of stripes, so it yields nothing.
 
     >>> from hexconv.spec import Conv2d
@@ -39,33 +42,37 @@ def stripes(chain: Chain, plan: Plan) -> tuple[tuple[Held, ...], ...]:
     planned = Planned(chain, plan)
     if planned.nest == "bands":
         return ()
-    rows = [extents.rows for extents in tensor_extents(chain)]
-    if planned.nest == "rows":
-        made = [[step for steps in threads for step in steps.each] for threads in planned.rows.steps]
-        return tuple(
-            tuple(_held_by_band(*each) for each in zip(stripe, planned.rows.cache_rows, rows, strict=True))
-            for stripe in zip(*made, strict=True)
-        )
-    blocks = planned.blocks
-    return tuple(
-        tuple(
-            _held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK, last)
-            for (first, end, there), last in zip(stripe, rows, strict=True)
-        )
-        for stripe in (_stripe(blocks, start) for start in range(0, blocks.extents[-1].row_blocks, plan.h_split))
-    )
+    stored = _in_rows(planned.rows) if planned.nest == "rows" else _in_blocks(planned.blocks)
+    return tuple(tuple(map(_logical, stripe, tensor_extents(chain))) for stripe in stored)
 
 
-def _held_by_band(step: RowStep, cache_rows: int, last: int) -> Held:
+def _in_rows(planned: RowSteps) -> Iterator[tuple[Held, ...]]:
+    """Yield the stored rows that a thread holds of each tensor once it has made the rows of a step."""
+    made = [[step for steps in threads for step in steps.each] for threads in planned.steps]
+    for stripe in zip(*made, strict=True):
+        *sources, output = map(_held_by_band, stripe, planned.cache_rows)
+        yield (*sources, Held(output.made, output.end, output.made))
+
+
+def _held_by_band(step: RowStep, cache_rows: int) -> Held:
     """The rows of a tensor that a thread holds once it has made the rows of a step."""
     first, end = step.band
     made_end = min(step.end, end)
-    return _held(max(made_end - cache_rows, first), made_end, max(step.start, first), last)
+    return Held(max(made_end - cache_rows, first), made_end, max(step.start, first))
 
 
-def _held(start: int, end: int, there: int, rows: int) -> Held:
-    start, end = min(start, rows), min(end, rows)
-    return Held(start, end, min(max(start, there), end))
+def _in_blocks(planned: PlannedBlocks) -> Iterator[tuple[Held, ...]]:
+    """Yield the stored rows that each stripe of blocks reads and makes of each tensor."""
+    for start in range(0, planned.extents[-1].row_blocks, planned.plan.h_split):
+        slabs = _stripe(planned, start)
+        yield tuple(Held(first * ROW_BLOCK, end * ROW_BLOCK, there * ROW_BLOCK) for first, end, there in slabs)
+
+
+def _logical(held: Held, tensor: Extents) -> Held:
+    """The logical rows among stored rows."""
+    first, last = tensor.valid_rows
+    start, end, made = (min(max(row, first), last) - first for row in (held.start, held.end, held.made))
+    return Held(min(start, end), end, min(max(start, made), end))
 
 
 def _stripe(planned: PlannedBlocks, start: int) -> tuple[tuple[int, int, int], ...]:

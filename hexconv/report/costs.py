@@ -3,18 +3,21 @@
 Where a tensor has many blocks, the splits are thinned out to powers of two, the case's own and the largest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hexconv.analyze import needed_macs
+from hexconv.analyze.exact import Integers
 from hexconv.lower.vtcm import capacity_of
 from hexconv.search import Figures, Space, evaluate
 from hexconv.search.found import front
+from hexconv.search.grid import Grid
 from hexconv.search.machine import rates
 from hexconv.search.space import ROWS, combinations
 from hexconv.spec import Case, Plan, tensor_extents
+from hexconv.spec.knobs import acts
 
 MOST_SPLITS = 8
 """The most blocks of a tensor for which a heat map shows every split."""
@@ -54,18 +57,39 @@ def own_cost(case: Case) -> PlanCost:
 
 
 def split_costs(case: Case) -> tuple[PlanCost, ...]:
-    """The costs of a case's plan with other splits, `k_split` fastest; only `h_split` if the kernel isn't plain."""
-    grid = evaluate(case.chain, _space(case, (case.settled,), MOST_SPLITS), rates(case.settled.arch))
-    return _costs(case, (grid.figures(number) for number in range(grid.space.size)))
+    """The costs of a case's plan with other splits that its kernel obeys, or with other `rows`, `k_split` fastest."""
+    own, (h_splits, k_splits, rows) = case.settled, _axes(case, MOST_SPLITS)
+    if own.rows:
+        return _costs(case, _figures(_grid(case, Space((replace(own, rows=None),), h_splits[:0], k_splits, rows))))
+    return _costs(case, _figures(_grid(case, Space((own,), h_splits, k_splits))))
 
 
 def chain_costs(case: Case) -> tuple[tuple[PlanCost, ...], tuple[PlanCost, ...]]:
-    """The costs of all plans of a case's chain, and of those that no other plan beats in both footprint and traffic."""
-    is_plain = case.settled.kernel == "plain"
-    words = combinations(case.settled) if is_plain else (case.settled,)  # other kernels have no combinations
-    grid = evaluate(case.chain, _space(case, words, MOST_IN_FRONT), rates(case.settled.arch))
-    every = [grid.figures(number) for number in range(grid.space.size)]
-    return _costs(case, every), _costs(case, front(grid))
+    """The costs of plans of whole rows of a case's chain, and of those that none beats in footprint and traffic."""
+    grid = _grid(case, Space(combinations(case.settled), *_axes(case, MOST_IN_FRONT)))
+    return _costs(case, _figures(grid)), _costs(case, front(grid))
+
+
+def _axes(case: Case, most: int) -> tuple[Integers, Integers, tuple[int, ...]]:
+    """The values of `h_split`, `k_split` and `rows` to look at, as far as the kernel of a case obeys them."""
+    outputs, own = tensor_extents(case.chain)[1:], case.settled
+    kernel = own.kernel or "plain"
+    h_splits = splits(max(output.row_blocks for output in outputs), own.h_split, most)
+    k_splits = splits(max(output.channel_blocks for output in outputs), own.k_split, most)
+    rows = {height for height in ROWS if height <= outputs[-1].rows} | {own.rows or 1}
+    return (
+        np.array(h_splits),
+        np.array(k_splits if acts("k_split", kernel) else (own.k_split,)),
+        tuple(sorted(rows)) if acts("rows", kernel) else (),
+    )
+
+
+def _grid(case: Case, space: Space) -> Grid:
+    return evaluate(case.chain, space, rates(case.settled.arch))
+
+
+def _figures(grid: Grid) -> Iterator[Figures]:
+    return (grid.figures(number) for number in range(grid.space.size))
 
 
 def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
@@ -81,20 +105,6 @@ def _costs(case: Case, plans: Iterable[Figures]) -> tuple[PlanCost, ...]:
         )
         for figures in plans
     )
-
-
-def _space(case: Case, words: tuple[Plan, ...], most: int) -> Space:
-    """The space of plans with these settings over the splits of a case, or over `rows` where its plan states `rows`."""
-    outputs = tensor_extents(case.chain)[1:]
-    h_splits = splits(max(output.row_blocks for output in outputs), case.settled.h_split, most)
-    k_splits = splits(max(output.channel_blocks for output in outputs), case.settled.k_split, most)
-    if case.settled.kernel != "plain":
-        k_splits = (case.settled.k_split,)
-    if case.settled.rows:
-        heights = tuple(sorted({*ROWS, case.settled.rows}))
-        words = tuple(replace(plan, rows=None) for plan in words)
-        return Space(words, np.array([], np.int64), np.array(k_splits), heights)
-    return Space(words, np.array(h_splits), np.array(k_splits))
 
 
 def splits(blocks: int, own: int, most: int = MOST_SPLITS) -> tuple[int, ...]:

@@ -1,8 +1,12 @@
 """Put chains, plans and verdicts into one line of words each."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from hexconv.analyze.fit import NO_LEVER, vtcm_fit
+from hexconv.errors import InputError
+from hexconv.lower.vtcm import capacity_of
 from hexconv.report.units import in_bytes
 from hexconv.spec import Case, Chain, Plan
 from hexconv.spec.places import MIXED
@@ -57,10 +61,48 @@ def plan_name(plan: Plan) -> str:
     return plan.slug if plan.storage in MIXED else replace(plan, storage="global").slug
 
 
+def changed_knobs(case: Case, plan: Plan) -> dict[str, int | str | None]:
+    """Return every knob to change in a case's plan for the case to get another plan; None is a knob to leave out.
+
+    >>> from hexconv.spec import Conv2d
+    >>> case = Case("one", Chain(input=(1, 16, 16, 4), conv=(Conv2d(out_channels=2),)), Plan(buffering="double"))
+    >>> changed_knobs(case, Plan(kernel="plain", h_split=2))
+    {'h_split': 2, 'buffering': 'single'}
+    """
+    wanted, stated = asdict(plan), asdict(case.plan)
+    changed = {knob: value for knob, value in wanted.items() if knob != "kernel" and value != stated[knob]}
+    try:
+        if replace(case, plan=replace(case.plan, **changed)).settled == plan:
+            return changed
+    except InputError:  # some knobs are for a kernel that the plan asks for by name
+        pass
+    return {**changed, "kernel": wanted["kernel"]}
+
+
+def knob_words(knobs: Mapping[str, int | str | None]) -> str:
+    """Write changes of knobs as a case file states them.
+
+    >>> knob_words({"h_split": 2, "buffering": "single", "rows": None})
+    'h_split = 2, buffering = "single", no rows'
+    """
+    return ", ".join(
+        f"no {knob}" if value is None else f"{knob} = {json.dumps(value)}" for knob, value in knobs.items()
+    )
+
+
+def vtcm_words(plan: Plan) -> str:
+    """Name the VTCM that a plan may fill: what it states, else that of its architecture.
+
+    >>> vtcm_words(Plan()), vtcm_words(Plan(vtcm_bytes=1 << 20))
+    ('the 4 MiB of v68', 'the 1 MiB that it may take')
+    """
+    return f"the {in_bytes(capacity_of(plan))} {'that it may take' if plan.vtcm_bytes else f'of {plan.arch}'}"
+
+
 def fit_words(case: Case) -> str:
     """Say whether a case fits VTCM; where it doesn't, say how much is missing and what would fit."""
-    fit = vtcm_fit(case.chain, case.settled)
+    fit, room = vtcm_fit(case.chain, case.settled), vtcm_words(case.settled)
     if fit.fits:
-        return f"{in_bytes(-fit.gap_bytes)} of the {in_bytes(fit.capacity_bytes)} of {fit.arch} to spare"
+        return f"{in_bytes(-fit.gap_bytes)} to spare of {room}"
     levers = " or ".join(map(str, fit.levers)) or NO_LEVER
-    return f"{in_bytes(fit.gap_bytes)} more than the {in_bytes(fit.capacity_bytes)} of {fit.arch}; {levers} fits"
+    return f"{in_bytes(fit.gap_bytes)} more than {room}; {levers} fits"

@@ -197,12 +197,12 @@ def test_stripes_move_by_hand_and_by_themselves_and_stop(page: "Page") -> None:
     count = int(figure.get_by_role("slider").get_attribute("max") or 0)
     figure.get_by_role("slider").fill(str(count))
     last = made.get_attribute("y")
-    assert output.inner_text().startswith(f"Stripe {count} of {count}.")
+    assert output.inner_text().startswith(f"Step {count} of {count}.")
     figure.get_by_role("slider").fill("1")
     assert made.get_attribute("y") != last
     play = figure.locator("[data-play]")
     play.click()
-    figure.page.wait_for_function("() => document.querySelector('.moving output').textContent.startsWith('Stripe 2')")
+    figure.page.wait_for_function("() => document.querySelector('.moving output').textContent.startsWith('Step 2')")
     play.click()
     assert play.inner_text() == "Play"
 

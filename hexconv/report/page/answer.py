@@ -1,16 +1,16 @@
 """The head of the page: the traffic of all cases together, and the worst cases, with a better plan for each."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hexconv.analyze import needed_work
 from hexconv.errors import HexconvError
 from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost
-from hexconv.report.units import in_bytes
-from hexconv.report.words import plan_words
+from hexconv.report.units import counted, in_bytes, times
+from hexconv.report.words import changed_knobs, knob_words
 from hexconv.search import Question, best_plan
-from hexconv.spec import Case, Plan
+from hexconv.spec import Case
 
 MOST_WORST = 3
 WASTEFUL_SHARE = 0.01
@@ -75,31 +75,30 @@ class Answer:
 def _totals(known: Sequence[Known]) -> Iterator[str]:
     """Yield sentences about all cases together."""
     agreeing, fitting = sum(one.agrees for one in known), sum(one.cost.fits for one in known)
-    yield f"In {agreeing} of {len(known)} cases, TVM allocates what the formulas predict."
-    yield f"{fitting} of {len(known)} plans fit the VTCM of their architecture."
-    moved, needed = sum(one.cost.traffic_bytes for one in known), sum(one.needed_bytes for one in known)
-    least = sum(one.extra_bytes <= 0 for one in known)
-    reach = f"{least} of {len(known)} reach that"
-    yield f"Together they move {in_bytes(moved)}. No plans move less than {in_bytes(needed)}; {reach}."
+    yield f"In {agreeing} of {counted(len(known), 'case')}, TVM allocates what the formulas predict."
+    yield f"{fitting} of {counted(len(known), 'plan')} {'fits' if fitting == 1 else 'fit'} VTCM."
+    moved, extra = sum(one.cost.traffic_bytes for one in known), sum(one.extra_bytes for one in known)
+    who = "It moves" if len(known) == 1 else "Together they move"
+    beyond = f"{in_bytes(extra)} above the lower bound of all plans" if extra else "the lower bound of all plans"
+    reached = sum(not one.extra_bytes for one in known)
+    reach = f"; {reached} of {len(known)} {'reaches' if reached == 1 else 'reach'} it"
+    yield f"{who} {in_bytes(moved)}, {beyond}{reach if extra and len(known) > 1 else ''}."
 
 
 def _worst(known: Known) -> Worst:
     """Return the line of one case that moves too much."""
-    times = known.cost.traffic_bytes / known.needed_bytes
-    problem = f"moves {in_bytes(known.cost.traffic_bytes)}, {times:.2f} times what is needed"
+    much = times(known.cost.traffic_bytes, known.needed_bytes)
+    problem = f"moves {in_bytes(known.cost.traffic_bytes)}, {much} times what is needed"
     return Worst(known.case.name, known.case.name, problem, _help(known))
 
 
 def _help(known: Known) -> str:
-    """Return a sentence that names the plan that fits with the least traffic, if it is better than the case's own."""
-    plan = known.case.settled
-    kept = Plan(kernel=plan.kernel, arch=plan.arch, vtcm_bytes=plan.vtcm_bytes)
+    """Return a sentence that names what to change for the plan that fits with the least traffic, if it moves less."""
     try:
-        best = best_plan(known.case.chain, Question(capacity_of(plan), plan=kept)).best
+        best = best_plan(known.case.chain, Question(capacity_of(known.case.settled), plan=known.case.settled)).best
     except HexconvError as reason:
         return f"No better plan is known: {reason}"
     if best is None or best.traffic_bytes >= known.cost.traffic_bytes:
-        return "No plan that fits moves less."
-    kernel = best.plan.kernel if best.plan.rows else None  # stripes of rows are said with the kernel that has them
-    words = plan_words(replace(best.plan, kernel=kernel, storage="global", arch="v68", vtcm_bytes=None))
-    return f"{words} would move {in_bytes(best.traffic_bytes)} in {in_bytes(best.footprint_bytes)}."
+        return "No searched plan that fits moves less."
+    knobs = knob_words(changed_knobs(known.case, best.plan))
+    return f"With {knobs} it would move {in_bytes(best.traffic_bytes)} in {in_bytes(best.footprint_bytes)}."

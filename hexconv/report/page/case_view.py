@@ -27,7 +27,7 @@ from hexconv.report.plots import (
 )
 from hexconv.report.sweeps import BySplits
 from hexconv.report.tables import Rate
-from hexconv.report.units import in_bytes
+from hexconv.report.units import in_bytes, share, times
 from hexconv.report.words import chain_words, fit_words, plan_words
 from hexconv.run.profile import Profile
 from hexconv.spec import Case
@@ -126,14 +126,14 @@ def _plots(case: Case, measured: Measured) -> Iterator[Plot]:
 def _row(case: Case, cost: PlanCost, measured: Measured) -> tuple[str, ...]:
     """Return the cells of the overview."""
     fit = vtcm_fit(case.chain, case.settled)
-    share = cost.footprint_bytes / fit.capacity_bytes
+    part = f"{share(cost.footprint_bytes, fit.capacity_bytes)} of {in_bytes(fit.capacity_bytes)}"
     needed = sum(needed_work(case.chain).traffic_bytes.values())
     return (
         kernel_columns(case.kernels)["kernel_used"],
         in_bytes(cost.footprint_bytes),
-        f"{share:.0%} of {fit.arch}" if cost.fits else f"✗ {share:.0%} of {fit.arch}",
-        f"{cost.traffic_bytes / needed:.2f}",
-        f"{cost.recompute:.2f}",
+        part if cost.fits else f"✗ {part}",
+        times(cost.traffic_bytes, needed),
+        times(cost.recompute, 1),
         _rate(case, measured),
     )
 
@@ -153,9 +153,9 @@ def _facts(case: Case, cost: PlanCost, measured: Measured) -> Iterator[tuple[str
     yield "Footprint", in_bytes(cost.footprint_bytes)
     yield "VTCM", fit_words(case)
     least = sum(needed.traffic_bytes.values())
-    yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {cost.traffic_bytes / least:.2f} times the least"
+    yield "Traffic", f"{in_bytes(cost.traffic_bytes)}, {times(cost.traffic_bytes, least)} times the least"
     yield "MACs needed", f"{sum(needed.macs.values()):,}"
-    yield "MACs done", f"{cost.recompute:.2f} times those needed"
+    yield "MACs done", f"{times(cost.recompute, 1)} times those needed"
     rate, profile = measured.rate, measured.profile
     if profile:
         right = "right" if profile.run.check.passed else "WRONG"

@@ -1,15 +1,16 @@
 """Show a network on the page: its chains as a graph, the traffic that its plans save, and the worst chains."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from hexconv.analyze import needed_work
-from hexconv.report.page.answer import MOST_WORST, WASTEFUL_SHARE, Worst
+from hexconv.lower.vtcm import capacity_of
+from hexconv.report.page.answer import MOST_WORST, Worst
 from hexconv.report.page.drawn import Drawing
 from hexconv.report.plots.theme import BAR, FAINT, GRID, PEER, ROLE_COLOURS, WIDTH
-from hexconv.report.units import in_bytes
+from hexconv.report.units import counted, in_bytes
 from hexconv.run.profile import Profile
 from hexconv.search import Answer, PlannedNetwork
 from hexconv.spec import Case
@@ -27,7 +28,7 @@ class NetworkView:
     Attributes:
         name: the name of its model, or of its folder.
         totals: sentences about all chains.
-        worst: the chains that move most beyond what they must.
+        worst: the chains that move the most.
         headings: the headings of the table.
         rows: a row for each chain: its name, the name of the case that it links to, and the other cells.
         drawing: its chains, one beneath the other, with the lines between them.
@@ -74,12 +75,13 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
         )
         if total.operators:
             yield (
-                f"The chains move {in_bytes(total.chains_after_bytes or 0)} of that; {total.operators} operators "
+                f"The chains move {in_bytes(total.chains_after_bytes or 0)} of that; {counted(total.operators, 'operator')} "
                 f"outside of chains move {in_bytes(total.operators_after_bytes)}."
             )
-    yield f"{total.convs} convs run as {total.pieces} fused pieces, from {total.chains} chains of the network."
-    limit = max((answer.question.vtcm_bytes for answer in network.planned), default=0)
-    yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(limit)} of VTCM."
+    pieces, chains = counted(total.pieces, "piece"), counted(total.chains, "chain")
+    yield f"{counted(total.convs, 'conv')} in {chains} run as {pieces}."
+    if total.pieces:
+        yield f"The largest piece takes {in_bytes(total.footprint_bytes)} of {in_bytes(vtcm_bytes(network))} of VTCM."
     names = {case.name for case in cases_of(network)}
     run = [found for name, found in profiles.items() if name in names]
     if run:
@@ -88,38 +90,49 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
         verdict = f"{right} of {len(run)} are right"
         yield f"On the simulator they take {packets:,} packets and {slots:,} issue slots; {verdict}."
     if network.refused or network.not_taken:
-        yield f"{len(network.refused)} chains have no plan, and {len(network.not_taken)} convs are in no chain."
+        unplanned, alone = counted(len(network.refused), "chain"), counted(len(network.not_taken), "conv")
+        yield f"Without a plan: {unplanned}. In no chain: {alone}."
+
+
+def vtcm_bytes(network: PlannedNetwork) -> int:
+    """Return the VTCM that the plans of a network may take."""
+    return max((answer.question.vtcm_bytes for answer in network.planned), default=0)
 
 
 def cases_of(network: PlannedNetwork) -> list[Case]:
-    """Return the cases of the best cuts of all chains, in order."""
+    """Return the cases of the best cuts of all chains, in order, each with the VTCM that the network may take."""
     cuts = [(answer, answer.cuts.best) for answer in network.planned]
-    return [winner.case for answer, cut in cuts if cut for winner in answer.pieces(cut)]
+    return [_within(winner.case, vtcm_bytes(network)) for answer, cut in cuts if cut for winner in answer.pieces(cut)]
+
+
+def _within(case: Case, vtcm_bytes: int) -> Case:
+    """Return a case whose plan states how much VTCM it may take, where that is not what its architecture has."""
+    if vtcm_bytes == capacity_of(case.settled):
+        return case
+    return replace(case, plan=replace(case.plan, vtcm_bytes=vtcm_bytes))
 
 
 def _worst(network: PlannedNetwork) -> Iterator[Worst]:
-    """Yield the chains with the most bytes beyond those that have to be moved once, then those that move the most."""
+    """Yield the chains that move the most bytes."""
     planned = [answer for answer in network.planned if _after(answer)]
-    planned.sort(key=lambda each: (-_extra(each), -_after(each)))
+    planned.sort(key=lambda each: -_after(each))
     for each in planned[:MOST_WORST]:
-        extra = f"{in_bytes(_extra(each))} of it more than once" if _extra(each) else "each byte once"
+        extra = f"{in_bytes(_extra(each))} above its lower bound" if _extra(each) else "its lower bound"
         problem = f"moves {in_bytes(_after(each))}, {extra}"
         yield Worst(each.name, _link(each), problem, _help(each, network))
 
 
 def _extra(answer: Answer) -> int:
-    """Return the bytes that are moved more than once; the little padding of filters is not counted."""
-    extra, needed = _after(answer) - _needed(answer), _needed(answer)
-    return extra if extra > WASTEFUL_SHARE * needed else 0
+    """Return the bytes that are moved beyond those that every plan of the chain must move."""
+    return _after(answer) - _needed(answer)
 
 
 def _help(answer: Answer, network: PlannedNetwork) -> str:
     """Return a sentence on what would help a chain: more VTCM, or a longer chain."""
     margin, end = answer.cuts.margin, network.end_of(answer.name)
     if margin:
-        fewer = in_bytes(margin.traffic_bytes)
-        return f"With {in_bytes(margin.footprint_bytes)} of VTCM, {fewer} would do."
-    return f"Only a longer chain moves less{f', and this one ends because {end.reason}' if end else ''}."
+        return f"With {in_bytes(margin.footprint_bytes)} of VTCM it would move {in_bytes(margin.traffic_bytes)}."
+    return f"No other searched cut moves less{f'; the chain ends because {end.reason}' if end else ''}."
 
 
 def _row(answer: Answer, network: PlannedNetwork, profiles: Mapping[str, Profile]) -> tuple[str, str, tuple[str, ...]]:

@@ -1,6 +1,7 @@
-"""Show the stripe moving down the image: for each stripe of the output, the rows of every tensor read and made."""
+"""Show the stripe moving down the image: for each stripe of the output, the rows of every tensor held and made."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -8,11 +9,11 @@ from markupsafe import Markup
 from hexconv.analyze.stripes import Held, stripes
 from hexconv.report.page.drawn import Drawing
 from hexconv.report.plots.theme import ROLE_COLOURS, WIDTH
-from hexconv.spec import Case, tensor_extents
+from hexconv.report.units import counted
+from hexconv.spec import Case
 
 TALLEST, GAP, HEAD = 170, 16, 22
-DRAWN = 1
-"""The stripe that is drawn before the script moves any, which the page's slider shows as 2."""
+LEGEND = "Light: rows that are held. Dark: those of them that the step reads or makes anew."
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,17 @@ class StripesView:
     """A drawing whose boxes the page's script moves.
 
     Attributes:
-        drawing: the drawing at the second stripe, which may hold rows of the first.
-        steps: for every stripe and tensor, the foot and the height of the boxes "held" and "made", as JSON.
-        told: the rows of every stripe in words, as JSON.
-        count: how many stripes there are.
+        drawing: the drawing at one step.
+        drawn: the number of that step, from 1 on: the second of those that make rows, which may hold rows of the first.
+        words: how many steps there are, and what the colours mean.
+        steps: for every step and tensor, the foot and the height of the boxes "held" and "made", as JSON.
+        told: the rows of every step in words, as JSON.
+        count: how many steps there are.
     """
 
     drawing: Markup
+    drawn: int
+    words: str
     steps: str
     told: str
     count: int
@@ -35,18 +40,26 @@ class StripesView:
 def stripes_view(case: Case) -> StripesView | None:
     """Return the view of a case's stripes; None where it has fewer than two stripes."""
     every = stripes(case.chain, case.settled)
-    if len(every) < 2:
+    making = [number for number, stripe in enumerate(every) if stripe[-1].end > stripe[-1].made]
+    if len(making) < 2:
         return None
-    rows = [extents.rows for extents in tensor_extents(case.chain)]
+    rows = [shape[1] for shape in case.chain.shapes]
     scale = TALLEST / max(rows)
     boxes = [[_boxes(held, scale) for held in stripe] for stripe in every]
     told = [_told(stripe) for stripe in every]
-    words = (
-        f"{len(every)} stripes of the output, from top to bottom. Light: rows that a stripe reads, or makes; dark: "
-        "those that are new, the others are still there. " + told[DRAWN]
-    )
-    drawing = _drawn(rows, scale, boxes[DRAWN], words)
-    return StripesView(drawing, json.dumps(boxes), json.dumps(told), len(every))
+    words, drawn = f"{_counts(len(making), len(every) - len(making))} {LEGEND}", making[1]
+    drawing = _drawn(rows, scale, boxes[drawn], f"{words} {told[drawn]}")
+    return StripesView(drawing, drawn + 1, words, json.dumps(boxes), json.dumps(told), len(every))
+
+
+def _counts(making: int, filling: int) -> str:
+    """Say how many steps there are.
+
+    >>> _counts(3, 0), _counts(3, 1)
+    ('3 stripes of the output.', '3 stripes of the output, and 1 warm-up step.')
+    """
+    warm_up = f", and {counted(filling, 'warm-up step')}" if filling else ""
+    return f"{counted(making, 'stripe')} of the output{warm_up}."
 
 
 def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
@@ -55,14 +68,30 @@ def _boxes(held: Held, scale: float) -> tuple[float, float, float, float]:
     return tuple(round(rows * scale, 1) for rows in found)  # pyright: ignore[reportReturnType]
 
 
-def _told(stripe: tuple[Held, ...]) -> str:
-    """Describe one stripe in words."""
+def _told(stripe: Sequence[Held]) -> str:
+    """Describe one step in words.
+
+    >>> _told([Held(2, 20, 12), Held(8, 16, 8)])
+    'Makes rows 8 to 15 of the output; holds rows 2 to 19 of the input, 8 of them new.'
+    >>> _told([Held(0, 3, 3), Held(0, 0, 0)])
+    'Makes no row of the output; holds rows 0 to 2 of the input, none of them new.'
+    """
     source, target = stripe[0], stripe[-1]
     new = source.end - source.made
-    return (
-        f"Rows {target.start} to {target.end - 1} of the output read rows {source.start} to {source.end - 1} of the "
-        f"input, {new} of them new."
-    )
+    fresh = f", {new or 'none'} of them new" if source.end > source.start else ""
+    made, held = _rows(target.made, target.end), _rows(source.start, source.end)
+    return f"Makes {made} of the output; holds {held} of the input{fresh}."
+
+
+def _rows(start: int, end: int) -> str:
+    """Name rows, the last one included.
+
+    >>> _rows(0, 0), _rows(3, 4), _rows(3, 6)
+    ('no row', 'row 3', 'rows 3 to 5')
+    """
+    if start >= end:
+        return "no row"
+    return f"row {start}" if end - start == 1 else f"rows {start} to {end - 1}"
 
 
 def _drawn(rows: list[int], scale: float, boxes: list[tuple[float, ...]], words: str) -> Markup:

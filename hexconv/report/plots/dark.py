@@ -3,7 +3,10 @@
 from hexconv.layout.svg import COLOURS, PADDING
 from hexconv.report.plots import theme
 
-ROLES = ("#2f5f94", "#8a5a1c", "#2a6e4c", "#8a3f5f", "#5b4a94", "#565d68", "#6b6524")
+ROLES = (
+    *("#2f5f94", "#8a5a1c", "#2a6e4c", "#8a3f5f", "#5b4a94", "#565d68", "#6b6524"),
+    *("#0b6a6e", "#512500", "#1a4901", "#023559", "#50174d"),
+)
 HEAT = ("#1d2937", "#1f3145", "#233b56", "#264668", "#2a517b", "#2d5d8e", "#3169a2")
 LAYOUT = ("#27486b", "#6b4a1d", "#2b5a3b", "#6b3540", "#4b3d6b", "#5a4a2c", "#5c5620", "#245a59")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import altair as alt
 
-from hexconv.lower.vtcm import capacity_of
 from hexconv.report.costs import PlanCost, split_costs
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import FAINT, HEAT, INK, MARK, REFUSED, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.sweeps import BySplits, Measured
-from hexconv.report.units import in_bytes, unit_for
+from hexconv.report.units import counted, in_bytes, unit_for
+from hexconv.report.words import vtcm_words
 from hexconv.spec import Case, Plan
 
 REFUSED_SIGN = "✗"
@@ -117,8 +117,8 @@ def _words(case: Case, costs: Sequence[PlanCost], quantity: Quantity) -> str:
     fitting = [cost for cost in costs if cost.fits]
     least = min(fitting or costs, key=quantity.value)
     return (
-        f"{quantity.what} over k_split and {_knob(case)}. {len(fitting)} of {len(costs)} plans fit the "
-        f"{in_bytes(capacity_of(case.settled))} of {case.settled.arch}. "
+        f"{quantity.what} over k_split and {_knob(case)}. {len(fitting)} of {counted(len(costs), 'plan')} "
+        f"{'fits' if len(fitting) == 1 else 'fit'} {vtcm_words(case.settled)}. "
         f"Least{' of those' if fitting else ''}: {quantity.told(quantity.value(least))} "
         f"at k_split {least.plan.k_split}, {_knob(case)} {_height(least.plan)}."
     )

@@ -5,13 +5,16 @@ from typing import Any
 
 import altair as alt
 
+from hexconv.analyze.fit import vtcm_fit
 from hexconv.analyze.planned import shared_allocations
-from hexconv.lower.vtcm import capacity_of
+from hexconv.lower.vtcm import GRANULE_BYTES, capacity_of
 from hexconv.report.plots.places import places
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import MARK, PAPER, WIDTH, role_scale, themed
 from hexconv.report.units import in_bytes, unit_for
+from hexconv.report.words import vtcm_words
 from hexconv.spec import Case
+from hexconv.spec.places import MIXED
 
 SMALL = 8
 """If the caches take less than one part in so many of VTCM, its end is left out: they'd be too small to see."""
@@ -25,20 +28,22 @@ def vtcm_plot(case: Case) -> Plot:
     apart = [(place.cache, place.role, place.bytes) for place in places(case)]
     merged = [(" / ".join(memory.holds), roles[memory.holds[0]], memory.bytes) for memory in memories]
     total, peak = sum(size for *_, size in apart), sum(size for *_, size in merged)
+    fit = vtcm_fit(case.chain, case.settled)
     is_small = total * SMALL < capacity
     unit = unit_for(total if is_small else max(capacity, total))
     rows = [*_bar("compacted", apart, unit.bytes), *_bar("merged", merged, unit.bytes)]
-    verdict = "fits" if peak <= capacity else "does not fit"
+    who = "Those in VTCM" if case.settled.storage in MIXED else "Each allocation"
     words = (
-        f"The caches take {in_bytes(total)} apart and {in_bytes(peak)} merged; "
-        f"{case.settled.arch} has {in_bytes(capacity)} of VTCM: it {verdict}."
+        f"The caches take {in_bytes(total)} apart and {in_bytes(peak)} merged. {who} in whole granules of "
+        f"{in_bytes(GRANULE_BYTES)}: {in_bytes(fit.demand_bytes)}, which {'fits' if fit.fits else 'does not fit'} "
+        f"{vtcm_words(case.settled)}."
     )
     numbers = Numbers(
         f"{case.name}: caches apart (compacted) and allocations (merged)",
         ("what", "kind", "bytes"),
         tuple((row["name"], row["kind"], f"{row['bytes']:,}") for row in rows),
     )
-    line = "" if is_small else f"; the line is the VTCM of {case.settled.arch}"
+    line = "" if is_small else "; the line is the end of VTCM"
     chart = _bars(rows, None if is_small else capacity / unit.bytes, f"{unit.name}{line}")
     return Plot(f"{case.name}-vtcm", "Over VTCM, to scale", words, chart, numbers)
 

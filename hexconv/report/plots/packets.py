@@ -8,6 +8,7 @@ from hexconv.report.packets import LIMIT
 from hexconv.report.plots.plot import Numbers, Plot, data
 from hexconv.report.plots.theme import BAR, INK, MARK, PEER, TEXT_PIXELS, WIDTH, themed
 from hexconv.report.tables import Rate
+from hexconv.report.units import share
 
 OWN = "hexconv"
 SIDES = 155
@@ -22,7 +23,7 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
     best = next((rate for rate in ordered if rate.tool == OWN), ordered[0])
     words = (
         f"Needed MACs per packet of {len(ordered)} runs on the simulator; two vrmpy in every packet would be {LIMIT}. "
-        f"{best.case} comes closest with {best.macs_per_packet:.4g}, {best.macs_per_packet / LIMIT:.1%} of that."
+        f"{best.case} comes closest with {best.macs_per_packet:.4g}, {share(best.macs_per_packet, LIMIT)} of that."
     )
     numbers = Numbers(
         "Needed MACs per packet, of the whole kernel",
@@ -32,7 +33,7 @@ def packets_plot(rates: Sequence[Rate]) -> Plot | None:
                 rate.case,
                 rate.tool,
                 f"{rate.macs_per_packet:.4g}",
-                f"{rate.macs_per_packet / LIMIT:.1%}",
+                share(rate.macs_per_packet, LIMIT),
                 "" if rate.packets is None else f"{rate.packets:,}",
             )
             for rate in ordered
@@ -59,7 +60,7 @@ def _chart(rates: Sequence[Rate]) -> alt.TopLevelMixin:
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     )
     ticks = alt.Axis(values=[0.001, 0.01, 0.1, 1, 10, 100], format="~g", grid=False)
-    x = alt.X("rate:Q", scale=scale, title="needed MACs per packet", axis=ticks)
+    x = alt.X("rate:Q", scale=scale, title="needed MACs per packet, logarithmic", axis=ticks)
     lines = base.mark_rule(color=PEER).encode(x=alt.X("low:Q", scale=scale), x2="rate:Q")
     dots = base.mark_circle(size=70, opacity=1).encode(x=x, color=alt.Color("colour:N", scale=None))
     # Behind the limit, where no line crosses them.

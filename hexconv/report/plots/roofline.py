@@ -72,8 +72,18 @@ def _chart(own: Reached, everyone: Sequence[Reached]) -> alt.TopLevelMixin:
     low = min(LOWEST, *(each.macs_per_slot for each in everyone)) / 2
     x_scale = alt.Scale(type="log", domain=[left, right], nice=False)
     y_scale = alt.Scale(type="log", domain=[low, own.limit * 1.8], nice=False)
-    x = alt.X("x:Q", scale=x_scale, title="MACs per byte moved", axis=alt.Axis(tickCount=5, format="~s", grid=False))
-    y = alt.Y("y:Q", scale=y_scale, title="MACs per issue slot", axis=alt.Axis(tickCount=4, format="~g", grid=False))
+    x = alt.X(
+        "x:Q",
+        scale=x_scale,
+        title="MACs per byte moved, logarithmic",
+        axis=alt.Axis(tickCount=5, format=",~g", grid=False),
+    )
+    y = alt.Y(
+        "y:Q",
+        scale=y_scale,
+        title="MACs per issue slot, logarithmic",
+        axis=alt.Axis(tickCount=4, format="~g", grid=False),
+    )
     roofs = [
         {"roof": f"{rate} B", "x": at, "y": min(own.limit, rate * at), "at": number}
         for rate in MEMORY

@@ -19,7 +19,13 @@ ROLE_COLOURS = {
     "output": "#c3b1ee",
     "offset": "#c8ccd2",
     "window": "#d9d27c",
+    "split": "#30a5a8",
+    "words": "#e67e54",
+    "scale": "#9b980b",
+    "planes": "#668fe8",
+    "kept": "#ce7cc8",
 }
+"""A colour for each role of a buffer; a role that is missing would be drawn in none."""
 HEAT = ("#f1f6fc", "#dbe9f7", "#c3daf1", "#aacaea", "#90b9e2", "#77a8d9", "#6097cf")
 BAR, PEER = "#3f7fc1", "#b4bac3"
 WIDTH = 340

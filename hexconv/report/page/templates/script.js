@@ -57,7 +57,7 @@ for (const figure of document.querySelectorAll(".moving")) {
       box.setAttribute("y", Number(box.dataset.top) + top);
       box.setAttribute("height", height);
     }
-    output.textContent = `Stripe ${slider.value} of ${steps.length}. ${told[slider.value - 1]}`;
+    output.textContent = `Step ${slider.value} of ${steps.length}. ${told[slider.value - 1]}`;
   };
   const stop = () => {
     clearInterval(timer);

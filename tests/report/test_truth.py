@@ -1,0 +1,239 @@
+"""What the page says is so: figures of drawn cases by the closed forms alone, and a page held against the commands."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+
+from hexconv.analyze import planned_work, vtcm_fit
+from hexconv.analyze.planned import Planned
+from hexconv.cli.app import exit_code
+from hexconv.report.costs import own_cost
+from hexconv.report.page.answer import Answer, Known
+from hexconv.report.page.stripes import stripes_view
+from hexconv.report.plots import Plot, front_plot, packets_plot, vtcm_plot
+from hexconv.report.plots.dark import DARK
+from hexconv.report.plots.theme import ROLE_COLOURS
+from hexconv.report.tables import Rate
+from hexconv.report.units import in_bytes, share, times
+from hexconv.spec import Case
+from hexconv.spec.roles import BUFFER_ROLES
+from tests.browser.conftest import CHAIN, MANIFEST
+from tests.report.document import Document, Element
+from tests.strategies import cases
+
+SCHEDULES = Path(__file__).parents[2] / "schedules"
+SIZE = r"([\d.,]+ (?:bytes|KiB|MiB|GiB))"
+
+
+def _turned(case: Case, told: str) -> Case:
+    """The case with its plan changed as a sentence says: `h_split = 2, buffering = "single", no rows`."""
+    knobs = [part.removeprefix("no ") + (" = null" if part.startswith("no ") else "") for part in told.split(", ")]
+    values = {name: json.loads(value) for name, value in (knob.split(" = ") for knob in knobs)}
+    return replace(case, plan=replace(case.plan, **values))
+
+
+def _figures(case: Case) -> tuple[str, str]:
+    """What a case moves, and what it takes."""
+    moved = sum(planned_work(case.chain, case.settled).traffic_bytes.values())
+    return in_bytes(moved), in_bytes(vtcm_fit(case.chain, case.settled).demand_bytes)
+
+
+@settings(max_examples=8, deadline=None)
+@given(cases(kernels=("plain", "hvx")))
+def test_a_plan_that_is_advised_is_valid_fits_and_moves_what_is_said(case: Case) -> None:
+    known = Known(case, own_cost(case), agrees=True)
+    assert known.extra_bytes >= 0
+    for worst in Answer.of([known]).worst:
+        advice = re.fullmatch(rf"With (.+) it would move {SIZE} in {SIZE}\.", worst.help)
+        assert bool(advice) != (worst.help == "No searched plan that fits moves less.")
+        if advice:
+            other = _turned(case, advice[1])
+            assert _figures(other) == (advice[2], advice[3])
+            assert own_cost(other).fits
+    told = front_plot(case)
+    if advice := re.search(rf"The least traffic that fits: (.+), with {SIZE} and {SIZE} moved", told.words):
+        other = case if advice[1] == "this case" else _turned(case, advice[1])
+        assert _figures(other) == (advice[3], advice[2])
+    for plan, footprint, traffic, *_ in told.numbers.rows:
+        assert _figures(case if plan == "this case" else _turned(case, plan)) == (traffic, footprint)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(kernels=("plain", "hvx")))
+def test_rows_that_are_told_are_rows_of_the_tensors(case: Case) -> None:
+    view = stripes_view(case)
+    assume(view is not None)
+    assert view
+    rows = {"input": case.chain.shapes[0][1], "output": case.chain.shapes[-1][1]}
+    told, steps = json.loads(view.told), json.loads(view.steps)
+    assert len(told) == len(steps) == view.count >= view.drawn
+    for sentence in told:
+        assert re.fullmatch(
+            r"Makes [^;]* of the output; holds [^;]* of the input(, (\d+|none) of them new)?\.", sentence
+        )
+        for first, last, tensor in re.findall(r"rows? (\d+)(?: to (\d+))? of the (\w+)", sentence):
+            assert int(first) < int(last or rows[tensor]) + (not last)
+            assert int(last or first) < rows[tensor]
+    assert all(number >= 0 for step in steps for box in step for number in box)
+    making = sum(not sentence.startswith("Makes no row") for sentence in told)
+    assert view.words.startswith(f"{making} stripes of the output")
+
+
+@settings(max_examples=15, deadline=None)
+@given(cases(kernels=("plain", "hvx", "host")))
+def test_caches_add_up_and_each_has_a_colour(case: Case) -> None:
+    plot, planned, fit = vtcm_plot(case), Planned.of(case), vtcm_fit(case.chain, case.settled)
+    rows: dict[str, int] = {}
+    for _, kind, size in plot.numbers.rows:
+        rows[kind] = rows.get(kind, 0) + int(size.replace(",", ""))
+    apart, merged, granules = re.findall(SIZE, plot.words)[:2] + re.findall(rf": {SIZE}, which", plot.words)
+    assert (apart, merged) == (in_bytes(rows["compacted"]), in_bytes(rows["merged"]))
+    assert rows["merged"] == sum(memory.bytes for memory in planned.allocations) <= rows["compacted"]
+    assert granules == in_bytes(fit.demand_bytes) == in_bytes(own_cost(case).footprint_bytes)
+    assert ("does not fit" in plot.words) == (not fit.fits) == (not own_cost(case).fits)
+    assert {cache.role for cache in planned.caches} <= ROLE_COLOURS.keys()
+
+
+def test_every_role_has_a_colour_of_its_own_in_light_and_in_dark() -> None:
+    """Two that are 0.05 apart in OKLab are told from each other side by side."""
+    assert ROLE_COLOURS.keys() == BUFFER_ROLES.keys()
+    for colours in (list(ROLE_COLOURS.values()), [DARK[colour] for colour in ROLE_COLOURS.values()]):
+        for one, other in combinations(map(_oklab, colours), 2):
+            assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 0.05
+
+
+def _oklab(colour: str) -> tuple[float, ...]:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    r, g, b = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    cones = (
+        (0.4122 * r + 0.5363 * g + 0.0514 * b) ** (1 / 3),
+        (0.2119 * r + 0.6807 * g + 0.1074 * b) ** (1 / 3),
+        (0.0883 * r + 0.2817 * g + 0.6300 * b) ** (1 / 3),
+    )
+    to_lab = ((0.2105, 0.7936, -0.0041), (1.9780, -2.4286, 0.4506), (0.0259, 0.7828, -0.8087))
+    return tuple(sum(weight * cone for weight, cone in zip(row, cones, strict=True)) for row in to_lab)
+
+
+def _log_axes(part: Any) -> Iterator[str]:
+    """The channels of a chart that have a logarithmic scale."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _log_axes(each)
+    elif isinstance(part, dict):
+        for name, inside in part.items():
+            if isinstance(inside, dict) and (inside.get("scale") or {}).get("type") == "log":
+                yield name
+            yield from _log_axes(inside)
+
+
+def test_an_axis_that_is_logarithmic_says_so() -> None:
+    packets = packets_plot([Rate("one", "hexconv", 0.5, 10), Rate("two", "hexconv", 200, 10)])
+    for plot in (packets, front_plot(Case.load(SCHEDULES / "bottleneck.toml"))):
+        assert isinstance(plot, Plot)
+        channels = set(_log_axes(plot.chart.to_dict()))
+        assert channels
+        assert plot.svg().count(", logarithmic</text>") == len(channels)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (times(330880, 330592), "1.001"),
+        (times(10**9 + 1, 10**9), "1.000000001"),
+        (times(3, 1), "3.00"),
+        (share(0, 7), "0%"),
+        (share(1, 10**6), "0.0001%"),
+        (share(999, 1000), "99.9%"),
+        (share(1000, 1000), "100%"),
+        (share(1500, 1000), "150%"),
+    ],
+)
+def test_what_differs_is_told_apart(text: str, told: str) -> None:
+    assert text == told
+
+
+NAMES = ("hvx/double-rings", "hvx/7x7")
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Element:
+    folder = tmp_path_factory.mktemp("truth")
+    paths = [str(SCHEDULES / f"{name}.toml") for name in NAMES]
+    assert exit_code(["report", *paths, "--tables", str(folder), "-o", str(folder / "i.html")]) == 0
+    return Document((folder / "i.html").read_text()).root
+
+
+def _said(element: Element) -> str:
+    return " ".join(element.words().split())
+
+
+def _facts(article: Element) -> dict[str, str]:
+    return {_said(one.all("dt")[0]): _said(one.all("dd")[0]) for one in article.all("dl")[0].all("div")}
+
+
+def test_a_page_says_what_cache_and_best_print(read: Element, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(SCHEDULES / f"{name}.toml") for name in NAMES]
+    assert exit_code(["cache", *paths, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    head = [_said(each) for each in read.all("ul")[1].all("li")]
+    table = next(each for each in read.all("table") if each.attributes.get("id") == "all-cases")
+    rows = [[_said(cell) for cell in row.all() if cell.tag in ("th", "td")] for row in table.all("tr")[1:]]
+    moved, least = (sum(row[key] for row in printed) for key in ("traffic_bytes", "needed_traffic_bytes"))
+    reach = sum(row["traffic_bytes"] == row["needed_traffic_bytes"] for row in printed)
+    assert head[0].startswith(f"In {sum(row['agrees'] for row in printed)} of {len(printed)} cases")
+    assert head[2].startswith(f"Together they move {in_bytes(moved)}, {in_bytes(moved - least)} above the lower bound")
+    assert f"; {reach} of {len(printed)} reach" in head[2]
+    for row, article, told in zip(rows, read.all("article"), printed, strict=True):
+        facts = _facts(article)
+        ratio = times(told["traffic_bytes"], told["needed_traffic_bytes"])
+        done = times(told["macs"], told["needed_macs"])
+        assert row[0] == told["case"]
+        assert row[2] == facts["Footprint"]
+        assert row[4:6] == [ratio, done]
+        assert facts["Traffic"] == f"{in_bytes(told['traffic_bytes'])}, {ratio} times the least"
+        assert facts["MACs needed"] == f"{told['needed_macs']:,}"
+        assert facts["MACs done"] == f"{done} times those needed"
+        peak = next(_said(each) for each in article.all("figcaption") if "apart" in _said(each))
+        assert f"{in_bytes(sum(cache['bytes'] for cache in told['caches']))} apart" in peak
+        assert f"{in_bytes(told['peak_bytes'])} merged" in peak
+    assert exit_code(["best", paths[0], "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)["chains"][0]["best"]
+    (first,) = [_said(each) for each in read.all("ol")[0].all("li") if "double-rings" in _said(each)]
+    assert f"would move {in_bytes(best['traffic_bytes'])} in {in_bytes(best['footprint_bytes'])}." in first
+
+
+def test_a_page_names_one_size_of_vtcm(read: Element) -> None:
+    sizes = set(re.findall(rf"(?:of|the) {SIZE} (?:of v68|that it may take)", _said(read)))
+    assert sizes == {"4 MiB"}
+
+
+@pytest.mark.simulator
+def test_a_network_says_what_best_and_run_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "network.toml").write_text(MANIFEST[: MANIFEST.rindex("[[chain]]")])
+    (tmp_path / "first.toml").write_text(CHAIN)
+    folder, page, plans = str(tmp_path), tmp_path / "i.html", tmp_path / "plans"
+    assert exit_code(["report", folder, "--run", "--vtcm", "1MiB", "-o", str(page)]) == 0
+    capsys.readouterr()
+    assert exit_code(["best", folder, "--vtcm", "1MiB", "--json", "-o", str(plans)]) == 0
+    best = json.loads(capsys.readouterr().out)
+    assert exit_code(["run", *map(str, sorted(plans.glob("*.toml"))), "--target", "hexagon", "--json"]) == 0
+    run, root = json.loads(capsys.readouterr().out), Document(page.read_text()).root
+    head, total = [_said(each) for each in root.all("ul")[1].all("li")], best["total"]
+    moved = f"{in_bytes(total['after_bytes'])} instead of {in_bytes(total['before_bytes'])}"
+    assert head[0].startswith(f"A call moves {moved}")
+    assert head[2] == f"The largest piece takes {in_bytes(total['footprint_bytes'])} of 1 MiB of VTCM."
+    packets, slots = (sum(row[key] for row in run) for key in ("packets", "issue_slots"))
+    assert head[3].startswith(f"On the simulator they take {packets:,} packets and {slots:,} issue slots; 1 of 1")
+    assert "4 MiB" not in _said(root)
+    for article, row in zip(root.all("article"), run, strict=True):
+        assert _facts(article)["On the simulator"].startswith(
+            f"right; {row['packets']:,} packets, {row['issue_slots']:,} issue slots"
+        )
+        assert _facts(article)["VTCM"].endswith("to spare of the 1 MiB that it may take")
