@@ -74,10 +74,11 @@ def _totals(network: PlannedNetwork, profiles: Mapping[str, Profile]) -> Iterato
             f"moves with the convs one by one: {share:.1%} less."
         )
         if total.operators:
-            yield (
-                f"The chains move {in_bytes(total.chains_after_bytes or 0)} of that; {counted(total.operators, 'operator')} "
-                f"outside of chains move {in_bytes(total.operators_after_bytes)}."
+            of_chains, others = (
+                in_bytes(size or 0) for size in (total.chains_after_bytes, total.operators_after_bytes)
             )
+            what = counted(total.operators, "operator")
+            yield f"The chains move {of_chains} of that; {what} outside of chains move {others}."
     pieces, chains = counted(total.pieces, "piece"), counted(total.chains, "chain")
     yield f"{counted(total.convs, 'conv')} in {chains} run as {pieces}."
     if total.pieces:
