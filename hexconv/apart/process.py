@@ -9,10 +9,12 @@ whole when an idle process is killed, can't run inside of a dask worker (whose p
 kind), and don't know how much memory a job takes.
 """
 
+import atexit
 import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from threading import Lock
 from typing import Any, Literal
 
 from hexconv.errors import RunFailed
+from hexconv.written import temporary_folder
 
 LOOK_SECONDS = 0.05
 START_SECONDS = 300.0
@@ -132,8 +135,9 @@ class Apart:
 class _Process:
     """The child process of `Apart`, as the parent handles it."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], said: Any) -> None:
-        self.popen, self.said, self.jobs = popen, said, 0
+    def __init__(self, popen: subprocess.Popen[bytes], said: Any, folder: str) -> None:
+        self.popen, self.said, self.folder, self.jobs = popen, said, folder, 0
+        atexit.register(self.end)
         assert popen.stdin
         assert popen.stdout
         self.stdin, self.stdout = popen.stdin, popen.stdout
@@ -141,12 +145,13 @@ class _Process:
     @classmethod
     def started(cls, job: str) -> "_Process":
         said = tempfile.TemporaryFile()  # noqa: SIM115, the file is open as long as the process runs
+        folder = tempfile.mkdtemp(dir=temporary_folder())
         try:
-            popen = _spawned(job, said)
+            popen = _spawned(job, said, folder)
         except OSError as error:
             said.close()
             raise RunFailed(f"a process for {job} can't be started: {error.strerror}") from None
-        process = cls(popen, said)
+        process = cls(popen, said, folder)
         if process._answers(START_SECONDS) and process.stdout.readline() == b"ready\n":
             return process
         status = process._status()
@@ -179,9 +184,11 @@ class _Process:
             os.killpg(self.popen.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """End the process, and close its pipes and its file."""
+        """End the process, close its pipes and its file, and remove its temporary files."""
         self.kill()
         self.popen.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        atexit.unregister(self.end)
         for pipe in (self.stdin, self.stdout, self.said):
             with contextlib.suppress(OSError):
                 pipe.close()
@@ -228,13 +235,16 @@ class _Process:
         return next((line.strip()[:200] for line in reversed(words) if line.strip()), "it said nothing")
 
 
-def _spawned(job: str, said: Any) -> subprocess.Popen[bytes]:
-    """Start a new process, which waits for tasks; its standard error goes to `said`."""
+def _spawned(job: str, said: Any, folder: str) -> subprocess.Popen[bytes]:
+    """Start a new process, which waits for tasks; its standard error goes to `said`, its temporary files to `folder`.
+
+    It may be killed at any moment, so that it can't remove these files itself.
+    """
     return subprocess.Popen(
         [sys.executable, "-I", "-c", PROGRAM, json.dumps(sys.path), job, str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=said,
-        env={**os.environ, **ONE_THREAD},
+        env={**os.environ, **ONE_THREAD, "TMPDIR": folder},
         start_new_session=True,  # Ctrl-C reaches the parent alone; what the child starts ends with it
     )

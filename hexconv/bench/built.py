@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hexconv.apart import Limits
 from hexconv.bench.adversarial import SECONDS, Called, Calls, Chain, Whole
@@ -41,6 +40,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.tensors import Array
 from hexconv.spec import Plan, Target
 from hexconv.sweep.journal import Journal
+from hexconv.written import scratch
 
 HOST = "host"
 ISAS = ("v66", "v67", "v68", "v73", "v75", "v79")
@@ -129,7 +129,7 @@ class Network:
             RunFailed: it doesn't compile or link, or a run gives no answer.
         """
         compiled = compiled_network(self.path, self.program, self._wanted(isa))
-        with TemporaryDirectory(prefix="hexconv-") as place:
+        with scratch() as place:
             folder = Path(place)
             built = write_compiled(self.path, compiled, self.tensors, folder, self._wanted(isa))
             runs = self.target == "llvm" or _is_run(isa)

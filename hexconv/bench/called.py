@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hexconv.bench.kept import keep_all
 from hexconv.build import build
@@ -22,6 +21,7 @@ from hexconv.run.simulator.qemu import find_qemu
 from hexconv.run.simulator.runner import Simulator
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Case
+from hexconv.written import scratch
 
 MOST_PERCENT = 1.0
 HUNDRED = 100
@@ -65,7 +65,7 @@ def row(case: Case) -> Row:
     """
     tensors, isa = random_tensors(case.chain), find_qemu().isa
     simulator = Simulator(case.settled.arch, case.settled.vtcm_bytes, copies=Copies("random", 1), slots=False)
-    with TemporaryDirectory(prefix="hexconv-") as place:
+    with scratch() as place:
         [built] = build([(case, tensors)], Path(place), "hexagon", isa)
         called = simulated_chain(Path(place), built, tensors.image, simulator)
         is_right = called.outputs[0].tobytes() == (Path(place) / f"{built.name}.output.bin").read_bytes()

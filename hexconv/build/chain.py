@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -154,14 +153,14 @@ def _functions(case: Case, name: str) -> Callable:
     return callable_module(lower_case(case).module, name)
 
 
-def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa: str) -> Built:
-    """Write one chain, with an example, into a folder that exists; all else is as in `compiled_chain`."""
+def built_chain(case: Case, tensors: Tensors, target: Target, isa: str) -> tuple[Built, dict[str, bytes]]:
+    """Compile one chain as `compiled_chain` does; return what it is, and its files with an example, by their names."""
     name = c_name(case.name)
     parts = compiled_chain(case, tensors, name, target, isa)
     built, image, result = parts.built, tensors.image, _expected(case, tensors)
     words = {**vars(built), "macro": name.upper(), "version": version("hexconv")}
     example = rendered("example.c", {**words, **vars(_tolerance(case, tensors, result))})
-    contents = {
+    return built, {
         f"{name}.h": parts.header.encode(),
         f"{name}_example.c": example.encode(),
         f"{name}.json": json.dumps(asdict(built), indent=2).encode(),
@@ -170,9 +169,6 @@ def build_chain(case: Case, tensors: Tensors, folder: Path, target: Target, isa:
         f"{name}.output.bin": result.tobytes(),
         f"{name}.o": parts.code,
     }
-    for file, content in contents.items():
-        (folder / file).write_bytes(content)
-    return built
 
 
 def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:

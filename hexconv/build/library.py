@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from hexconv.build.chain import Built, build_chain, c_name
+from hexconv.build.chain import Built, built_chain, c_name
 from hexconv.build.linked import archived, platform_files
 from hexconv.build.rendering import rendered
 from hexconv.errors import InputError
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
+from hexconv.written import write_folder
 
 DEFAULT_ISA = "v68"
 ARCHIVE = "libchains.a"
@@ -30,7 +31,8 @@ def build(
         isa: the instruction set, for Hexagon.
 
     Raises:
-        InputError: two cases have the same name in C, or the folder can't be written.
+        InputError: two cases have the same name in C.
+        NotWritten: the folder can't be written.
         Unsupported: a case can't be lowered, or not be called from C; the message names it.
         ToolMissing: zig isn't installed.
     """
@@ -40,22 +42,19 @@ def build(
             raise InputError(
                 "CASE", f"two cases that are called {name} in C", "cases whose names differ in a letter or digit"
             )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        built = tuple(build_chain(case, tensors, folder, target, isa) for case, tensors in cases)
-        words = {
-            "names": names,
-            "isa": isa,
-            "hexagon": target == "hexagon",
-            "version": version("hexconv"),
-            "never_run": NEVER_RUN,
-        }
-        shared = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
-        for file, content in shared.items():
-            (folder / file).write_bytes(content)
-        (folder / ARCHIVE).write_bytes(archived({f"{name}.o": (folder / f"{name}.o").read_bytes() for name in names}))
-    except OSError as error:
-        raise InputError.because(
-            f"{folder}: {error.strerror or 'not writable'}", "name a folder that can be written"
-        ) from None
-    return built
+    words = {
+        "names": names,
+        "isa": isa,
+        "hexagon": target == "hexagon",
+        "version": version("hexconv"),
+        "never_run": NEVER_RUN,
+    }
+    contents = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
+    built = []
+    for case, tensors in cases:
+        chain, files = built_chain(case, tensors, target, isa)
+        built.append(chain)
+        contents |= files
+    contents[ARCHIVE] = archived({f"{name}.o": contents[f"{name}.o"] for name in names})
+    write_folder(folder, contents)
+    return tuple(built)

@@ -1,12 +1,11 @@
 """Links a kernel and the C code between the kernel and its caller to one object."""
 
-import tempfile
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 
 from hexconv.run.simulator.toolchain import ZIG_TARGET, zig
 from hexconv.spec import Target
+from hexconv.written import scratch
 
 FLAGS = (
     "-O2",
@@ -52,8 +51,7 @@ def linked(kernel: bytes, texts: Mapping[str, str], name: str, target: Target, i
     Raises:
         ToolMissing: no zig.
     """
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        place = Path(folder)
+    with scratch() as place:
         (place / PLATFORM_HEADER).write_bytes(platform_files()[PLATFORM_HEADER])
         (place / "kernel.o").write_bytes(kernel)
         for file in (f"{name}.c", f"{name}.h"):
@@ -69,9 +67,9 @@ def archived(objects: Mapping[str, bytes]) -> bytes:
     Raises:
         ToolMissing: no zig.
     """
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
+    with scratch() as place:
         for name, content in objects.items():
-            (Path(folder) / name).write_bytes(content)
-        whole = Path(folder) / "whole.a"
-        zig("ar", "rcsD", str(whole), *(str(Path(folder) / name) for name in objects))
+            (place / name).write_bytes(content)
+        whole = place / "whole.a"
+        zig("ar", "rcsD", str(whole), *(str(place / name) for name in objects))
         return whole.read_bytes()

@@ -6,7 +6,6 @@ output = chain(image)
 
 import ctypes
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,6 +19,7 @@ from hexconv.errors import InputError, RunFailed
 from hexconv.lower.signature import ALIGNMENT_BYTES
 from hexconv.run.runner import Array
 from hexconv.run.simulator.toolchain import zig
+from hexconv.written import scratch
 
 CONTEXT_POINTERS = 4
 """How many pointers a chain's context holds, as its header declares it."""
@@ -82,8 +82,8 @@ def load(folder: Path | str) -> dict[str, Loaded]:
 
 def shared(place: Path, files: Iterable[str], *flags: str) -> ctypes.CDLL:
     """Link some files of a folder to one shared library, which needs no file once it is loaded."""
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        made, sources = str(Path(folder) / "made.so"), (str(place / file) for file in files)
+    with scratch() as folder:
+        made, sources = str(folder / "made.so"), (str(place / file) for file in files)
         zig("cc", "-shared", "-fPIC", "-O2", "-fno-sanitize=all", *flags, *sources, "-o", made)
         return ctypes.CDLL(made)
 

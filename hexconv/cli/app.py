@@ -10,6 +10,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 from hexconv.cli.commands import register
+from hexconv.cli.interrupted import signals
 from hexconv.cli.streams import standard_streams
 from hexconv.errors import HexconvError, HexconvWarning, fault, one_line, short_line
 
@@ -27,6 +28,7 @@ app = App(
     help=HELP,
     help_format="markdown",
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
     default_parameter=Parameter(json_list=False),  # a word that begins with "[" is a pattern
 )
 register(app)
@@ -46,16 +48,18 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         with standard_streams():
             code = refused(fault(error), 2)
+    signals.ignore()  # what is left to do is to clean up
     sys.exit(code)
 
 
 def exit_code(arguments: list[str]) -> int:
     """Run one command line; print an error as one line on standard error."""
-    with standard_streams(), warnings.catch_warnings():
+    with standard_streams(), warnings.catch_warnings(), signals.handled():
         warnings.simplefilter("default", HexconvWarning)
         warnings.showwarning = partial(_warned, warnings.showwarning)
         code = _told(lambda: app(arguments, exit_on_error=False, print_error=False) or 0)
-        return _told(sys.stdout.flush) or code if sys.stdout else code
+        code = _told(sys.stdout.flush) or code if sys.stdout else code
+    return signals.code or code
 
 
 def _told(act: Callable[[], int | None]) -> int:
@@ -71,7 +75,11 @@ def _told(act: Callable[[], int | None]) -> int:
     except MemoryError:
         return refused("out of memory: this machine has less than the command asks for; use a smaller case", 2)
     except KeyboardInterrupt:
-        return refused("interrupted", 130)
+        return refused("interrupted", signals.code or 130)
+    except Exception:
+        if signals.received:
+            return refused("interrupted", signals.code)
+        raise
 
 
 def _warned(others: Callable[..., None], message: Warning | str, *where: Any) -> None:

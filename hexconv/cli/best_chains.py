@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hexconv.cli.best_weights import write_weights
-from hexconv.cli.cases import MANIFEST, Batch, print_json, say_fallback, write_text
+from hexconv.cli.best_weights import weights_files
+from hexconv.cli.cases import MANIFEST, Batch, print_json, say_fallback, utf8
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.cli.show import show
@@ -49,6 +49,7 @@ from hexconv.spec.kernel import Target, kernel_words
 from hexconv.spec.kernels import Kernel
 from hexconv.spec.objective import Objective
 from hexconv.spec.places import Caches
+from hexconv.written import write_folder
 
 SPARE = ("MACs", "packets (model)", "saved")
 """The columns that tables of plans leave out to fit 80 columns."""
@@ -178,14 +179,11 @@ def _plot(network: PlannedNetwork, path: Path) -> None:
 
 def _write(network: PlannedNetwork, batch: Batch, folder: Path) -> list[Path]:
     """Write the case files of all answers, and their weights if weights lie beside the cases."""
-    written, files = [], {case.name: path for path, case in batch.sources}
+    sources, files = {case.name: path for path, case in batch.sources}, dict[str, bytes]()
     for answer in network.planned:
-        for winner in answer.winners:
-            path = folder / f"{winner.case.name}.toml"
-            write_text(path, winner.case.to_toml())
-            written.append(path)
-        written += write_weights(answer, files[answer.name], folder)
-    return written
+        files |= {f"{winner.case.name}.toml": utf8(winner.case.to_toml()) for winner in answer.winners}
+        files |= weights_files(answer, sources[answer.name], folder)
+    return write_folder(folder, files)
 
 
 def _checks(network: PlannedNetwork, seconds: float) -> list[Verified]:

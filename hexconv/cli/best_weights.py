@@ -1,4 +1,4 @@
-"""Writes weights beside the answers of `hexconv best -o DIR`: each piece of a chain gets the weights of its convs."""
+"""The weights that `hexconv best -o DIR` writes beside its answers: each piece of a chain has those of its convs."""
 
 import io
 from collections.abc import Iterator
@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hexconv.cli.cases import write_bytes
 from hexconv.run.given import given, weights_beside
 from hexconv.search import Answer
 from hexconv.verify.job import weights_of
 
 
-def write_weights(answer: Answer, source: Path, folder: Path) -> list[Path]:
-    """Write `NAME.npz` beside every answer of a chain, if `NAME.npz` lies beside its case file.
+def weights_files(answer: Answer, source: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of `NAME.npz` for every answer of a chain, if `NAME.npz` lies beside its case file.
 
     Args:
         answer: what was found for the chain.
@@ -22,21 +21,17 @@ def write_weights(answer: Answer, source: Path, folder: Path) -> list[Path]:
 
     Raises:
         InputError: the weights don't belong to the chain.
-        NotWritten: a file can't be written into the folder.
     """
     beside = weights_beside(source)
     weights = given(answer.chain, beside, None).weights if beside else None
     if not beside or not weights:
-        return []
-    written = []
+        return
     for name, first, convs in _answers(answer):
         path = folder / f"{name}.npz"
         if path.resolve() != beside.resolve():
             content = io.BytesIO()
             np.savez(content, allow_pickle=False, **weights_of(weights, first, convs))
-            write_bytes(path, content.getvalue())
-            written.append(path)
-    return written
+            yield path.name, content.getvalue()
 
 
 def _answers(answer: Answer) -> Iterator[tuple[str, int, int]]:

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hexconv.cli.interrupted import signals
 from hexconv.cli.progress import counted
-from hexconv.errors import HexconvError, InputError, Interrupted, NotWritten, fault, one_line
+from hexconv.errors import HexconvError, InputError, Interrupted, fault, one_line
 from hexconv.spec import Case, KernelChoice, Target
 from hexconv.spec.kernel import kernel_words
+from hexconv.written import write_file
 
 MANIFEST = "network.toml"
 OUT_OF_MEMORY = "out of memory: this machine has less than the case asks for; use a smaller one"
@@ -93,6 +95,7 @@ class Batch:
         except Interrupted:
             raise
         except Exception as error:
+            signals.check()
             reason = self._reason(error)
             self.refused += 1
             self.tell(f"{name}: {reason}" if name else reason)
@@ -179,22 +182,14 @@ def print_json(value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file; its folder is made if need be.
+    """Write a file whole; its folder is made if need be.
 
     Raises:
         NotWritten: the file can't be written to this path.
     """
-    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+    write_file(path, utf8(text))
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file; its folder is made if need be.
-
-    Raises:
-        NotWritten: the file can't be written to this path.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None
+def utf8(text: str) -> bytes:
+    """Encode text that may hold what a file name has and UTF-8 hasn't."""
+    return text.encode("utf-8", "backslashreplace")

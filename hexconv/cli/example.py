@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from hexconv.cli.options import check_folder
 from hexconv.example import NETWORK
+from hexconv.written import write_file
 
 
 def example(*, output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path(), json: bool = False) -> int:
@@ -18,11 +19,11 @@ def example(*, output: Annotated[Path, Parameter(name=["--output", "-o"])] = Pat
         output: write the model into this folder; the default is the current one.
         json: print the names of the written files as JSON.
     """
-    from hexconv.cli.cases import print_json, write_bytes  # imported here, so that `--help` doesn't wait for pydantic
+    from hexconv.cli.cases import print_json  # imported here, so that `--help` doesn't wait for pydantic
 
     check_folder("--output", output)
     path = output / NETWORK.name
-    write_bytes(path, NETWORK.read_bytes())
+    write_file(path, NETWORK.read_bytes())
     if json:
         print_json([{"file": str(path)}])
     else:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hexconv.cli.cases import print_json, write_bytes
+from hexconv.cli.cases import print_json
 from hexconv.errors import InputError
 from hexconv.layout import Layout, mace
 from hexconv.layout.catalog import Found, Placement, find
+from hexconv.written import write_file
 
 ADVICE = "name an .npy file, as numpy.save writes it"
 
@@ -30,7 +31,7 @@ def reorder_file(
     store = _loaded(given, before)
     content = io.BytesIO()
     np.save(content, before.reorder(store.reshape(-1), after), allow_pickle=False)
-    write_bytes(made, content.getvalue())
+    write_file(made, content.getvalue())
     told = {"system": system, "from": source.name, "to": target.name, "bytes": [source.bytes, target.bytes]}
     if json:
         print_json(told)

@@ -17,6 +17,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from hexconv.errors import ToolMissing
+from hexconv.run.simulator.needs import MORE_ADDRESSES, TVM_ADDRESS_BYTES, short_of_addresses
+
 Item = TypeVar("Item")
 
 
@@ -79,5 +82,11 @@ def waiting(doing: str) -> Iterator[None]:
 
 
 def starting() -> AbstractContextManager[None]:
-    """Show that hexconv starts while TVM is imported, which takes seconds."""
+    """Show that hexconv starts while TVM is imported, which takes seconds.
+
+    Raises:
+        ToolMissing: the shell allows less address space than TVM and LLVM take; they would crash on it.
+    """
+    if short := short_of_addresses(TVM_ADDRESS_BYTES):
+        raise ToolMissing(f"TVM and LLVM would crash here: {short}; {MORE_ADDRESSES}")
     return waiting("starting")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hexconv.cli.cases import MANIFEST, Batch, print_json, write_bytes, write_text
+from hexconv.cli.cases import MANIFEST, Batch, print_json, write_text
 from hexconv.cli.memory import memory_bytes
 from hexconv.cli.progress import counted, waiting
 from hexconv.errors import InputError
@@ -22,6 +22,7 @@ from hexconv.run.given import Given, bounded, given, weights_beside
 from hexconv.run.profile import Profile, profile
 from hexconv.search import PlannedNetwork, Question, plan_all
 from hexconv.spec import Case, Target
+from hexconv.written import write_folder
 
 FOLDERS = (Path("schedules"), Path("schedules/hvx"))
 COPIES = Copies("early", 0)
@@ -78,8 +79,11 @@ def report_page(paths: Sequence[Path], asked: Asked, json: bool) -> int:
     with waiting("drawing"):
         shown = network_view(network, network_name(known, paths), profiles) if network and known else None
         page = Page.of(cases, read_rates(asked.tables), read_sweeps(asked.sweep), profiles, shown)
-        write_text(asked.output, page.html())
-    _say([asked.output, *_plots(page, asked)], asked, json)
+        html = page.html()
+    plots = _plots(page, asked.plot_format) if asked.plots else {}
+    write_text(asked.output, html)
+    written = write_folder(asked.plots, plots) if asked.plots else []
+    _say([asked.output, *written], asked, json)
     return batch.code(True)
 
 
@@ -145,13 +149,10 @@ def _profiles(runs: Sequence[Weighed], batch: Batch, seconds: float) -> dict[str
     return found
 
 
-def _plots(page: Page, asked: Asked) -> list[Path]:
-    """Write the page's plots as files, if they are asked for."""
-    written = []
-    for plot in counted(page.plots, "writing", lambda plot: plot.name) if asked.plots else ():
-        written.append(Path(asked.plots or "") / f"{anchor(plot.name)}.{asked.plot_format}")
-        write_bytes(written[-1], plot.file(asked.plot_format))
-    return written
+def _plots(page: Page, kind: Format) -> dict[str, bytes]:
+    """Draw the page's plots as files, by their names."""
+    plots = counted(page.plots, "drawing", lambda plot: plot.name)
+    return {f"{anchor(plot.name)}.{kind}": plot.file(kind) for plot in plots}
 
 
 def _say(written: Sequence[Path], asked: Asked, json: bool) -> None:

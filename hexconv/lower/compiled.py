@@ -6,9 +6,7 @@ registers it then gives to a loop is a matter of luck, and with it how many of t
 """
 
 import re
-import tempfile
 from functools import lru_cache
-from pathlib import Path
 
 import tvm
 from tvm import tirx
@@ -19,6 +17,7 @@ from hexconv.lower.hexagon_target import WAYS, hexagon_target, isas
 from hexconv.lower.host import host_target
 from hexconv.lower.object_file import object_file
 from hexconv.lower.passes import without_compaction
+from hexconv.written import scratch
 
 ENTRY = "tirx.is_entry_func"
 """An attribute that TVM's pipeline gives to a module's only function: LLVM would then get TVM's own entry beside it."""
@@ -43,8 +42,8 @@ def compiled(functions: Callable, target: str, isa: str) -> bytes:
         made = [object_file(library, library.inspect_source("asm"), isa, machine) for library, machine in libraries]
         return min(made, key=lambda each: packets_in_loops(each[1]))[0]
     library = _library(functions, target, host_target())
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        path = Path(folder) / "kernel.o"
+    with scratch() as folder:
+        path = folder / "kernel.o"
         library.write_to_file(str(path), "o")
         return path.read_bytes()
 

@@ -1,9 +1,7 @@
 """Make an object file of what LLVM has compiled for Hexagon, by way of its assembly, where packets are mended."""
 
 import re
-import tempfile
 import warnings
-from pathlib import Path
 
 import tvm
 from tvm.target import Target
@@ -13,6 +11,7 @@ from hexconv.lower.packets.assembled import Refused, assembled
 from hexconv.lower.packets.fewer_stalls import with_fewer_stalls
 from hexconv.lower.packets.low_registers import NoLowRegister, with_low_registers
 from hexconv.lower.packets.stored_loads import without_stored_loads
+from hexconv.written import scratch
 
 _VECTOR = re.compile(r"^\t\tv\d", re.MULTILINE)  # an instruction of LLVM's assembly that writes a vector register
 
@@ -79,7 +78,7 @@ def _impossible(where: str) -> Unsupported:
 
 def _as_it_is(library: tvm.runtime.Module) -> bytes:
     """Return the object file that LLVM makes of its own packets."""
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        path = Path(folder) / "kernel.o"
+    with scratch() as folder:
+        path = folder / "kernel.o"
         library.write_to_file(str(path), "o")
         return path.read_bytes()

@@ -7,7 +7,6 @@ from pathlib import Path
 from hexconv.build.chain import c_name
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA
 from hexconv.build.linked import archived, c_files, platform_files
-from hexconv.errors import InputError
 from hexconv.model import import_model
 from hexconv.model.load import Shapes, load_model
 from hexconv.network.answer import answer
@@ -23,6 +22,7 @@ from hexconv.search import Question
 from hexconv.spec import Plan, Target
 from hexconv.spec.objective import Objective
 from hexconv.verify.inputs import drawn_inputs
+from hexconv.written import write_folder
 
 LONGEST_STEM = 40
 """The most characters of the network's name that the names of its chains begin with."""
@@ -90,7 +90,8 @@ def build_network(path: Path, folder: Path, wanted: Wanted) -> BuiltNetwork:
         wanted: what to build it for.
 
     Raises:
-        InputError: the model or its inputs can't be used, or the folder can't be written.
+        InputError: the model or its inputs can't be used.
+        NotWritten: the folder can't be written.
         Unsupported: there is no operator for a node, or a chain can't be lowered; either is named.
         ToolMissing: zig is not installed.
     """
@@ -128,7 +129,7 @@ def write_compiled(
         wanted: what to build it for.
 
     Raises:
-        InputError: the folder can't be written.
+        NotWritten: the folder can't be written.
     """
     built = _built(c_name(path.stem[:LONGEST_STEM]), path.name, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
@@ -136,14 +137,7 @@ def write_compiled(
     contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
     contents["network.weights.bin"] = compiled.weights.content
     contents |= {f"network.{port.name}.bin": tensors[port.tensor].tobytes() for port in built.ports}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, content in contents.items():
-            (folder / file).write_bytes(content)
-    except OSError as error:
-        raise InputError.because(
-            f"{folder}: {error.strerror or 'not writable'}", "name a folder that can be written"
-        ) from None
+    write_folder(folder, contents)
     return built
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from hexconv.errors import InputError
 from hexconv.report.words import plan_name
 from hexconv.search.answer import Answer
+from hexconv.written import whole_file
 
 MIB = 1 << 20
 WIDTH, HEIGHT = 640, 400
@@ -16,18 +17,15 @@ def write_front_plot(answer: Answer, path: Path) -> None:
     """Write the picture of a front: steps from plan to plan, the VTCM limit as a line, the best plan marked.
 
     Raises:
-        InputError: the file can't be written, or its name doesn't end in .svg.
+        InputError: its name doesn't end in .svg.
+        NotWritten: the file can't be written.
     """
     if path.suffix != ".svg":
         raise InputError("--plot", str(path), "a file that ends in .svg")
     points = _points(answer)
     picture = _picture(answer, points)
-    try:
-        picture.save(str(path))
-    except OSError as error:
-        raise InputError.because(
-            f"{path}: {error.strerror or 'not writable'}", "name a path that can be written"
-        ) from None
+    with whole_file(path) as made:
+        picture.save(str(made), format="svg")
 
 
 def _points(answer: Answer) -> pd.DataFrame:

@@ -50,6 +50,10 @@ class Part:
 
 def examine() -> list[Part]:
     """Look at every part. A missing part is reported, and never makes this fail."""
+    short = needs.short_of_addresses(needs.TVM_ADDRESS_BYTES)
+    if short:  # importing TVM would crash
+        limit = Part("address space", short, "everything", needs.MORE_ADDRESSES, problem=short)
+        return [_tvm(), _ffi(), limit, _memory(), _onnxruntime()]
     return [_tvm(), _ffi(), _llvm(), _zig(), _qemu(), _vtcm(), _memory(), _onnxruntime()]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hexconv.compute import magnitude, reference
-from hexconv.errors import NotWritten, Overran, Unsupported
+from hexconv.errors import Overran, Unsupported
 from hexconv.kernel import output_layout
 from hexconv.lower import Lowered
 from hexconv.run.check import Check, check
@@ -25,6 +25,7 @@ from hexconv.run.tensors import Tensors, filled_tensors, output_shape, packed_ar
 from hexconv.spec import Case, Chain, KernelChoice, Target
 from hexconv.spec.kernels import KERNELS
 from hexconv.spec.names import bias_name, filter_name
+from hexconv.written import whole_file
 
 MOST_MACS = 10**12
 """MACs that numpy computes in a quarter of an hour. All of VGG-16 takes 1.5 * 10^10."""
@@ -159,11 +160,8 @@ def _compared(chain: Chain, tensors: Tensors, output: np.ndarray) -> Check:
 
 def _keep(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """Write tensors to a file of exactly this name; numpy alone would add `.npz`."""
-    try:
-        with path.open("wb") as file:
-            np.savez(file, allow_pickle=False, **tensors)
-    except OSError as error:
-        raise NotWritten(f"{path}: {error.strerror}; give a path that can be written, on a disk with room") from None
+    with whole_file(path) as made, made.open("wb") as file:
+        np.savez(file, allow_pickle=False, **tensors)
 
 
 def _check_target(case: Case, target: str) -> None:

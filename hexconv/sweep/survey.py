@@ -1,6 +1,5 @@
 """Run a sweep from its grid to its table; an interrupted sweep writes a table of the rows that are done."""
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +15,7 @@ from hexconv.sweep.provenance import provenance
 from hexconv.sweep.request import Row, requests
 from hexconv.sweep.rows import MEASURE, add_rows, table_rows
 from hexconv.sweep.table import sweep_table, table_writer
+from hexconv.written import whole_file
 
 Shown = Callable[[Iterator[Row], Sequence[Row], int], Iterator[Row]]
 """What passes new rows on and shows them: the new rows, those that are there, and how many there will be."""
@@ -85,20 +85,15 @@ def survey(grid: Grid, out: Path, settings: Settings, shown: Shown) -> list[Row]
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place and rename it: a reader finds either the old or the new file, never a part of one.
+    """Write the table, on disk before it takes its place.
 
     Raises:
         NotWritten: the file can't be written; the old one is as it was.
     """
-    unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        with unfinished.open("wb") as file:
+        with whole_file(path) as made, made.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        reason = f"{error.strerror}; all rows are in the journal beside it: make room, and give the same command"
-        raise NotWritten(f"{path}: {reason}") from None
+    except NotWritten as error:
+        raise NotWritten(f"{error}; all rows are in the journal beside it, and the same command goes on") from None

@@ -1,6 +1,5 @@
 """Plan one chain, run it on its target, and compute each of its convs alone with numpy, in a process apart."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -26,6 +25,7 @@ from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.vectors import looked_up
 from hexconv.verify.difference import Difference
 from hexconv.verify.moved import moved, scaled_in_float32
+from hexconv.written import scratch
 
 JOB = "hexconv.verify.job:do"
 KEPT = 64
@@ -93,8 +93,8 @@ def _run(pieces: tuple[Piece, ...], weights: Mapping[str, Array], image: Array, 
     packets: list[int] = []
     for piece in pieces:
         runner = runner_of(piece.case, task["target"], task["seconds"], slots=False, isa=task["isa"])
-        with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-            kept = Path(folder) / "run.npz"
+        with scratch() as folder:
+            kept = folder / "run.npz"
             own = Given(weights_of(weights, piece.first, len(piece.case.chain.conv)), image)
             run = run_case(piece.case, piece.lowered, runner, save=kept, given=own)
             image = np.load(kept, allow_pickle=False)["output"]

@@ -1,6 +1,5 @@
 """Verify a network in two passes: integer chains run on their target, all other nodes in ONNX Runtime."""
 
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from hexconv.verify.runtime import Array, runtime
 from hexconv.verify.taps import tapped
 from hexconv.verify.top import top_same
 from hexconv.verify.verdict import NetworkVerdict, OutputVerdict
+from hexconv.written import scratch
 
 
 def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> NetworkVerdict:
@@ -41,9 +41,9 @@ def verify_network(path: Path, asked: Asked, done: Done = lambda *_: None) -> Ne
         raise InputError(str(path), f"a model without a chain of integers{told}", "a quantised model")
     inputs = inputs_of(whole.graph, whole.inputs, str(path), asked.given, asked.seed)
     found = tapped(whole, [name for member in members for name in member.tensors], inputs)
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder, cores(asked.workers) as executor:
-        write_network(imported, Path(folder), weights=True)
-        passes = Passes(Path(folder), asked, executor, done)
+    with scratch() as folder, cores(asked.workers) as executor:
+        write_network(imported, folder, weights=True)
+        passes = Passes(folder, asked, executor, done)
         alone = passes.alone(members, found)
         verdicts, values = passes.together(whole, members, alone, found, inputs)
     outputs = tuple(_output(name, found.outputs[name], values[name]) for name in whole.outputs)

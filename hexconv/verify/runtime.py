@@ -1,9 +1,7 @@
 """Run models with ONNX Runtime on this machine's CPU, and tell which operators it has fused."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 
 from hexconv.errors import InputError, ToolMissing
 from hexconv.run.doctor import INSTALL_RUNTIME
+from hexconv.written import scratch
 
 Array = NDArray[Any]
 Values = Mapping[str, Array]
@@ -35,8 +34,8 @@ class Session:
         found = runtime()
         options = found.SessionOptions()
         options.log_severity_level = ERRORS_ALONE
-        with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-            optimised = Path(folder) / "optimised.onnx"
+        with scratch() as folder:
+            optimised = folder / "optimised.onnx"
             options.optimized_model_filepath = str(optimised)
             try:
                 self._session = found.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])

@@ -1,8 +1,6 @@
 """Builds Halide's kernel of a chain, links it to this project's harness, runs it on the simulator, and checks it."""
 
-import tempfile
 from importlib import resources
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -19,6 +17,7 @@ from hexconv.run.simulator.slots import Slots
 from hexconv.run.simulator.toolchain import join_foreign
 from hexconv.run.tensors import random_tensors
 from hexconv.spec import Chain
+from hexconv.written import scratch
 
 NAME = "halide_chain"
 PIPELINES: dict[type, ModuleType] = {
@@ -80,8 +79,8 @@ def _slots(chain: Chain, kernel: HexagonObject, inputs: list[Array], expected: A
 def _kernel(chain: Chain, schedule: AnySchedule) -> HexagonObject:
     """Halide's object behind the entry that the harness calls; its intermediates lie in a heap of its own."""
     isa = find_qemu().isa
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        pipeline = Path(folder) / "pipeline.o"
+    with scratch() as folder:
+        pipeline = folder / "pipeline.o"
         PIPELINES[type(schedule)].build(chain, schedule, NAME, pipeline)
         source = resources.files("hexconv.bench.halide") / "entry.c"
         with resources.as_file(source) as entry:

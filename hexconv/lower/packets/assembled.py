@@ -3,14 +3,13 @@
 import atexit
 import os
 import re
-import tempfile
 from functools import lru_cache
-from pathlib import Path
 
 import tvm
 from tvm.target import Target
 
 from hexconv.apart.process import Apart, Limits, Task
+from hexconv.written import scratch
 
 LIMITS = Limits(seconds=120, memory_bytes=4 << 30)
 """The limits of one assembly; an assembler that reaches them counts as one that refuses the text."""
@@ -36,8 +35,8 @@ def assembled(text: str, target: Target) -> bytes:
     lines = [f'module asm "{_quoted(line)}"' for line in text.splitlines()]
     flags = ["!llvm.module.flags = !{!0}", f'!0 = !{{i32 4, !"tvm_target", !"{_quoted(str(target))}"}}']
     triple = f'target triple = "{target.attrs["mtriple"]}"'
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        module, kernel, said = (Path(folder) / name for name in ("kernel.ll", "kernel.o", "said.txt"))
+    with scratch() as folder:
+        module, kernel, said = (folder / name for name in ("kernel.ll", "kernel.o", "said.txt"))
         module.write_text("\n".join([triple, *lines, *flags]) + "\n")
         ending = _assembler(os.getpid()).do({"module": str(module), "kernel": str(kernel), "said": str(said)})
         if ending.how != "answered":

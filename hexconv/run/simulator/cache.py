@@ -6,15 +6,14 @@ interrupted build do no harm; at worst a file is built twice.
 
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from hexconv.errors import ToolMissing
+from hexconv.written import PREFIX, unfinished
 
 KEPT_FILES = 1000
-_UNFINISHED = "unfinished-"
 _SETTLED_SECONDS = 3600  # No younger file is removed: another run may be about to open it.
 
 
@@ -50,7 +49,9 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_surplus(folder)
-        _build_beside(place, build)
+        with unfinished(folder) as made:
+            build(made / key)
+            (made / key).replace(place)
     except OSError as error:
         raise ToolMissing(
             f"the cache folder {folder} can't be written ({error}); set XDG_CACHE_HOME to one that can"
@@ -58,24 +59,12 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     return place
 
 
-def _build_beside(place: Path, build: Callable[[Path], None]) -> None:
-    handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=place.parent)
-    os.close(handle)
-    unfinished = Path(name)
-    try:
-        build(unfinished)
-        unfinished.replace(place)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def _remove_surplus(folder: Path) -> None:
-    """Remove the leftovers of interrupted builds, and the oldest files beyond the number that is kept."""
+    """Remove the oldest files beyond the number that is kept."""
     settled = time.time() - _SETTLED_SECONDS
-    files = sorted((_modified(path), path) for path in folder.iterdir())
-    surplus = len(files) - KEPT_FILES
-    for rank, (modified, path) in enumerate(files):
-        if modified < settled and (rank < surplus or path.name.startswith(_UNFINISHED)):
+    files = sorted((_modified(path), path) for path in folder.iterdir() if not path.name.startswith(PREFIX))
+    for modified, path in files[: max(0, len(files) - KEPT_FILES)]:
+        if modified < settled:
             path.unlink(missing_ok=True)
 
 

@@ -6,15 +6,22 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from hexconv.errors import InputError, Overran, RunFailed, ToolMissing
 from hexconv.lower.hexagon_target import isas
-from hexconv.run.simulator.needs import INSTALL_QEMU, NEWER_QEMU, QEMU
+from hexconv.run.simulator.needs import (
+    INSTALL_QEMU,
+    MORE_ADDRESSES,
+    NEWER_QEMU,
+    QEMU,
+    QEMU_ADDRESS_BYTES,
+    short_of_addresses,
+)
 from hexconv.run.simulator.toolchain import probe_program
+from hexconv.written import scratch
 
 _ELF_FLAGS_OFFSET = 36  # e_flags of a 32-bit ELF header; its low byte is the instruction set, 0x67 for v67
 _PROBE_SECONDS = 20
@@ -78,6 +85,8 @@ def _probed(found: str, _modified: int) -> Qemu:
     path = Path(found)
     version = _version(path)
     newest = next((isa for isa in isas() if runs(path, isa)), None)
+    if newest is None and (short := short_of_addresses(QEMU_ADDRESS_BYTES)):
+        raise ToolMissing(f"{QEMU} can't run here: {short}; {MORE_ADDRESSES}")
     if newest is None:
         raise ToolMissing(
             f"{path} {version} runs no Hexagon program with HVX; install QEMU 7.2 or newer: {INSTALL_QEMU}"
@@ -103,8 +112,8 @@ def relabelled(elf: bytes, isa: str) -> bytes:
 def runs(path: Path, isa: str) -> bool:
     """Whether the simulator takes a program of this instruction set."""
     content = relabelled(probe_program().read_bytes(), isa)
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        program = Path(folder) / f"probe-{isa}"
+    with scratch() as folder:
+        program = folder / f"probe-{isa}"
         program.write_bytes(content)
         program.chmod(0o700)
         with contextlib.suppress(RunFailed):

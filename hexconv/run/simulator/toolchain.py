@@ -9,7 +9,6 @@ import importlib.metadata
 import importlib.util
 import os
 import subprocess
-import tempfile
 from importlib import resources
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from hexconv.errors import RunFailed, ToolMissing
 from hexconv.lower.hexagon import HexagonObject
 from hexconv.run.simulator.cache import cache_folder, cached, content_key
 from hexconv.run.simulator.needs import INSTALL_ZIG
+from hexconv.written import scratch
 
 ZIG_TARGET = "hexagon-linux-musl"  # names an ABI for zig's libc; the programs are freestanding
 
@@ -103,15 +103,15 @@ def join_foreign(kernel: Path, entry: Path, isa: str, *flags: str) -> bytes:
     """
     headers = (tvm_ffi.libinfo.find_include_path(), tvm_ffi.libinfo.find_dlpack_include_path())
     flags = (f"-mcpu=hexagon{isa}", *_HARNESS_FLAGS, *(f"-I{folder}" for folder in headers), *flags)
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        joined = Path(folder) / "joined.o"
+    with scratch() as folder:
+        joined = folder / "joined.o"
         zig("cc", "-target", ZIG_TARGET, *flags, "-r", str(entry), str(kernel), "-o", str(joined))
         return joined.read_bytes()
 
 
 def _link(kernel: HexagonObject, parts: list[Path], path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="hexconv-") as folder:
-        unlinked = Path(folder) / "kernel.o"
+    with scratch() as folder:
+        unlinked = folder / "kernel.o"
         unlinked.write_bytes(kernel.elf)
         zig("ld.lld", "-static", "--gc-sections", *map(str, parts), str(unlinked), "-o", str(path))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hexconv.errors import ToolMissing
 from hexconv.run.simulator import cache
 from hexconv.run.simulator.cache import cached, content_key
+from hexconv.written import unfinished
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +55,16 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatc
         cached("things", "key", lambda path: _write(path, b""))
 
 
-def test_old_surplus_and_old_remains_go_and_young_ones_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_oldest_files_go_and_unfinished_ones_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cache, "KEPT_FILES", 2)
     folder = tmp_path / "hexconv" / "things"
     folder.mkdir(parents=True)
-    for age, name in enumerate(["e", "d", "unfinished-c", "b", "a"]):
+    for age, name in enumerate(["e", "d", "c", "b", "a"]):
         _write(folder / name, b"")
         os.utime(folder / name, (10**9 - age, 10**9 - age))
-    _write(folder / "unfinished-young", b"")
-    cached("things", "new", lambda path: _write(path, b""))
-    assert {entry.name for entry in folder.iterdir()} == {"e", "unfinished-young", "new"}
+    with unfinished(folder) as other:
+        cached("things", "new", lambda path: _write(path, b""))
+        assert {entry.name for entry in folder.iterdir()} == {"e", "d", "new", other.name}
 
 
 def _write(path: Path, content: bytes) -> None:
