@@ -12,10 +12,9 @@ from hexconv.cli.shapes import stated_shapes
 from hexconv.cli.show import show
 from hexconv.errors import one_line
 from hexconv.model import Imported, import_model, write_network
+from hexconv.model.imported import some
 from hexconv.model.unfused import unfused_lines
 from hexconv.spec import Chain, Target, choose_kernels
-
-SHOWN_NAMES = 3
 
 
 def import_and_show(
@@ -48,7 +47,7 @@ def _print(imported: Imported, target: Target, is_wide: bool) -> None:
     for conv in network.not_taken:  # convs are often left out for one and the same reason
         alike.setdefault((conv.op, conv.reason), []).append(conv.node)
     for (op, reason), names in alike.items():
-        print(one_line(f"{_some(names)} ({op}): in no chain: {reason}"))
+        print(one_line(f"{some(names)} ({op}): in no chain: {reason}"))
     for line in unfused_lines(network.operator if network.chain else ()):
         print(one_line(line))
     for note in network.notes:
@@ -68,13 +67,3 @@ def _chain_table(imported: Imported, target: Target) -> Table:
 
 def _shapes(chain: Chain) -> str:
     return " > ".join("x".join(map(str, shape)) for shape in chain.shapes)
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first few names, and how many more there are.
-
-    >>> _some(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more

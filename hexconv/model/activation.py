@@ -16,16 +16,13 @@ import numpy as np
 from hexconv.errors import InputError
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph, Node
-from hexconv.model.passing import passes
-from hexconv.model.pointwise import ELEMENTWISE, following, leads_on
+from hexconv.model.pointwise import ELEMENTWISE, computed, following, leads_on
 from hexconv.model.refused import Refused
 from hexconv.spec import Conv2d
 from hexconv.spec.activations import CURVES, PRELU, Activation, check_parameters
 from hexconv.spec.curves import activated
 
 OPERATORS = ELEMENTWISE - {"DequantizeLinear"} | {"Dropout"}
-FLOAT16, FLOAT, DOUBLE = 10, 1, 11
-"""Numbers of ONNX's types of floats; a Cast between them changes no number here."""
 SIZES = np.geomspace(1e-6, 1e30, 400)
 PLACES = np.concatenate([np.linspace(-12, 12, 2401), SIZES, -SIZES])
 """The numbers that operators are run on: all parts of a curve, and far beyond any limit of a clamp."""
@@ -73,7 +70,7 @@ def activation_of(graph: Graph, tensor: str, channels: int) -> Recognised | None
     for node in following(graph, tensor, OPERATORS):
         nodes.append(node)
         try:
-            values |= _computed(graph, node, values)
+            values |= computed(graph, node, values)
         except Refused:
             break
         if leads_on(graph, tensor, nodes):
@@ -81,20 +78,6 @@ def activation_of(graph: Graph, tensor: str, channels: int) -> Recognised | None
             conv = _named(made, NEAR[dtype]) if made.shape == PLACES.shape else None
             found = Recognised(node.outputs[0], conv) if conv else found
     return found
-
-
-def _computed(graph: Graph, node: Node, values: dict[str, Array]) -> dict[str, Array]:
-    """The results of a node, its constants and itself in float64."""
-    is_cast = node.op == "Cast" and node.attributes["to"] in (FLOAT16, FLOAT, DOUBLE)
-    if is_cast or passes(graph, node):
-        return {node.outputs[0]: values[node.inputs[0]]}
-    given = {name: values[name] if name in values else _double(graph.value(name)) for name in node.inputs if name}
-    with np.errstate(all="ignore"):
-        return graph.constants.computed(node.proto, given)
-
-
-def _double(constant: Array) -> Array:
-    return constant.astype(np.float64) if np.issubdtype(constant.dtype, np.floating) else constant
 
 
 def _prelu(graph: Graph, tensor: str, channels: int) -> Recognised | None:

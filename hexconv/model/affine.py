@@ -1,4 +1,4 @@
-"""Nodes that scale and shift every channel by constants, to be folded into the filter and the bias of a conv."""
+"""Nodes that scale and shift every channel by constants, to be folded into filter, bias or requantisation of a conv."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,27 +12,41 @@ from hexconv.model.refused import Refused
 Vector = NDArray[Any]
 
 
+LINEAR = ("Add", "Sum", "Sub", "Mul", "Div")
+
+
 @dataclass(frozen=True)
 class Affine:
     """`value * scale[k] + shift[k]` per channel k, worked out by `values` only when weights are wanted.
 
     Attributes:
-        node: the node, a BatchNormalization, an Add or a Mul.
-        by: the constant that Add adds or Mul multiplies by; empty for BatchNormalization, which reads four vectors.
+        node: the node: a BatchNormalization, Neg, Add, Sum, Sub, Mul or Div.
+        by: the constant of a node with two inputs; empty for BatchNormalization, which reads four vectors, and Neg.
     """
 
     node: Node
     by: str = ""
 
+    @property
+    def shifts(self) -> bool:
+        """Whether the shift can be other than 0."""
+        return self.node.op not in ("Mul", "Div", "Neg")
+
     def values(self, graph: Graph, channels: int) -> tuple[Vector, Vector]:
         """Work out scale and shift, [channels] each, in float64."""
         ones, zeros = np.ones(channels), np.zeros(channels)
+        if self.node.op == "Neg":
+            return -ones, zeros
         if self.node.op == "BatchNormalization":
             scale, bias, mean, variance = (_vector(graph, name, channels) for name in self.node.inputs[1:5])
             factor = scale / np.sqrt(variance + float(self.node.attributes.get("epsilon", 1e-5)))
             return factor, bias - mean * factor
         by = _vector(graph, self.by, channels)
-        return (by, zeros) if self.node.op == "Mul" else (ones, by)
+        if self.node.op in ("Mul", "Div"):
+            return (by if self.node.op == "Mul" else ones / by), zeros
+        if self.node.op == "Sub":
+            return (-ones, by) if self.node.inputs[0] == self.by else (ones, -by)
+        return ones, by
 
 
 def affine_of(graph: Graph, node: Node, tensor: str, channels: int) -> Affine | None:
@@ -42,14 +56,33 @@ def affine_of(graph: Graph, node: Node, tensor: str, channels: int) -> Affine | 
         per_channel = node.attributes.get("spatial", 1)  # until opset 8, `spatial = 0` normalised each pixel by itself
         only_result = not any(node.outputs[1:]) and not node.attributes.get("training_mode", 0)
         return Affine(node) if constant and per_channel and only_result and node.inputs[0] == tensor else None
+    if node.op == "Neg":
+        return Affine(node)
     others = [name for name in node.inputs if name != tensor]
-    if node.op not in ("Add", "Mul") or len(others) != 1 or not graph.is_constant(others[0]):
+    if node.op not in LINEAR or len(node.inputs) != 2 or len(others) != 1 or not graph.is_constant(others[0]):
         return None
-    return Affine(node, others[0]) if _is_per_channel(graph.type_of(others[0]).shape, channels) else None
+    if node.op == "Div" and node.inputs[0] != tensor:
+        return None
+    return Affine(node, others[0]) if is_per_channel(graph, others[0], channels) else None
 
 
-def _is_per_channel(shape: tuple[int | str, ...] | None, channels: int) -> bool:
-    """Whether a constant of this shape, broadcast to NCHW, has one value per channel, or one for all."""
+def limits_of(graph: Graph, node: Node, tensor: str, channels: int) -> tuple[Vector, Vector] | None:
+    """The least and the most value, [channels] each, that a Max or Min with constants leaves; None for other nodes."""
+    others = [name for name in node.inputs if name != tensor]
+    if node.op not in ("Max", "Min") or not all(
+        graph.is_constant(name) and is_per_channel(graph, name, channels) for name in others
+    ):
+        return None
+    none = np.full(channels, np.inf)
+    vectors = [_vector(graph, name, channels) for name in others]
+    if node.op == "Max":
+        return np.max([-none, *vectors], axis=0), none
+    return -none, np.min([none, *vectors], axis=0)
+
+
+def is_per_channel(graph: Graph, constant: str, channels: int) -> bool:
+    """Whether a constant, broadcast to NCHW, has one value per channel, or one for all."""
+    shape = graph.type_of(constant).shape
     if shape is None or len(shape) > 4:
         return False
     padded = (1,) * (4 - len(shape)) + shape

@@ -104,6 +104,8 @@ def _beyond_dequantize(graph: Graph, readers: Sequence[Node]) -> list[Node]:
 def _ending(graph: Graph, unit: Unit, readers: Sequence[Node], convs: Convs) -> Ending:
     """Why a chain ends behind a conv."""
     sums = "; the sums stay int32" if unit.dtype in INTEGER_RANGE and unit.conv.requantize is None else ""
+    if unit.unfolded:
+        return Ending(readers[0].op if len(readers) == 1 else "branch", f"{unit.unfolded}{sums}")
     if not readers:
         return Ending("nothing", f"nothing reads {unit.result}")
     if len(readers) > 1:

@@ -7,7 +7,9 @@ Every element of Q depends on one element of T alone. So all nodes between are r
 T: with ONNX's own evaluator, in float32, and with the quantisers inside. For codes of 16 bits only clamps are taken.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import cast
 
 import numpy as np
@@ -18,7 +20,8 @@ from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import IntegerWeights
 from hexconv.model.pointwise import ELEMENTWISE, following, leads_on
 from hexconv.model.quantised import quantised
-from hexconv.model.unit import Unit
+from hexconv.model.tabulated import HAS_TABLE
+from hexconv.model.unit import Inexact, Unit
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.requantize import Requantize
@@ -35,8 +38,6 @@ QUANTISERS = {
 OPERATORS = ELEMENTWISE | frozenset(QUANTISERS)
 SIDES = {"uint8": 16, "int8": 16, "int16": 256}
 """The side of a square image of all codes of a dtype; constants of one number are broadcast to it."""
-HAS_TABLE = ("uint8", "int8")
-"""The dtypes whose convs can look their results up in a table."""
 
 
 @dataclass(frozen=True)
@@ -69,27 +70,46 @@ def with_table(graph: Graph, unit: Unit) -> Unit:
         return unit
     low, high = INTEGER_RANGE[unit.dtype]
     codes = np.arange(low, high + 1).astype(unit.dtype)
-    table, made = codes, unit
+    table, made = _vectors(unit).get(TABLE, codes), unit
     while found := _function(graph, made.result, unit.dtype):
-        table = looked_up(table, _table(graph, found, made.result, codes))
+        own = _table(graph, found, made.result, codes)
+        table = looked_up(table, own)
         clamp = clamp_of_codes(table, how, codes) if found.zero_point == how.zero_point else None
         if clamp is None and unit.dtype not in HAS_TABLE:
             return made
-        made = _clamped(unit, found, clamp) if clamp else _looked_up(unit, found, table)
+        inexact = made.inexact if clamp else tuple(_through(own, each) for each in made.inexact)
+        folded = _clamped(unit, found, clamp) if clamp else _looked_up(unit, found, table)
+        made = replace(folded, inexact=inexact)
     return made
 
 
 def _clamped(unit: Unit, function: Function, clamp: Requantize) -> Unit:
     """Fold a function that only clamps codes into the conv before it."""
-    return replace(unit, result=function.result, conv=replace(unit.conv, requantize=clamp))
+    conv = replace(unit.conv, requantize=clamp, activation="none", table_zero_point=0)
+    vectors = {name: vector for name, vector in _vectors(unit).items() if name != TABLE}
+    return replace(_with(unit, vectors), result=function.result, conv=conv)
 
 
 def _looked_up(unit: Unit, function: Function, table: Array) -> Unit:
     """Fold a function into the conv before it, as a table."""
     conv = replace(unit.conv, activation=TABLE, table_zero_point=function.zero_point)
-    weights = cast("IntegerWeights", unit.weights)
-    vectors = {**weights.vectors, TABLE: table}
-    return replace(unit, result=function.result, conv=conv, weights=replace(weights, vectors=vectors))
+    return replace(_with(unit, {**_vectors(unit), TABLE: table}), result=function.result, conv=conv)
+
+
+def _through(table: Array, inexact: Inexact) -> Inexact:
+    """How far results are off behind a table whose codes are off."""
+    codes = min(ceil(inexact.off_steps or 0.0), len(table) - 1)
+    values = table.astype(np.int64)
+    apart = (int(np.max(np.abs(values[by:] - values[:-by]))) for by in range(1, codes + 1))
+    return replace(inexact, off_steps=float(max(apart, default=0)))
+
+
+def _vectors(unit: Unit) -> Mapping[str, Array]:
+    return cast("IntegerWeights", unit.weights).vectors
+
+
+def _with(unit: Unit, vectors: Mapping[str, Array]) -> Unit:
+    return replace(unit, weights=replace(cast("IntegerWeights", unit.weights), vectors=vectors))
 
 
 def clamp_of_codes(table: Array, how: Requantize, codes: Array) -> Requantize | None:

@@ -1,4 +1,4 @@
-"""Read a float Conv, with the Pad before it and the BatchNormalization, Add, Mul and activation behind it."""
+"""Read a float Conv, with the Pad before it and what scales, shifts and bends its results behind it."""
 
 from dataclasses import dataclass, replace
 from typing import cast
@@ -33,7 +33,7 @@ class FloatWeights:
     @property
     def has_bias(self) -> bool:
         """Whether the conv gets a bias: its own, or what folds into one."""
-        return bool(self.bias) or any(affine.node.op != "Mul" for affine in self.affine)
+        return bool(self.bias) or any(affine.shifts for affine in self.affine)
 
     def folded(self, graph: Graph) -> Folded:
         """Work out filter and bias in float64, and round them once.

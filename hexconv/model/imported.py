@@ -1,8 +1,9 @@
 """Import a model as cases: one per chain, with the manifest that says what became of every conv."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ from hexconv.errors import InputError
 from hexconv.model.chains import Run, find_runs
 from hexconv.model.constants import Array
 from hexconv.model.graph import Graph
-from hexconv.model.integer import IntegerWeights
 from hexconv.model.load import Shapes, load_model
 from hexconv.model.manifest import ChainEntry, Manifest
 from hexconv.model.refused import Refused
@@ -23,9 +23,7 @@ from hexconv.spec.names import bias_name, filter_name
 from hexconv.spec.weights import with_limits
 
 NAME_LENGTH = 48
-OTHER_BIAS = (
-    "biases that are floats, or have another scale than their sums, are rescaled and rounded to whole units of the sums"
-)
+SHOWN_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,35 @@ def _befores(run: Run, makers: Mapping[str, str], graph: Graph) -> tuple[str, ..
 
 
 def _notes(runs: tuple[Run, ...]) -> tuple[str, ...]:
-    """Notes on what chains do differently from the model."""
+    """Notes on what chains do differently from the model, and by how much at most."""
     units = [unit for run in runs for unit in run.units]
     rounds = any(unit.conv.requantize for unit in units)
-    biased = any(isinstance(unit.weights, IntegerWeights) and unit.weights.bias_scales is not None for unit in units)
-    return (*([ROUNDING] if rounds else []), *([OTHER_BIAS] if biased else []))
+    causes: dict[str, list[tuple[float, str]]] = {}
+    said: dict[str, list[str]] = {}
+    for unit in units:
+        for each in unit.inexact:
+            causes.setdefault(each.what, []).append(
+                (-1.0 if each.off_steps is None else each.off_steps, unit.node.name)
+            )
+        for note in unit.notes:
+            said.setdefault(note, []).append(unit.node.name)
+    inexact = [f"{what}{_most(*max(found))}" for what, found in causes.items()]
+    return (*([ROUNDING] if rounds else []), *inexact, *(f"{some(names)}: {note}" for note, names in said.items()))
+
+
+def _most(off_steps: float, name: str) -> str:
+    """The most by which results are off, as the end of a sentence; where they are sums, that is half a unit of them."""
+    if off_steps < 0:
+        return f", off by at most half a unit ({name})"
+    codes = max(ceil(off_steps), 1)
+    return f", off by at most {off_steps:.2g} steps of the output before rounding, by {codes} after ({name})"
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are.
+
+    >>> some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more

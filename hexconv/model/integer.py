@@ -6,23 +6,26 @@ from typing import cast
 
 import numpy as np
 
-from hexconv.model.clamp import Clamp, clamp_of
 from hexconv.model.constants import Array
 from hexconv.model.float32 import with_fraction_bits
 from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape
 from hexconv.model.graph import Graph, Node
-from hexconv.model.passing import passes
 from hexconv.model.quantised import Quantised, quantised, quantised_filter, scales_of
 from hexconv.model.refused import Refused
-from hexconv.model.requantize import Scaled, requantize, scale_of
-from hexconv.model.unit import Folded, Unit
+from hexconv.model.requantize import requantize, scale_of
+from hexconv.model.tail import INT32_MOST, Sums, Tail, tail_of
+from hexconv.model.unit import Folded, Inexact, Unit
 from hexconv.spec import Conv2d
+from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import FILTER_DTYPES, INTEGER_RANGE, Dtype
 
 SAME_SCALE = 1e-6
 """How far, relatively, a bias's scale may be from input scale times filter scale, the unit of the sums."""
-INT32_MOST = 2**31 - 1
 EIGHT_BITS_MOST = 255
+ROUNDED_BIASES = (
+    "biases that are floats, or have another scale than their sums, are rescaled and rounded to whole units of the sums"
+)
+TABLES = "functions behind sums are looked up among 256 codes of the sums"
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class IntegerWeights:
         bias: the name of a bias, int32 in units of the sums, or real where `bias_scales` is set; empty if there is
             none.
         bias_scales: the real number that a unit of the sums stands for, one or one a channel, where the bias is real.
-        vectors: the values of the requantisation that differ by channel.
+        vectors: the values of the requantisation that differ by channel, and a table.
+        factors: the integer by which each channel's filter and bias are multiplied; None where all are 1.
+        shifts: what is added to the bias then, in units of the sums, float64, [K]; None where it is nothing.
     """
 
     filter: str
@@ -47,34 +52,25 @@ class IntegerWeights:
     bias: str = ""
     bias_scales: Array | None = None
     vectors: Mapping[str, Array] = field(default_factory=dict)
+    factors: Array | None = None
+    shifts: Array | None = None
 
     def folded(self, graph: Graph) -> Folded:
         """Make the weights; a real bias is rounded to the nearest unit of the sums.
 
         Raises:
-            Refused: a value of the bias is no finite number of units, or a number that int32 doesn't hold.
+            Refused: a value of the bias is no finite number of units, or one that int32 doesn't hold.
         """
-        moved = self.zero_point - self.zero_points.reshape(-1, 1, 1, 1)
-        filter = (graph.value(self.filter).astype(np.int32) + moved).astype(self.dtype)
-        if not self.bias:
+        apart = graph.value(self.filter).astype(np.int32) - self.zero_points.reshape(-1, 1, 1, 1)
+        apart = apart if self.factors is None else apart * self.factors.reshape(-1, 1, 1, 1)
+        filter = (apart + self.zero_point).astype(self.dtype)
+        if not self.bias and self.shifts is None:
             return Folded(filter, None, self.vectors)
-        units = graph.value(self.bias)
-        if self.bias_scales is not None:
-            with np.errstate(all="ignore"):
-                units = np.rint(units.astype(np.float64) / self.bias_scales)
-        if lost := int(np.sum(~np.isfinite(units))):
-            raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
+        units = bias_units(graph, self.bias, self.bias_scales) * (1 if self.factors is None else self.factors)
+        units = np.rint(units if self.shifts is None else units + self.shifts)
         if (most := float(np.max(np.abs(units), initial=0))) > INT32_MOST:
             raise Refused(f"its bias comes to {most:g} units of its sums; int32 holds at most {INT32_MOST}")
         return Folded(filter, units.astype(np.int32), self.vectors)
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The nodes behind a conv that fold into it: the tensor that they end in, and the requantisation."""
-
-    result: str
-    scaled: Scaled | None
 
 
 def qlinear_unit(graph: Graph, node: Node) -> Unit:
@@ -106,9 +102,31 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
     source = quantised(graph, *(before.input(i) for i in range(3)), by=before)
     filter = quantised_filter(graph, *(of_filter.input(i) for i in range(3)), by=of_filter)
-    unit_scales = source.scales.astype(np.float64) * filter.scales
-    tail = _tail(graph, node.outputs[0], source, filter)
-    bias = dequantised_bias(graph, node.input(2), unit_scales)
+    channels, scales = filter_shape(graph, filter.tensor)[0], source.scales.astype(np.float64) * filter.scales
+    bias = dequantised_bias(graph, node.input(2), scales)
+    check_bias(graph, bias[0], channels)
+    units = np.broadcast_to(bias_units(graph, *bias), (channels,))
+
+    def sizes() -> Array:
+        return np.abs(graph.value(filter.tensor).astype(np.int64) - filter.zero_points.reshape(-1, 1, 1, 1))
+
+    low, high = INTEGER_RANGE[source.dtype]
+    most = max(high - source.zero_point, source.zero_point - low)
+    sums = Sums(
+        source,
+        filter,
+        channels,
+        units,
+        lambda: sizes().sum((1, 2, 3)) * most,
+        lambda: sizes().max((1, 2, 3), initial=0),
+    )
+    tail = tail_of(graph, node.outputs[0], sums)
+    try:
+        _stored_filter(graph, filter, tail.factors)
+    except Refused as refusal:
+        if tail.factors is None:
+            raise
+        tail = Tail(node.outputs[0], unfolded=str(refusal))
     return _unit(graph, node, (before, node), source, filter, tail, bias)
 
 
@@ -126,13 +144,12 @@ def _unit(
     Its requantisation comes as near to ONNX Runtime's float32 as a chain can.
     """
     image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
-    check_bias(graph, bias[0], taps[0])
-    filter_dtype, zero_point = _stored_filter(graph, filter)
+    filter_dtype, zero_point = _stored_filter(graph, filter, tail.factors)
     if filter_dtype not in FILTER_DTYPES[source.dtype]:
         allowed = " or ".join(FILTER_DTYPES[source.dtype])
         raise Refused(f"it has filters of {filter_dtype} on {source.dtype}; a chain has {allowed} there")
-    scaled = tail.scaled
-    vectors = scaled.vectors if scaled else {}
+    scaled, table = tail.scaled, tail.table
+    vectors = {**(scaled.vectors if scaled else {}), **({TABLE: table.codes.astype(source.dtype)} if table else {})}
     unit = Unit(
         node=node,
         entry=entry,
@@ -144,26 +161,49 @@ def _unit(
         zero_point=source.zero_point,
         conv=Conv2d(
             **geometry(node, image, taps),
-            bias=bool(bias[0]),
+            bias=bool(bias[0]) or tail.shifts is not None,
+            activation=TABLE if table else "none",
+            table_zero_point=table.zero_point_of_result if table else 0,
             filter_zero_point=zero_point,
             requantize=scaled.how if scaled else None,
         ),
-        weights=IntegerWeights(filter.tensor, filter.zero_points, zero_point, filter_dtype, *bias, vectors),
+        weights=IntegerWeights(
+            filter.tensor, filter.zero_points, zero_point, filter_dtype, *bias, vectors, tail.factors, tail.shifts
+        ),
+        inexact=_inexact(bias, tail),
+        unfolded=tail.unfolded,
     )
     return with_fraction_bits(unit, scaled.multipliers) if scaled else unit
 
 
-def _stored_filter(graph: Graph, filter: Quantised) -> tuple[Dtype, int]:
-    """The dtype and the one zero point that a chain stores a filter with, whose channels may have different ones."""
-    if filter.zero_points.size == 1:
+def _inexact(bias: tuple[str, Array | None], tail: Tail) -> tuple[Inexact, ...]:
+    """What makes the results of a conv other than the model's, before they are rounded."""
+    if tail.table:
+        return (Inexact(TABLES, tail.table.off_steps),)
+    rounds = tail.shifts is not None or bias[1] is not None
+    return (Inexact(ROUNDED_BIASES, tail.off_steps if tail.scaled else None),) if rounds else ()
+
+
+def _stored_filter(graph: Graph, filter: Quantised, factors: Array | None) -> tuple[Dtype, int]:
+    """The dtype and the one zero point that a chain stores a filter with.
+
+    Channels may have different zero points, and be multiplied. Where all of them are by -1, codes are complemented.
+    """
+    is_one, (low, high) = filter.zero_points.size == 1, INTEGER_RANGE[filter.dtype]
+    if is_one and (factors is None or np.isin(factors, (0, 1)).all()):
         return cast("Dtype", filter.dtype), filter.zero_point
-    zeros = filter.zero_points.reshape(-1, *[1] * (len(graph.value(filter.tensor).shape) - 1))
-    apart = graph.value(filter.tensor).astype(np.int32) - zeros
+    if is_one and factors is not None and np.isin(factors, (0, -1)).all() and filter.dtype != "int16":
+        return cast("Dtype", filter.dtype), low + high - filter.zero_point
+    apart = graph.value(filter.tensor).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
+    apart = apart if factors is None else apart * factors.reshape(-1, 1, 1, 1)
     least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
+    if filter.dtype == "int16" and low <= least and most <= high:
+        return "int16", 0
     if most - least > EIGHT_BITS_MOST:
+        multiplied = "" if factors is None else " is multiplied by less than 0 in some channels,"
         raise Refused(
-            f"its filter has {filter.zero_points.size} zero points, and elements {least} to {most} away from them; "
-            f"8 bits hold a range of at most {EIGHT_BITS_MOST}"
+            f"its filter{multiplied} has {filter.zero_points.size} zero points, and elements {least} to {most} away "
+            f"from them; 8 bits hold a range of at most {EIGHT_BITS_MOST}"
         )
     low, high = INTEGER_RANGE["int8"]
     return ("int8", 0) if low <= least and most <= high else ("uint8", -least)
@@ -202,29 +242,18 @@ def dequantised_bias(graph: Graph, name: str, unit_scales: Array) -> tuple[str, 
     return (stored, None) if is_of_sums and graph.type_of(stored).dtype == "int32" else (name, unit_scales)
 
 
-def _tail(graph: Graph, tensor: str, source: Quantised, filter: Quantised) -> Tail:
-    """Follow a conv through clamps to a QuantizeLinear; without one, nothing folds and there is no requantisation."""
-    clamp, at = Clamp(), tensor
-    while (node := graph.only_reader(at)) and node.inputs[0] == at:
-        if node.op == "QuantizeLinear":
-            found = quantised(graph, node.outputs[0], *(node.input(i) for i in (1, 2)), by=node)
-            codes = _codes(clamp, found)
-            if found.dtype != source.dtype or codes is None:
-                break
-            scales = scale_of(source.scales, filter.scales, found.scales)
-            whole = codes == INTEGER_RANGE[found.dtype]
-            return Tail(node.outputs[0], requantize(scales, found.zero_point, None if whole else codes))
-        own = clamp_of(graph, node)
-        if own is None and not passes(graph, node):
-            break
-        clamp, at = clamp.then(own) if own else clamp, node.outputs[0]
-    return Tail(tensor, None)
+def bias_units(graph: Graph, name: str, scales: Array | None) -> Array:
+    """A bias in units of the sums, float64: [K], or [1] of 0 where there is none.
 
-
-def _codes(clamp: Clamp, output: Quantised) -> tuple[int, int] | None:
-    """The range of codes that a clamp leaves; None where it leaves less than two codes."""
-    low, high = INTEGER_RANGE[output.dtype]
-    with np.errstate(all="ignore"):
-        ends = np.rint(np.array([clamp.low, clamp.high], np.float32) / output.scales[0]) + output.zero_point
-    first, last = (int(end) for end in np.clip(ends, low, high))
-    return None if np.isnan(ends).any() or first >= last else (first, last)
+    Raises:
+        Refused: a value is no finite number of units.
+    """
+    if not name:
+        return np.zeros(1)
+    units = graph.value(name).astype(np.float64)
+    if scales is not None:
+        with np.errstate(all="ignore"):
+            units = units / scales
+    if lost := int(np.sum(~np.isfinite(units))):
+        raise Refused(f"its bias has {lost} values that are no finite number of units of its sums")
+    return units

@@ -7,16 +7,21 @@ Each element of the result is one function of one element of the tensor: what th
 are run on chosen values.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from hexconv.model.constants import elements
+import numpy as np
+
+from hexconv.model.constants import Array, elements
 from hexconv.model.graph import Graph, Node
+from hexconv.model.passing import passes
 
 ACTIVATIONS = ("Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Relu", "Selu")
 SMOOTH = ("Erf", "Exp", "Log", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu")
 ARITHMETIC = ("Abs", "Add", "Ceil", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Pow", "Round", "Sub", "Sum")
 OTHERS = ("Cast", "DequantizeLinear", "Identity", "Reciprocal")
 ELEMENTWISE = frozenset((*ACTIVATIONS, *SMOOTH, *ARITHMETIC, *OTHERS))
+FLOAT16, FLOAT, DOUBLE = 10, 1, 11
+"""Numbers of ONNX's types of floats; a Cast between them changes no number in `computed`."""
 MOST_NODES = 64
 """The most nodes between two tensors that are taken for one function."""
 
@@ -56,3 +61,21 @@ def leads_on(graph: Graph, tensor: str, nodes: Sequence[Node]) -> bool:
     inner = [tensor, *(node.outputs[0] for node in nodes[:-1])]
     readers = {reader for name in inner for reader in graph.readers(name)}
     return readers <= set(nodes) and not any(name in graph.outputs for name in inner)
+
+
+def computed(graph: Graph, node: Node, values: Mapping[str, Array]) -> dict[str, Array]:
+    """The results of a node for some values of what it reads, all in float64, its constants too.
+
+    Raises:
+        Refused: ONNX's evaluator can't compute it, or a constant can't be read.
+    """
+    is_cast = node.op == "Cast" and node.attributes["to"] in (FLOAT16, FLOAT, DOUBLE)
+    if is_cast or passes(graph, node):
+        return {node.outputs[0]: values[node.inputs[0]]}
+    given = {name: values[name] if name in values else _double(graph.value(name)) for name in node.inputs if name}
+    with np.errstate(all="ignore"):
+        return graph.constants.computed(node.proto, given)
+
+
+def _double(constant: Array) -> Array:
+    return constant.astype(np.float64) if np.issubdtype(constant.dtype, np.floating) else constant

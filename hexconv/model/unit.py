@@ -38,6 +38,20 @@ class Weights(Protocol):
 
 
 @dataclass(frozen=True)
+class Inexact:
+    """Something by which a conv's results are other than the model's, apart from rounding.
+
+    Attributes:
+        what: the cause, as a note says it.
+        off_steps: by how much more than half a step of the output a result may be away from the exact one; None where
+            the results are sums.
+    """
+
+    what: str
+    off_steps: float | None
+
+
+@dataclass(frozen=True)
 class Unit:
     """One conv with the nodes before and behind it that a chain can do in the same step.
 
@@ -52,6 +66,9 @@ class Unit:
         zero_point: the zero point of the source.
         conv: the conv as a case states it.
         weights: the recipe for its weights.
+        inexact: what makes its results other than the model's.
+        unfolded: why a QuantizeLinear that is there does not fold into it; empty where it does, or there is none.
+        notes: what else a user should know of how it is read.
     """
 
     node: Node
@@ -64,6 +81,9 @@ class Unit:
     zero_point: int
     conv: Conv2d
     weights: Weights
+    inexact: tuple[Inexact, ...] = ()
+    unfolded: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def alone(self) -> Chain:

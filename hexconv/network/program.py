@@ -142,8 +142,8 @@ class Reading(Held):
         """Add the calls of a chain's pieces, one after the other."""
         units = member.run.units
         if units[-1].conv.requantize is None and units[-1].dtype in ("uint8", "int8", "int16"):
-            name = units[-1].node.name
-            raise Unsupported(f"{self.model}: {name} ends in sums of int32; put a QuantizeLinear behind it")
+            name, why = units[-1].node.name, units[-1].unfolded or "put a QuantizeLinear behind it"
+            raise Unsupported(f"{self.model}: {name} ends in sums of int32; {why}")
         at = self.dense(self.held(units[0].source))
         for number, (case, weights) in enumerate(member.pieces):
             last = number == len(member.pieces) - 1

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hexconv.errors import InputError
 from hexconv.model.imported import limited
 from hexconv.spec.room import sums_refusal
 from hexconv.sweep.verdict import judge
@@ -163,14 +162,16 @@ def test_types_behind_the_runtimes_own_operators_come_from_their_zero_points(tmp
     assert [case.chain.input for case in found.cases] == [(1, 8, 8, 8), (1, 4, 4, 8), (1, 2, 2, 8)]
 
 
-def test_a_bias_beyond_int32_is_refused_when_it_is_wanted(tmp_path: Path) -> None:
+def test_a_channel_whose_bias_int32_does_not_hold_is_constant_if_its_output_is(tmp_path: Path) -> None:
     net = Quantised("bias", (1, 4, 6, 6), "uint8")
     conv = net.qdq("image", (4, 4, 1, 1), 1, "none")
     [node] = [node for node in net.nodes if node.op_type == "Conv"]
-    node.input.append(net.constant([0, 0, 0, 1e9], "float32"))
-    found = saved(net.model(net.quantize(conv, 0.5, 0)), tmp_path)
-    with pytest.raises(InputError, match="int32 holds at most 2147483647"):
-        found.weights(0)
+    node.input.append(net.constant([0, 0, -1e9, 1e9], "float32"))
+    model = net.model(net.quantize(conv, 0.5, 3))
+    found = saved(model, tmp_path)
+    assert not found.weights(0)["filter1"][2:].any()
+    assert chain_answer(found, 0, np.zeros((1, 6, 6, 4), "uint8"))[0, 0, 0, 2:].tolist() == [0, 255]
+    assert integer_errors(model, found) == [0]
 
 
 @pytest.mark.parametrize("way", ["qlinear", "qdq"])
