@@ -3,6 +3,7 @@
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping
+from os import SEEK_END
 from pathlib import Path
 from stat import S_ISREG
 from tokenize import TokenError
@@ -18,6 +19,8 @@ Form = tuple[tuple[int, ...], str]
 """The shape and dtype of an array."""
 ENDING = ".npy"
 HEADERS: dict[tuple[int, int], Any] = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+END, END_BYTES = b"PK\5\6", 22
+"""How the last record of an archive begins, and its bytes without the comment."""
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """How `numpy.savez` and `numpy.savez_compressed` write their arrays."""
 UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
@@ -40,12 +43,24 @@ def read_arrays(path: Path, forms: Mapping[str, Form], known: Collection[str]) -
         if not S_ISREG(path.stat().st_mode):
             raise InputError(str(path), "no regular file", wanted)
         with zipfile.ZipFile(path) as file:
+            _check_whole(path, file)
             there = {entry.removesuffix(ENDING): entry for entry in file.namelist()}
+            if len(there) < len(file.namelist()):
+                raise ValueError("an array is there twice")
             _check_names(path, there, forms, known)
             return {name: _read(f"{path}: {name}", file, there[name], form) for name, form in forms.items()}
     except UNREADABLE as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
         raise InputError(str(path), f"an unreadable file ({reason})", wanted) from None
+
+
+def _check_whole(path: Path, file: zipfile.ZipFile) -> None:
+    """Check that nothing lies before the archive or behind it, which `zipfile` would pass over."""
+    with path.open("rb") as stream:
+        stream.seek(-len(file.comment) - END_BYTES, SEEK_END)
+        is_last = stream.read(len(END)) == END
+    if not is_last or min((entry.header_offset for entry in file.infolist()), default=0):
+        raise ValueError("bytes before or behind its archive")
 
 
 def _check_names(path: Path, there: Collection[str], wanted: Collection[str], known: Collection[str]) -> None:
@@ -74,6 +89,8 @@ def _read(where: str, file: zipfile.ZipFile, entry: str, form: Form) -> Array:
         raise InputError(where, f"the shape {list(stored_shape)}", f"{list(shape)}, the chain's")
     with file.open(entry) as stream:
         array = np.ascontiguousarray(npy.read_array(stream, allow_pickle=False))
+        if stream.read(1):
+            raise ValueError(f"bytes behind the array of {entry}")
     if lost := int(np.sum(~np.isfinite(array))):
         raise InputError(where, f"{lost} values that are no finite numbers", "finite numbers")
     return array

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,22 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
+def with_more(path: Path, before: bytes = b"", behind: bytes = b"") -> None:
+    savez(path)
+    path.write_bytes(before + path.read_bytes() + behind)
+
+
+def entered(path: Path, names: tuple[str, ...], behind: bytes = b"") -> None:
+    """The arrays of a chain, some under more names too, with bytes behind each."""
+    savez(path)
+    with zipfile.ZipFile(path) as file:
+        arrays = {name: file.read(name) for name in file.namelist()}
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as file:
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name in (*arrays, *names):
+            file.writestr(name, arrays[f"{name.removesuffix('.npy')}.npy"] + behind)
+
+
 WITH_NAN = np.where(np.arange(108).reshape(4, 3, 3, 3) == 5, np.nan, NPZ["filter1"]).astype(np.float32)
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "no filter": (lambda path: without(path, "filter1"), "got no filter1"),
@@ -165,6 +182,11 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "infinite": (lambda path: savez(path, bias1=np.full(4, np.inf, np.float32)), "got 4 values that are no finite"),
     "objects": (lambda path: savez(path, bias1=np.array([print] * 4)), "got pickled Python objects"),
     "terabytes": (huge, "the shape [1000000000000]"),
+    "bytes behind the archive": (lambda path: with_more(path, behind=b"more"), "bytes before or behind its archive"),
+    "bytes before the archive": (lambda path: with_more(path, before=b"more"), "bytes before or behind its archive"),
+    "bytes behind an array": (lambda path: entered(path, (), b"more"), "bytes behind the array of "),
+    "an array twice": (lambda path: entered(path, ("bias1.npy",)), "an array is there twice"),
+    "an array twice, once without an ending": (lambda path: entered(path, ("bias1",)), "an array is there twice"),
     "truncated": (truncated, "unreadable file"),
     "half a header": (lambda path: headed(path, b"{'descr': ("), "a header that describes no array"),
     "a header of other types": (lambda path: headed(path, b"{5: 5, 'shape': ()}"), "a header that describes no array"),
