@@ -25,12 +25,25 @@ STANDARD = {
 QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 """Operators of ONNX Runtime's domain that are ONNX's own, but for more dtypes in models of an old opset."""
 CONCAT, GEMM = "QLinearConcat", "QGemm"
+OPTIMISED = ("QLinearConv", "FusedConv", "NhwcFusedConv", "NhwcMaxPool", "FusedGemm", "FusedMatMul")
+"""Operators that no exporter writes: ONNX Runtime's optimisation makes them for the machine that it runs on."""
+OPTIMISED_DOMAINS = (f"{DOMAIN}.nchwc", "com.ms.internal.nhwc")
 OWN_ATTRIBUTES = ("channels_last", "opset")
 
 
 def is_standard(node: onnx.NodeProto) -> bool:
     """Whether a node means what ONNX defines: it is of ONNX's own domain, or a quantiser of ONNX Runtime's."""
     return node.domain in ("", "ai.onnx") or (node.domain == DOMAIN and node.op_type in QUANTISERS)
+
+
+def is_optimised(op: str) -> bool:
+    """Whether an operator, its domain before it, is one that ONNX Runtime's optimisation makes.
+
+    >>> is_optimised("com.microsoft.FusedConv"), is_optimised("com.microsoft.QLinearAdd"), is_optimised("QLinearConv")
+    (True, False, False)
+    """
+    domain, _, name = op.rpartition(".")
+    return domain in OPTIMISED_DOMAINS or (domain == DOMAIN and name in OPTIMISED)
 
 
 def _is_known(node: onnx.NodeProto) -> bool:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from hexconv.errors import InputError
 from hexconv.model.constants import SUBGRAPHS
+from hexconv.model.contributed import is_optimised
 from hexconv.model.elementwise import with_table
 from hexconv.model.floating import float_unit
 from hexconv.model.graph import Graph, Node
@@ -15,7 +16,7 @@ from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
-from hexconv.model.unknown import unknown
+from hexconv.model.unknown import optimised, unknown
 from hexconv.spec.wrong import first_complaint
 
 
@@ -80,6 +81,8 @@ def _unit(graph: Graph, node: Node) -> Unit:
         if not error.where.startswith("chain."):  # the file is at fault, not this conv
             raise
         raise Refused(str(error.within("its case"))) from None
+    if is_optimised(node.op):
+        raise Refused(optimised(graph))
     raise Refused(f"{node.op} is no conv2d that a chain can have; Conv, QLinearConv and ConvInteger are")
 
 

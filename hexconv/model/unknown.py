@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from hexconv.model.contributed import is_optimised
 from hexconv.model.graph import Graph, Node, TensorType
 
 
@@ -19,8 +20,19 @@ def unknown(graph: Graph, tensor: str) -> str:
     tensor, node = _origin(graph, tensor, _is_known)
     if node is None:
         return f"the model does not say what {tensor} is, and ONNX's shape inference needs it"
+    if is_optimised(node.op):
+        return optimised(graph)
     advice = "" if "." in node.op else "; another --shape may suit the model"
     return f"ONNX's shape inference ends at {node.op} {node.name}, which reads {_read(graph, node)}{advice}"
+
+
+def optimised(graph: Graph) -> str:
+    """Say that ONNX Runtime has optimised a model, naming the first operator that it made."""
+    made = [node for node in graph.nodes if is_optimised(node.op)]
+    return (
+        f"ONNX Runtime's optimisation made {made[0].op} {made[0].name}, the first of {len(made)} operators of "
+        "its own: export the model without ONNX Runtime's optimisation"
+    )
 
 
 def open_sizes(graph: Graph, tensor: str) -> str:

@@ -120,3 +120,21 @@ def test_quantisers_of_onnx_runtime_s_domain_are_onnx_s_own(dtype: str, tmp_path
     assert all(np.array_equal(found.weights(0)[name], value) for name, value in same.weights(0).items())
     if dtype != "uint16":  # whose codes a chain has as int16
         assert max(integer_errors(own, found)) <= 1
+
+
+def test_an_optimised_model_is_told_once_with_its_first_operator(tmp_path: Path, capsys: Capture) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is missing: pip install 'hexconv[verify]'")
+    net = Builder("fused", (1, 3, 8, 8), opset=17)
+    x = net.node("Relu", [net.conv("image", (4, 3, 3, 3), "one")])
+    onnx.save(net.model(net.conv(x, (4, 4, 3, 3), "two")), tmp_path / "plain.onnx")
+    for level in ("ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"):
+        options = runtime.SessionOptions()
+        options.optimized_model_filepath = str(tmp_path / "m.onnx")
+        options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
+        options.log_severity_level = 4  # it warns that such a model is for this machine
+        runtime.InferenceSession(str(tmp_path / "plain.onnx"), options, providers=["CPUExecutionProvider"])
+        assert exit_code(["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out")]) == 1
+        said = capsys.readouterr().out
+        assert said.count("export the model without ONNX Runtime's optimisation") in (1, 2)  # once for each operator
+        first = next(node for node in onnx.load(tmp_path / "m.onnx").graph.node if "Conv" in node.op_type)
+        assert f"made {first.domain}.{first.op_type} {first.name}, the first of " in said
