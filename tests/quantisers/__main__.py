@@ -6,6 +6,7 @@ beside it.
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -21,22 +22,26 @@ from typing import Any
 import onnx
 
 from tests.quantisers.draw import draw_quantised
-from tests.quantisers.judge import findings
+from tests.quantisers.judge import judgement as judgement_of
 from tests.quantisers.verified import verify_findings
 
 KEPT_OF_EACH_KIND = 40
 SHOWN_OF_EACH_KIND = 3
 LONGEST_SHOWN = 240
+SHOWN_REASONS = 30
+NUMBERS = re.compile(r"\w*\d\S*")
 
 
 def judged(seed: int, every: int, index: int) -> dict[str, Any]:
     """The line of a draw; every so many draws `verify` is asked too, if the import is right."""
     drawn = draw_quantised(seed, index)
     with tempfile.TemporaryDirectory() as place:
-        found = findings(drawn, Path(place))
+        judgement = judgement_of(drawn, Path(place))
+        found = judgement.findings
         if every and index % every == 0 and not any(each.kind in ("wrong", "traceback", "refused") for each in found):
             found += verify_findings(Path(place) / "model.onnx")
-    return {"index": index, "findings": [asdict(each) for each in found]}
+    said = {"taken": judgement.taken, "not_taken": judgement.not_taken}
+    return {"index": index, "findings": [asdict(each) for each in found], **said}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -95,6 +100,10 @@ def _print(lines: list[dict[str, Any]], rate: float) -> None:
         told = ((line["index"], each["told"]) for line in lines for each in line["findings"] if each["kind"] == kind)
         for index, text in islice(told, SHOWN_OF_EACH_KIND):
             print(f"    {index}: {text[:LONGEST_SHOWN]}")
+    reasons = Counter(NUMBERS.sub("N", reason) for line in lines for reason in line["not_taken"])
+    print(f"{sum(line['taken'] for line in lines)} convs taken; {reasons.total()} not:")
+    for reason, count in reasons.most_common(SHOWN_REASONS):
+        print(f"    {count} {reason[:LONGEST_SHOWN]}")
 
 
 if __name__ == "__main__":

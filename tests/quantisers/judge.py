@@ -7,7 +7,7 @@ is a float32 and its bias whole; elsewhere by what a note of the import says.
 import re
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -58,6 +58,15 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """What is wrong with the import of a model, how many of its convs are taken, and why the others aren't."""
+
+    findings: list[Finding]
+    taken: int = 0
+    not_taken: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Graph:
     """Who makes a tensor of a model and who reads it."""
 
@@ -105,17 +114,26 @@ class Graph:
 
 def findings(drawn: Drawn, folder: Path) -> list[Finding]:
     """All that is wrong with hexconv's import of a model; empty if nothing is."""
+    return judgement(drawn, folder).findings
+
+
+def judgement(drawn: Drawn, folder: Path) -> Judgement:
+    """What hexconv's import makes of a model; the folder gets the model and its files."""
     path = folder / "model.onnx"
     onnx.save(drawn.model, path)
     try:
         found = import_model(path)
         write_network(found, folder / "out", weights=True)
-        return [*_told(drawn, found), *_taken_later(found, folder / "out"), *_values(drawn, found, folder / "out")]
+        told, later = _told(drawn, found), _taken_later(found, folder / "out")
+        network, wrong = found.network, [*told, *later, *_values(drawn, found, folder / "out")]
+        return Judgement(wrong, network.taken, [conv.reason for conv in network.not_taken])
     except HexconvError as refusal:
-        return [Finding("refused", str(refusal))]
+        return Judgement([Finding("refused", str(refusal))])
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
-        return [Finding("traceback", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")]
+        return Judgement(
+            [Finding("traceback", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")]
+        )
 
 
 def _told(drawn: Drawn, found: Imported) -> Iterator[Finding]:

@@ -17,7 +17,26 @@ CONTRIB = "com.microsoft"
 RANGES = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767), "int4": (-8, 7)}
 DEAD_MOST = (2**31 - 1) / 1.0001
 """The largest bias that ONNX Runtime's quantiser leaves to a channel with next to no weights."""
-ROUND_NUMBERS = (1.0, 0.5, 0.25, 0.2, 0.125, 0.1, 0.05, 0.04, 0.03125, 0.025, 0.02, 0.015625, 0.01, 1 / 128, 0.005)
+ROUND_NUMBERS = (
+    1.0,
+    0.5,
+    0.25,
+    0.2,
+    0.125,
+    0.1,
+    0.05,
+    0.04,
+    0.03125,
+    0.025,
+    0.02,
+    0.015625,
+    0.01,
+    1 / 128,
+    0.005,
+    0.004,
+    0.002,
+    0.001,
+)
 STEPS = 40.0
 """Steps of 8 bits in a standard deviation."""
 

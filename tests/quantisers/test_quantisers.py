@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hexconv.cli.app import exit_code
 from hexconv.model import imported
 from hexconv.model.integer import IntegerWeights
 from tests.quantisers.draw import draw_quantised
@@ -65,3 +66,29 @@ def test_one_weight_that_is_another_is_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(IntegerWeights, "folded", off)
     found: list[Finding] = [each for index in range(12) for each in findings(draw_quantised(SEED, index), tmp_path)]
     assert sum(each.kind == "wrong" for each in found) >= 5
+
+
+def _runnable(folder: Path, wanted: int) -> list[str]:
+    """Case files of drawn networks: of integers, half of them with a bias that fills int32."""
+    plain: list[str] = []
+    full: list[str] = []
+    for index in range(FEW):
+        made = folder / str(index)
+        made.mkdir()
+        if findings(draw_quantised(SEED, index), made):
+            continue
+        for weights in sorted((made / "out").glob("*.npz")):
+            with np.load(weights) as arrays:
+                biases = [arrays[name].astype(np.float64) for name in arrays if name.startswith("bias")]
+                is_integer = arrays["filter1"].dtype.kind in "iu"
+            is_full = any(np.abs(bias).max() > 2**30 for bias in biases)
+            (full if is_full else plain).extend([str(weights.with_suffix(".toml"))] if is_integer else [])
+    return [*full[: wanted // 2], *plain[: wanted - wanted // 2]]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("target", "wanted"), [("llvm", 10), pytest.param("hexagon", 8, marks=pytest.mark.simulator)])
+def test_code_computes_what_is_taken(target: str, wanted: int, tmp_path: Path) -> None:
+    cases = _runnable(tmp_path, wanted)
+    assert len(cases) == wanted
+    assert [case for case in cases if exit_code(["run", case, "--target", target])] == []
