@@ -37,7 +37,7 @@ class _Draw(Around):
         self.steps = STEPS if self.integer.endswith("8") else STEPS * 200
         self.is_round, self.is_shared, self.is_torch = self.chance(0.3), self.chance(0.5), self.chance(0.2)
         is_nhwc, axes = self.chance(0.15), self.of(*[2] * 12, 1)
-        most = 32 if self.chance(0.05) else 7  # large ones have ties in plenty
+        most = 32 if self.chance(0.08) else 7  # large ones have ties in plenty
         sizes = tuple(self.upto(most) for _ in range(axes))
         shape = (self.of(1, 1, 1, 2), self.upto(4), *sizes)
         shape = (1, self.of(32, 64), *(min(size, 4) for size in sizes)) if self.chance(0.06) else shape

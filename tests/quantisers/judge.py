@@ -26,6 +26,7 @@ from tests.model.drawn import Drawn
 from tests.quantisers.definition import in_double, meaning
 
 Array = np.ndarray
+Loaded = tuple[Case, dict[str, Array]]
 Kind = Literal["wrong", "float", "unfolded", "cause", "refused", "later", "scalar", "traceback", "verify"]
 NEXT_TO_A_HALF = 2.0**-20
 """How far float32 scales move a product, relatively; and how far sums in float64 are from exact."""
@@ -124,8 +125,9 @@ def judgement(drawn: Drawn, folder: Path) -> Judgement:
     try:
         found = import_model(path)
         write_network(found, folder / "out", weights=True)
-        told, later = _told(drawn, found), _taken_later(found, folder / "out")
-        network, wrong = found.network, [*told, *later, *_values(drawn, found, folder / "out")]
+        network, cases = found.network, _loaded(found, folder / "out")
+        later, values = _taken_later(found, folder / "out", cases), _values(drawn, found, cases)
+        wrong = [*_told(drawn, found), *later, *values]
         return Judgement(wrong, network.taken, [conv.reason for conv in network.not_taken])
     except HexconvError as refusal:
         return Judgement([Finding("refused", str(refusal))])
@@ -158,11 +160,20 @@ def _told(drawn: Drawn, found: Imported) -> Iterator[Finding]:
                 yield Finding("unfolded", f"{unit.node.name}: {entry.reason}")
 
 
-def _taken_later(found: Imported, folder: Path) -> Iterator[Finding]:
+def _loaded(found: Imported, folder: Path) -> dict[str, Loaded]:
+    """The files of an import: each case with its weights."""
+    cases = {}
+    for entry in found.network.chain:
+        with np.load(folder / f"{entry.case}.npz", allow_pickle=False) as file:
+            cases[entry.case] = (Case.load(folder / f"{entry.case}.toml"), dict(file))
+    return cases
+
+
+def _taken_later(found: Imported, folder: Path, cases: Mapping[str, Loaded]) -> Iterator[Finding]:
     """What commands say that read the files of an import."""
     for entry in found.network.chain:
+        case, _ = cases[entry.case]
         try:
-            case = Case.load(folder / f"{entry.case}.toml")
             chain = bounded(case.chain, given(case.chain, folder / f"{entry.case}.npz", None).weights)
         except HexconvError as refusal:
             yield Finding("later", f"{entry.case}: {refusal}")
@@ -172,7 +183,7 @@ def _taken_later(found: Imported, folder: Path) -> Iterator[Finding]:
                 yield Finding("scalar", f"{name} is on scalar code")
 
 
-def _values(drawn: Drawn, found: Imported, folder: Path) -> Iterator[Finding]:
+def _values(drawn: Drawn, found: Imported, cases: Mapping[str, Loaded]) -> Iterator[Finding]:
     """Where chains give other numbers than ONNX."""
     if not found.runs:
         return
@@ -184,22 +195,35 @@ def _values(drawn: Drawn, found: Imported, folder: Path) -> Iterator[Finding]:
     names |= {name for nodes in behind.values() for node in nodes for name in node.input if name}
     names |= {name for unit in units for name in _scales(graph, unit)}
     tensors = meaning(double, drawn.feed, names)
-    for run, entry in zip(found.runs, found.network.chain, strict=True):
-        case = Case.load(folder / f"{entry.case}.toml")
-        with np.load(folder / f"{entry.case}.npz", allow_pickle=False) as file:
-            weights = dict(file)
-        image = stored(tensors[entry.input], case.chain.dtype)
-        for number, unit in enumerate(run.units, 1):
-            own = {f"{what}1": vector for what, vector in of_conv(weights, number).items()}
-            tensors_of = (weights[f"filter{number}"], weights.get(f"bias{number}"))
-            judged = Judged(unit, case.chain.conv[number - 1], *tensors_of, own, tensors, graph, found.network.notes)
-            yield from judged.findings(behind[unit.result])
-            image = judged.answer(image).astype(unit.alone.output_dtype(0))
-        filters = [weights[f"filter{number}"] for number in range(1, len(run.units) + 1)]
-        biases = [weights.get(f"bias{number}") for number in range(1, len(run.units) + 1)]
-        whole = reference(case.chain, stored(tensors[entry.input], case.chain.dtype), filters, biases, weights)
-        if not np.array_equal(whole.astype(image.dtype), image):
-            yield Finding("wrong", f"{entry.case} is not its convs one after the other")
+    for index, entry in enumerate(found.network.chain):
+        yield from _chain(found, index, cases[entry.case], tensors, behind, graph)
+
+
+def _chain(
+    found: Imported,
+    index: int,
+    loaded: Loaded,
+    tensors: Mapping[str, Array],
+    behind: Mapping[str, list[onnx.NodeProto]],
+    graph: Graph,
+) -> Iterator[Finding]:
+    """Judge the convs of a chain one by one, each on ONNX's own input, and that the chain is these convs in a row."""
+    units, (case, weights) = found.runs[index].units, loaded
+    filters = [weights[f"filter{number}"] for number in range(1, len(units) + 1)]
+    biases = [weights.get(f"bias{number}") for number in range(1, len(units) + 1)]
+    image = answer = stored(tensors[units[0].source], case.chain.dtype)
+    for number, unit in enumerate(units, 1):
+        own = {f"{what}1": vector for what, vector in of_conv(weights, number).items()}
+        pair = (filters[number - 1], biases[number - 1])
+        judged = Judged(unit, case.chain.conv[number - 1], *pair, own, tensors, graph, found.network.notes)
+        source, image = stored(tensors[unit.source], unit.dtype), answer
+        given = judged.answer(source)
+        yield from judged.findings(given, behind[unit.result])
+        answer = given if np.array_equal(source, image) else judged.answer(image)
+        answer = answer.astype(unit.alone.output_dtype(0))
+    whole = reference(case.chain, stored(tensors[units[0].source], case.chain.dtype), filters, biases, weights)
+    if not np.array_equal(whole.astype(answer.dtype), answer):
+        yield Finding("wrong", f"{case.name} is not its convs one after the other")
 
 
 def _scales(graph: Graph, unit: Unit) -> list[str]:
@@ -242,10 +266,9 @@ class Judged:
         chain = replace(self.unit.alone, conv=(self.conv,))  # pyright: ignore[reportArgumentType]
         return reference(chain, image, [self.filter], [self.bias], self.vectors)
 
-    def findings(self, quantisers: list[onnx.NodeProto]) -> Iterator[Finding]:
-        """Where its output is neither ONNX's nor as far from it as is said."""
+    def findings(self, answer: Array, quantisers: list[onnx.NodeProto]) -> Iterator[Finding]:
+        """Where its output on ONNX's input is neither ONNX's nor as far from it as is said."""
         name, unit = self.unit.node.name, self.unit
-        answer = self.answer(stored(self.tensors[unit.source], unit.dtype))
         expected = stored(self.tensors[unit.result], unit.alone.output_dtype(0))
         if answer.shape != expected.shape:
             yield Finding("wrong", f"{name}: {answer.shape}, where the model has {expected.shape}")

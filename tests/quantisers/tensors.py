@@ -125,7 +125,7 @@ class Tensors(Operands):
         if dtype.startswith("int") and self.chance(0.4):
             zero = 0
         zero = 0 if dtype == "int16" else 32768 if dtype == "uint16" and self.chance(0.8) else zero
-        scale = float(self.near(real.spread / self.steps))
+        scale = float(self.near(real.spread / self.steps * self.random.uniform(0.4, 1.6)))
         if like:
             scale, zero = like.scale, like.zero
         ends = self.ends(scale, zero, dtype)
