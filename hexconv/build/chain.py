@@ -1,8 +1,6 @@
 """Builds one chain as files for a device: NAME.o, NAME.h, NAME.weights.bin, and an example that checks itself."""
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,9 +12,9 @@ from hexconv.build.linked import linked
 from hexconv.build.memory import Placed, placed
 from hexconv.build.rendering import rendered
 from hexconv.build.weights import laid_out
-from hexconv.build.wording import Argument, description
+from hexconv.build.wording import Argument, Description, description
 from hexconv.compute import magnitude, reference
-from hexconv.errors import InputError, Unsupported
+from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout, output_layout
 from hexconv.lower import lower_case
 from hexconv.lower.arguments import SETUP_PACKETS
@@ -25,9 +23,7 @@ from hexconv.lower.compiled import MOST_CHAINS, compiled
 from hexconv.run.check import tolerance_of
 from hexconv.run.tensors import Array, Tensors, output_shape, packed_arguments, packed_image
 from hexconv.spec import Case, Target
-
-LONGEST_NAME = 60
-RESERVED = ("hexconv",)
+from hexconv.whitelist import Code
 
 
 @dataclass(frozen=True)
@@ -72,22 +68,6 @@ class Built:
     scratch_bytes: int
     threads: int
     setup_packets: int = SETUP_PACKETS
-
-
-def c_name(name: str) -> str:
-    """Return the name of a case as a C identifier.
-
-    >>> c_name("b-shift"), c_name("3x3")
-    ('b_shift', 'chain_3x3')
-
-    Raises:
-        InputError: the name has no letter or digit, or is too long.
-    """
-    identifier = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
-    if not identifier or len(identifier) > LONGEST_NAME:
-        raise InputError("case", repr(name), f"a file name of 1 to {LONGEST_NAME} letters and digits")
-    plain = identifier[0].isalpha() and not identifier.startswith(RESERVED)
-    return identifier if plain else f"chain_{identifier}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +122,7 @@ def compiled_chain(case: Case, tensors: Tensors, name: str, target: Target, isa:
         scratch_bytes=memory.scratch_bytes,
         threads=max(functions.tasks, default=1),
     )
-    texts = _texts(built, functions, memory, vars(description(case)))
+    texts = chain_texts(built, functions, memory, description(case))
     code = linked(compiled(functions, target, isa), texts, name, target, isa)
     return Parts(built, texts[f"{name}.h"], code, weights.content)
 
@@ -153,9 +133,8 @@ def _functions(case: Case, name: str) -> Callable:
     return callable_module(lower_case(case).module, name)
 
 
-def built_chain(case: Case, tensors: Tensors, target: Target, isa: str) -> tuple[Built, dict[str, bytes]]:
+def built_chain(case: Case, tensors: Tensors, name: str, target: Target, isa: str) -> tuple[Built, dict[str, bytes]]:
     """Compile one chain as `compiled_chain` does; return what it is, and its files with an example, by their names."""
-    name = c_name(case.name)
     parts = compiled_chain(case, tensors, name, target, isa)
     built, image, result = parts.built, tensors.image, _expected(case, tensors)
     words = {**vars(built), "macro": name.upper(), "version": version("hexconv")}
@@ -171,17 +150,17 @@ def built_chain(case: Case, tensors: Tensors, target: Target, isa: str) -> tuple
     }
 
 
-def _texts(built: Built, functions: Callable, memory: Placed, said: Mapping[str, object]) -> dict[str, str]:
-    """Return the texts of `NAME.h` and `NAME.c`, by file name; `said` has further words for their templates."""
+def chain_texts(built: Built, functions: Callable, memory: Placed, said: Description) -> dict[str, str]:
+    """Return the texts of `NAME.h` and `NAME.c`, by file name."""
     words = {
         **vars(built),
-        **said,
+        **vars(said),
         "macro": built.name.upper(),
         "tasks": functions.tasks,
         "copies": functions.copies,
         "queues": functions.queues,
         "pointers": memory.pointers,
-        "parameters": ", ".join(["void *"] * len(memory.pointers) + ["struct run *"]),
+        "parameters": Code(", ").join([Code("void *")] * len(memory.pointers) + [Code("struct run *")]),
         "functions": [f"{built.name}_kernel", *(f"{built.name}_task{i}" for i in range(len(functions.tasks)))],
         "digest": memory.digest,
     }

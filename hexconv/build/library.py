@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from hexconv.build.chain import Built, built_chain, c_name
+from hexconv.build.chain import Built, built_chain
 from hexconv.build.linked import archived, platform_files
 from hexconv.build.rendering import rendered
-from hexconv.errors import InputError
 from hexconv.run.tensors import Tensors
 from hexconv.spec import Case, Target
+from hexconv.whitelist import apart, identifier
 from hexconv.written import write_folder
 
 DEFAULT_ISA = "v68"
@@ -25,34 +25,30 @@ def build(
     """Write a folder with which a C compiler makes programs that compute these chains.
 
     Args:
-        cases: the cases, each with its weights and the image of its example.
+        cases: the cases, each with its weights and the image of its example. In C they are called by their names as
+            identifiers; of two that are alike in C, or but for case, the later one gets a number.
         folder: the folder to write into; it is made if need be.
         target: `hexagon`, or `llvm` for this machine.
         isa: the instruction set, for Hexagon.
 
     Raises:
-        InputError: two cases have the same name in C.
         NotWritten: the folder can't be written.
         Unsupported: a case can't be lowered, or not be called from C; the message names it.
         ToolMissing: zig isn't installed.
     """
-    names = [c_name(case.name) for case, _ in cases]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(
-                "CASE", f"two cases that are called {name} in C", "cases whose names differ in a letter or digit"
-            )
+    names = apart(identifier(case.name) for case, _ in cases)
     words = {
         "names": names,
         "isa": isa,
         "hexagon": target == "hexagon",
+        "machine": f"Hexagon {isa}" if target == "hexagon" else "this machine",
         "version": version("hexconv"),
         "never_run": NEVER_RUN,
     }
     contents = {file: rendered(file, words).encode() for file in SHARED} | platform_files()
     built = []
-    for case, tensors in cases:
-        chain, files = built_chain(case, tensors, target, isa)
+    for (case, tensors), name in zip(cases, names, strict=True):
+        chain, files = built_chain(case, tensors, name, target, isa)
         built.append(chain)
         contents |= files
     contents[ARCHIVE] = archived({f"{name}.o": contents[f"{name}.o"] for name in names})

@@ -9,6 +9,7 @@ import numpy as np
 from hexconv.analyze import needed_work, planned_work
 from hexconv.layout import Layout, packed
 from hexconv.spec import Case
+from hexconv.whitelist import Code
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Description:
         version: the version of hexconv.
     """
 
-    summary: str
-    facts: tuple[str, ...]
+    summary: Code
+    facts: tuple[Code, ...]
     version: str
 
 
@@ -66,4 +67,5 @@ def description(case: Case) -> Description:
         f"Traffic: {traffic} bytes, of which {sum(needed.traffic_bytes.values())} are needed.",
         f"Multiply-accumulates: {macs}, of which {sum(needed.macs.values())} are needed.",
     ]
-    return Description(f"{len(chain.conv)} convs of {chain.dtypes}, {shapes}", tuple(facts), version("hexconv"))
+    summary = Code.comment(f"{len(chain.conv)} convs of {chain.dtypes}, {shapes}")
+    return Description(summary, tuple(map(Code.comment, facts)), version("hexconv"))

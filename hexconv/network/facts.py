@@ -1,6 +1,5 @@
 """The facts about a network that was built: for people, for `network.json`, and for the C that is written."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -8,6 +7,7 @@ from math import prod
 from hexconv.lower.arguments import SETUP_PACKETS
 from hexconv.network.step import Call, Port, Program, moved_bytes
 from hexconv.spec import Target
+from hexconv.whitelist import apart, identifier
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,12 @@ def ports_of(program: Program) -> tuple[PortFacts, ...]:
 
 
 def _named(way: str, ports: Sequence[Port]) -> list[PortFacts]:
-    """Give each port a name in C that is no keyword and that no other port has."""
-    found: list[PortFacts] = []
-    for port in ports:
-        name = f"{way}_{re.sub(r'[^A-Za-z0-9]+', '_', port.name).strip('_')}"
-        taken = sum(other.name == name or other.name.startswith(f"{name}_again") for other in found)
-        name = f"{name}_again{taken}" if taken else name
-        size = port.operand.bytes
-        found.append(PortFacts(name, port.name, way, port.operand.dtype, port.shape, size, prod(port.shape)))
-    return found
+    """Give each port a name in C, in which `input` or `output` stands in front."""
+    names = apart(identifier(f"{way}_{port.name}") for port in ports)
+    return [
+        PortFacts(name, port.name, way, port.operand.dtype, port.shape, port.operand.bytes, prod(port.shape))
+        for name, port in zip(names, ports, strict=True)
+    ]
 
 
 def steps_of(program: Program) -> tuple[StepFacts, ...]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hexconv.build.chain import c_name
 from hexconv.build.library import ARCHIVE, DEFAULT_ISA
 from hexconv.build.linked import archived, c_files, platform_files
 from hexconv.model import import_model
@@ -22,6 +21,7 @@ from hexconv.search import Question
 from hexconv.spec import Plan, Target
 from hexconv.spec.objective import Objective
 from hexconv.verify.inputs import drawn_inputs
+from hexconv.whitelist import identifier
 from hexconv.written import write_folder
 
 LONGEST_STEM = 40
@@ -113,7 +113,7 @@ def tensors_of(path: Path, program: Program, wanted: Wanted) -> dict[str, Array]
 
 def compiled_network(path: Path, program: Program, wanted: Wanted) -> Compiled:
     """Compile the chains of a model's steps; errors are those of `build_network`."""
-    return Compiled.of(program, c_name(path.stem[:LONGEST_STEM]), wanted.target, wanted.isa)
+    return Compiled.of(program, network_name(path), wanted.target, wanted.isa)
 
 
 def write_compiled(
@@ -131,7 +131,7 @@ def write_compiled(
     Raises:
         NotWritten: the folder can't be written.
     """
-    built = _built(c_name(path.stem[:LONGEST_STEM]), path.name, wanted, compiled)
+    built = built_facts(path, wanted, compiled)
     contents = {file: text.encode() for file, text in texts_of(built, compiled).items()}
     contents |= {**platform_files(), **c_files(PACKAGE, "operators")}
     contents[ARCHIVE] = archived({f"{chain.built.name}.o": chain.code for chain in compiled.chains})
@@ -141,11 +141,16 @@ def write_compiled(
     return built
 
 
-def _built(name: str, model: str, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
+def network_name(path: Path) -> str:
+    """Return the name in C of the network in a model's file."""
+    return identifier(path.stem, "model", LONGEST_STEM)
+
+
+def built_facts(path: Path, wanted: Wanted, compiled: Compiled) -> BuiltNetwork:
     """Return the facts about the network that was built."""
     return BuiltNetwork(
-        name=name,
-        model=model,
+        name=network_name(path),
+        model=path.name,
         target=wanted.target,
         isa=wanted.isa,
         ports=ports_of(compiled.program),

@@ -1,17 +1,19 @@
 """Write the text files of a built network: C, header, example, and how to compile them."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import version
 
 from hexconv.build.library import NEVER_RUN, SHARED
 from hexconv.build.rendering import rendered
 from hexconv.network.compiled import Compiled
-from hexconv.network.facts import BuiltNetwork
+from hexconv.network.facts import BuiltNetwork, PortFacts
 from hexconv.network.operand import BLOCKS
 from hexconv.network.step import Call, Program, moved_bytes
 from hexconv.network.wording import statements
 from hexconv.run.check import tolerance_of
+from hexconv.whitelist import Code
 
 PACKAGE = "hexconv.network"
 MANIFEST = "network.json"
@@ -29,10 +31,11 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
         "chains": [{"name": name, "offset_bytes": offsets[name]} for name in built.chains],
         "digest": compiled.weights.digest,
         "facts": _facts(built, compiled.program),
-        "parameters": ", ".join(f"{'const ' if port.way == 'input' else ''}void *{port.name}" for port in built.ports),
+        "parameters": Code(", ").join(map(_parameter, built.ports)),
         "statements": list(statements(compiled.program.steps, built.chains, _places(built, compiled))),
         "tolerance": _tolerance(compiled.program),
         "hexagon": built.target == "hexagon",
+        "machine": f"Hexagon {built.isa}" if built.target == "hexagon" else "this machine",
         "never_run": NEVER_RUN,
     }
     files = ("network.c", "network.h", "network_example.c", *SHARED)
@@ -41,28 +44,33 @@ def texts_of(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
     return texts | {f"{chain.built.name}.h": chain.header for chain in compiled.chains}
 
 
-def _facts(built: BuiltNetwork, program: Program) -> list[str]:
-    """Return the lines of facts in the header."""
+def _parameter(port: PortFacts) -> Code:
+    return (Code("const void *{}") if port.way == "input" else Code("void *{}")).format(port.name)
+
+
+def _facts(built: BuiltNetwork, program: Program) -> Iterator[Code]:
+    """Yield the lines of facts in the header."""
     between = [step for step in built.steps if step.operator != "chain"]
     moved = sum(step.reads_bytes + step.writes_bytes for step in between)
     layouts = [step for step in program.steps if not isinstance(step, Call) and step.operator == "convert"]
     turned = [step for step in layouts if step.sources[0].layout != step.result.layout]
     turned_bytes = sum(sum(moved_bytes(step)) for step in turned)
-    return [
+    lines = [
         f"{len(built.chains)} calls of chains, and {len(between)} of operators, which read and write {moved} bytes.",
         f"{len(turned)} of these change a layout (models have NCHW, chains of float32 write {BLOCKS}): "
         f"{turned_bytes} bytes.",
         f"Tensors between steps take {built.arena_bytes} bytes; the fullest step needs {built.least_arena_bytes}.",
     ]
+    yield from map(Code.comment, lines)
 
 
-def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, str]:
+def _places(built: BuiltNetwork, compiled: Compiled) -> dict[str, Code]:
     """Return the address of every buffer, as an expression in C."""
-    places = {name: f"ARENA({offset})" for name, offset in compiled.arena.offsets_bytes.items()}
+    places = {name: Code("ARENA({})").format(offset) for name, offset in compiled.arena.offsets_bytes.items()}
     program, offsets = compiled.program, compiled.weights.offsets_bytes
-    places |= {name: f"CONSTANT({offsets[name]})" for name in program.constants}
+    places |= {name: Code("CONSTANT({})").format(offsets[name]) for name in program.constants}
     for port, facts in zip((*program.inputs, *program.outputs), built.ports, strict=True):
-        places[port.operand.buffer] = facts.name if facts.way == "output" else f"READ({facts.name})"
+        places[port.operand.buffer] = (Code("{}") if facts.way == "output" else Code("READ({})")).format(facts.name)
     return places
 
 

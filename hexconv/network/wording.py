@@ -8,8 +8,11 @@ import numpy as np
 
 from hexconv.network.operand import Operand
 from hexconv.network.step import Along, Axis, Blocks, Call, Filters, How, Operation, Resize, Step, Window, moved_bytes
+from hexconv.whitelist import Code
 
-INDENT = " " * 12
+BETWEEN = Code(",\n            ")
+DEEPER = Code(",\n                ")
+"""Between arguments, and between the elements of an array that is one."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,12 @@ class Statement:
         call: the text of the call.
     """
 
-    comment: str
+    comment: Code
     macro: str
-    call: str
+    call: Code
 
 
-def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[str, str]) -> Iterator[Statement]:
+def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[str, Code]) -> Iterator[Statement]:
     """Write all steps as statements.
 
     Args:
@@ -38,80 +41,72 @@ def statements(steps: tuple[Step, ...], names: tuple[str, ...], places: Mapping[
     chains = iter(names)
     for number, step in enumerate(steps, 1):
         read, written = moved_bytes(step)
-        told = f"reads {read} bytes, writes {written}"
+        told = Code("{}: reads {} bytes, writes {}").format(step.node, read, written)
         if isinstance(step, Call):
             name, source, result = next(chains), places[step.sources[0].buffer], places[step.result.buffer]
-            call = f"{name}_run(&context->{name}, {source}, {result})"
-            yield Statement(f"{number}. the chain {_plain(step.node)}: {told}", "CHAIN", call)
+            call = Code("{0}_run(&context->{0}, {1}, {2})").format(name, source, result)
+            yield Statement(Code("{}. the chain {}").format(number, told), "CHAIN", call)
         else:
-            arguments = ["operators->user", *_arguments(step, places)]
-            call = f"operators->{step.operator}({f',{chr(10)}{INDENT}'.join(arguments)})"
-            yield Statement(f"{number}. {step.operator}, {_plain(step.node)}: {told}", "STEP", call)
+            arguments = BETWEEN.join([Code("operators->user"), *_arguments(step, places)])
+            call = Code("operators->{}({})").format(step.operator, arguments)
+            yield Statement(Code("{}. {}, {}").format(number, step.operator, told), "STEP", call)
 
 
-def _arguments(step: Operation, places: Mapping[str, str]) -> Iterator[str]:
+def _arguments(step: Operation, places: Mapping[str, Code]) -> Iterator[Code]:
     tensors = [_fields(source, places) for source in step.sources]
     if step.operator == "concat":
-        lines = f",{chr(10)}{INDENT}    ".join(f"{{{fields}}}" for fields in tensors)
-        yield f"(const struct hexconv_tensor[]){{\n{INDENT}    {lines}}}"
-        yield str(len(tensors))
+        lines = DEEPER.join(Code("{{{}}}").format(fields) for fields in tensors)
+        yield Code("(const struct hexconv_tensor[]){{\n                {}}}").format(lines)
+        yield Code("{}").format(len(tensors))
     else:
-        yield from (f"TENSOR({fields})" for fields in tensors)
+        yield from (Code("TENSOR({})").format(fields) for fields in tensors)
     for how in step.how:
         yield _how(how, places)
-    yield f"TENSOR({_fields(step.result, places)})"
+    yield Code("TENSOR({})").format(_fields(step.result, places))
 
 
-def _fields(operand: Operand, places: Mapping[str, str]) -> str:
+def _fields(operand: Operand, places: Mapping[str, Code]) -> Code:
     """Return the fields of a `struct hexconv_tensor`, in its order."""
-    layout, dtype = (f"HEXCONV_{word.upper()}" for word in (operand.layout, operand.dtype))
-    sizes = ", ".join(map(str, operand.extents))
-    ends = f"{c_float(operand.low)}, {c_float(operand.high)}"
-    return (
-        f"{places[operand.buffer]}, {dtype}, {layout}, {sizes}, {c_float(operand.scale)}, {operand.zero_point}, {ends}"
-    )
+    layout, dtype = (Code("HEXCONV_{}").format(word.upper()) for word in (operand.layout, operand.dtype))
+    low, high, scale = map(c_float, (operand.low, operand.high, operand.scale))
+    return _listed(places[operand.buffer], dtype, layout, *operand.extents, scale, operand.zero_point, low, high)
 
 
-def _how(how: How, places: Mapping[str, str]) -> str:
+def _listed(*values: object) -> Code:
+    return Code(", ").join(map(Code.escape, values))
+
+
+def _how(how: How, places: Mapping[str, Code]) -> Code:
     """Write one entry of an operation's `how` as arguments in C."""
     if isinstance(how, Along):
-        return str(how.axis)
+        return _listed(how.axis)
     if isinstance(how, Blocks):
-        return f"{how.size}, {int(how.channels_first)}"
+        return _listed(how.size, int(how.channels_first))
     if isinstance(how, Window):
         sizes = (*how.kernel, *how.stride, *how.dilation, *how.padding, int(how.counts_padding))
-        return f"WINDOW({', '.join(map(str, sizes))})"
+        return Code("WINDOW({})").format(_listed(*sizes))
     if isinstance(how, Resize):
-        return f"RESIZE({_axis(how.rows, places)}, {_axis(how.columns, places)})"
+        return Code("RESIZE({}, {})").format(_axis(how.rows, places), _axis(how.columns, places))
     return _filters(how, places)
 
 
-def _axis(axis: Axis, places: Mapping[str, str]) -> str:
-    return f"{places[axis.first]}, {places[axis.part]}"
+def _axis(axis: Axis, places: Mapping[str, Code]) -> Code:
+    return _listed(places[axis.first], places[axis.part])
 
 
-def _filters(how: Filters, places: Mapping[str, str]) -> str:
-    sizes = ", ".join(map(str, (*how.shape, how.groups)))
-    biases = ", ".join(places[name] if name else "NULL" for name in (how.sums_bias, how.real_bias))
-    elements = f"{places[how.elements]}, HEXCONV_{how.dtype.upper()}"
-    return f"FILTERS({elements}, {sizes}, {places[how.scales]}, {how.scale_count}, {biases})"
+def _filters(how: Filters, places: Mapping[str, Code]) -> Code:
+    biases = (places[name] if name else "NULL" for name in (how.sums_bias, how.real_bias))
+    elements, dtype = places[how.elements], Code("HEXCONV_{}").format(how.dtype.upper())
+    fields = _listed(elements, dtype, *how.shape, how.groups, places[how.scales], how.scale_count, *biases)
+    return Code("FILTERS({})").format(fields)
 
 
-def c_float(value: float) -> str:
+def c_float(value: float) -> Code:
     """Return a float32 as a C literal that is exactly equal.
 
-    >>> c_float(0.1), c_float(float("-inf"))
-    ('0x1.99999a0000000p-4f', '-FLT_MAX')
+    >>> print(c_float(0.1), c_float(2.0), c_float(float("-inf")))
+    0x1.99999a0000000p-4f 0x1.0000000000000p1f -FLT_MAX
     """
     if abs(value) == inf:
-        return "FLT_MAX" if value > 0 else "-FLT_MAX"
-    return f"{float(np.float32(value)).hex()}f"
-
-
-def _plain(name: str) -> str:
-    """Return a name of the model made safe for a comment in C.
-
-    >>> _plain("a */ b")
-    'a * b'
-    """
-    return "".join(c for c in name.replace("*/", "*") if c.isprintable() and c.isascii() and c not in '"\\\\')
+        return Code("FLT_MAX") if value > 0 else Code("-FLT_MAX")
+    return Code.escape(f"{float(np.float32(value)).hex()}f".replace("+", ""))

@@ -3,10 +3,8 @@
 import ctypes
 import io
 import os
-import re
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +13,11 @@ import pytest
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 import hexconv
 from hexconv.analyze import vtcm_fit
 from hexconv.build import Built, Loaded, build
-from hexconv.build.chain import LONGEST_NAME, c_name
-from hexconv.build.load import _Platform, posix
+from hexconv.build.load import _Platform, aligned, pointer, posix
 from hexconv.build.simulated import simulated_chain
 from hexconv.compute import reference
 from hexconv.errors import InputError, Unsupported
@@ -71,13 +67,6 @@ def symbols(path: Path) -> dict[str, bool]:
     table = ELFFile(io.BytesIO(path.read_bytes())).get_section_by_name(".symtab")
     globals_ = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["bind"] != "STB_LOCAL" and symbol.name)
     return {symbol.name: symbol["st_shndx"] != "SHN_UNDEF" for symbol in globals_}
-
-
-@given(st.text(max_size=80))
-def test_a_name_in_c_is_an_identifier_or_refused(name: str) -> None:
-    has_letters = 0 < len(re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")) <= LONGEST_NAME
-    with nullcontext() if has_letters else pytest.raises(InputError, match="letters"):
-        assert re.fullmatch(r"[A-Za-z]\w*", c_name(name), re.ASCII)
 
 
 @given(cases())
@@ -181,23 +170,75 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     return hexconv.load(folder)["double"]
 
 
-OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NO_VTCM, NOT_READY = 0, 1, 2, 3, 4, 6
+OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NO_VTCM, NO_SCRATCH, NOT_READY, _, THREAD_FAILED, *_, HALF_PAIR = range(12)
+VTCM, SCRATCH, COPY_START, COPY_WAIT, IN_PARALLEL = range(1, 6)
+"""Places in `struct hexconv_platform`."""
+GIVES = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def without(library: ctypes.CDLL, *places: int, instead: object = None) -> _Platform:
+    """The platform of POSIX with other callbacks, or none."""
+    platform = posix(library)
+    for place in places:
+        platform.pointers[place] = ctypes.cast(instead, ctypes.c_void_p).value if instead else None
+    return platform
 
 
 def test_what_c_gets_wrong_has_an_error_of_its_own(loaded: Loaded) -> None:
     library, [weights, platform] = loaded._library, loaded._kept
     fresh = (ctypes.c_void_p * 4)()
-    poor = _Platform()
     init, run = library.double_init, library.double_run
     place = weights.ctypes.data
-    assert run(fresh, ctypes.c_void_p(place), ctypes.c_void_p(place)) == NOT_READY
-    assert init(None, ctypes.c_void_p(place), ctypes.byref(platform)) == NULL_POINTER
-    assert init(fresh, ctypes.c_void_p(place + 4), ctypes.byref(platform)) == MISALIGNED
-    assert init(fresh, ctypes.c_void_p(place + 128), ctypes.byref(platform)) == WRONG_WEIGHTS
-    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(poor)) == NO_VTCM
-    assert init(fresh, ctypes.c_void_p(place), ctypes.byref(posix(library))) == OK
-    assert run(fresh, ctypes.c_void_p(place), None) == NULL_POINTER
-    assert run(fresh, ctypes.c_void_p(place + 2), ctypes.c_void_p(place)) == MISALIGNED
+    at, machine = ctypes.c_void_p(place), ctypes.byref(platform)
+    assert run(fresh, at, at) == NOT_READY
+    for arguments in ((None, at, machine), (fresh, None, machine), (fresh, at, None)):
+        assert init(*arguments) == NULL_POINTER
+    assert init(fresh, ctypes.c_void_p(place + 4), machine) == MISALIGNED
+    assert init(fresh, ctypes.c_void_p(place + 128), machine) == WRONG_WEIGHTS
+    assert init(fresh, at, machine) == OK
+    for nothing in range(3):
+        assert (
+            run(*[None if number == nothing else each for number, each in enumerate((fresh, at, at))]) == NULL_POINTER
+        )
+    assert run(fresh, ctypes.c_void_p(place + 2), at) == MISALIGNED
+    assert run(fresh, at, ctypes.c_void_p(place + 64)) == MISALIGNED
+
+
+def test_half_of_a_pair_of_callbacks_is_refused(loaded: Loaded) -> None:
+    library, [weights, _] = loaded._library, loaded._kept
+    fresh, at = (ctypes.c_void_p * 4)(), ctypes.c_void_p(weights.ctypes.data)
+    for half in (COPY_START, COPY_WAIT):
+        assert library.double_init(fresh, at, ctypes.byref(without(library, half))) == HALF_PAIR
+        assert library.double_run(fresh, at, at) == NOT_READY
+    assert library.double_init(fresh, at, ctypes.byref(without(library, COPY_START, COPY_WAIT))) == OK
+
+
+@pytest.mark.parametrize(("name", "place", "missing"), [("double", VTCM, NO_VTCM), ("threads", SCRATCH, NO_SCRATCH)])
+def test_memory_that_a_platform_does_not_give_is_told(tmp_path: Path, name: str, place: int, missing: int) -> None:
+    """None at all, no callback that gives it, or memory that is not aligned."""
+    built(tmp_path, {"double": CASES["double"], "threads": THREADS}[name])
+    chain = hexconv.load(tmp_path)[name]
+    library, [weights, _] = chain._library, chain._kept
+    init, run = (getattr(library, f"{name}_{what}") for what in ("init", "run"))
+    fresh, at = (ctypes.c_void_p * 4)(), ctypes.c_void_p(weights.ctypes.data)
+    nothing, crooked = GIVES(lambda *_: None), GIVES(lambda *_: weights.ctypes.data + 64)
+    for instead, error in ((None, missing), (nothing, missing), (crooked, MISALIGNED)):
+        assert init(fresh, at, ctypes.byref(without(library, place, instead=instead))) == error
+        assert run(fresh, at, at) == NOT_READY
+
+
+def test_threads_that_a_platform_can_not_start_are_told(tmp_path: Path) -> None:
+    built(tmp_path, THREADS)
+    chain = hexconv.load(tmp_path)["threads"]
+    library, [weights, _] = chain._library, chain._kept
+    fails = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int)(lambda *_: 1)
+    fresh, machine = (ctypes.c_void_p * 4)(), without(library, IN_PARALLEL, instead=fails)
+    image, output = (aligned(end.shape, end.dtype) for end in (chain.input, chain.output))
+    image[...] = 0
+    assert library.threads_init(fresh, pointer(weights), ctypes.byref(machine)) == OK
+    assert library.threads_run(fresh, pointer(image), pointer(output)) == THREAD_FAILED
+    machine.pointers[IN_PARALLEL] = None
+    assert library.threads_run(fresh, pointer(image), pointer(output)) == OK
 
 
 def test_an_image_of_another_shape_is_refused(loaded: Loaded) -> None:

@@ -25,13 +25,27 @@ from hexconv.network.library import read_network
 from hexconv.network.simulated import network_object, simulated_network
 from hexconv.run.copies import Copies
 from hexconv.run.simulator.runner import Simulator
+from tests.build.test_build import (
+    COPY_START,
+    COPY_WAIT,
+    GIVES,
+    HALF_PAIR,
+    MISALIGNED,
+    NO_SCRATCH,
+    NOT_READY,
+    NULL_POINTER,
+    OK,
+    SCRATCH,
+    WRONG_WEIGHTS,
+    without,
+)
 from tests.deep import DEEP
 from tests.model.builder import Builder
 from tests.network.models import OPERATORS, all_operators, saved
 from tests.verify.networks import Network, residual
 
 ISA, MIB = "v67", 1 << 20
-OK, NULL_POINTER, MISALIGNED, WRONG_WEIGHTS, NOT_READY, NO_OPERATOR, OPERATOR_FAILED = 0, 1, 2, 3, 6, 9, 10
+NO_OPERATOR, OPERATOR_FAILED = 9, 10
 """Of `enum hexconv_error`."""
 ADD, MULTIPLY = 2, 3
 """Places in `struct hexconv_operators`."""
@@ -203,6 +217,12 @@ def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork
     assert init(fresh, at, machine, given) == OK
     assert run(fresh, source, None) == NULL_POINTER
     assert run(fresh, ctypes.c_void_p(memories[0].ctypes.data + 2), target) == MISALIGNED
+    for arguments in ((fresh, None, machine, given), (fresh, at, None, given)):
+        assert init(*arguments) == NULL_POINTER
+    assert init(fresh, at, machine, given) == OK
+    for arguments in ((None, source, target), (fresh, None, target), (fresh, source, None)):
+        assert run(*arguments) == NULL_POINTER
+    assert run(fresh, source, ctypes.c_void_p(memories[1].ctypes.data + 64)) == MISALIGNED
     operators.pointers[MULTIPLY] = None
     assert init(fresh, at, machine, given) == OK
     operators.pointers[ADD] = None
@@ -211,6 +231,24 @@ def test_errors_of_c_have_numbers_of_their_own(on_host: tuple[Path, BuiltNetwork
     operators.pointers[ADD] = ctypes.cast(failing, ctypes.c_void_p).value
     assert init(fresh, at, machine, given) == OK
     assert run(fresh, source, target) == OPERATOR_FAILED
+
+
+def test_a_platform_that_a_network_can_not_use_is_refused(on_host: tuple[Path, BuiltNetwork]) -> None:
+    """Half of a pair of callbacks; an arena that is not there, or not aligned."""
+    network = hexconv.load(on_host[0])["small"]
+    library, [weights, _, operators] = network._library, network._kept
+    fresh, at, given = (ctypes.c_void_p * 64)(), pointer(weights), ctypes.byref(operators)
+    nothing, crooked = GIVES(lambda *_: None), GIVES(lambda *_: weights.ctypes.data + 64)
+    for place, instead, error in (
+        (COPY_START, None, HALF_PAIR),
+        (COPY_WAIT, None, HALF_PAIR),
+        (SCRATCH, None, NO_SCRATCH),
+        (SCRATCH, nothing, NO_SCRATCH),
+        (SCRATCH, crooked, MISALIGNED),
+    ):
+        assert library.small_init(fresh, at, ctypes.byref(without(library, place, instead=instead)), given) == error
+        assert library.small_run(fresh, at, at) == NOT_READY
+    assert library.small_init(fresh, at, ctypes.byref(without(library, COPY_START, COPY_WAIT)), given) == OK
 
 
 def test_calls_at_the_same_time_need_no_more_than_a_context_each(on_host: tuple[Path, BuiltNetwork]) -> None:

@@ -30,7 +30,8 @@ enum hexconv_error {
     HEXCONV_COPY_FAILED = 7,   /* the platform could not start or finish a copy */
     HEXCONV_THREAD_FAILED = 8, /* the platform could not run a task */
     HEXCONV_NO_OPERATOR = 9,   /* an operator that a network calls is NULL */
-    HEXCONV_OPERATOR_FAILED = 10 /* an operator returned something else than 0 */
+    HEXCONV_OPERATOR_FAILED = 10, /* an operator returned something else than 0 */
+    HEXCONV_HALF_PAIR = 11     /* one of copy_start and copy_wait is NULL, and the other is not */
 };
 
 /* A copy of rows. The bytes of a row lie side by side, and rows start a step apart. A copy of one run has one row. */
@@ -56,7 +57,8 @@ struct hexconv_platform {
 
     /* Start to copy rows. Groups of a queue are numbered from 1 on in each call of a chain and in each of its tasks, which
      * wait for all of their copies before they return. `copy` may change once this has returned. What can't be started is
-     * copied at once, or told by the wait. NULL: copies are performed at once. */
+     * copied at once, or told by the wait. NULL: copies are performed at once; copy_wait has to
+     * be NULL then too, and no init takes one of the two alone. */
     void (*copy_start)(void *user, const struct hexconv_copy *copy);
 
     /* Return once all copies of a thread's queue up to those of `group` are done. Returns 0, or anything else for a failure. */

@@ -22,7 +22,7 @@ CLASSES = ((Comment, "c"), (Keyword, "k"), (Operator.Word, "k"), (Literal, "l"),
 
 def listing_html(tir: str) -> Markup:
     """Return the module of a `.tir` file as foldable, coloured HTML."""
-    return Markup("".join(_html(block) for block in module_of(tir)))
+    return Markup("").join(_html(block) for block in module_of(tir))
 
 
 def _html(block: Block) -> Markup:

@@ -39,7 +39,7 @@ class Drawing:
 
     def markup(self) -> Markup:
         """Return the drawing as a part of the page."""
-        return Markup(ElementTree.tostring(self._root, encoding="unicode"))
+        return Markup(ElementTree.tostring(self._root, encoding="unicode"))  # noqa: S704 (a tree escapes all of its text)
 
     def _add(self, tag: str, attributes: Mapping[str, str], more: Mapping[str, str]) -> ElementTree.Element:
         named = {name.removesuffix("_").replace("_", "-"): value for name, value in more.items()}
