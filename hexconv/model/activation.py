@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hexconv.errors import InputError
-from hexconv.model.constants import Array
+from hexconv.model.affine import is_per_channel
+from hexconv.model.constants import Array, elements
 from hexconv.model.graph import Graph, Node
 from hexconv.model.pointwise import ELEMENTWISE, computed, following, leads_on
 from hexconv.model.refused import Refused
@@ -85,8 +86,8 @@ def _prelu(graph: Graph, tensor: str, channels: int) -> Recognised | None:
     node = graph.only_reader(tensor)
     if node is None or node.op != "PRelu" or node.inputs[0] != tensor or not graph.is_constant(node.inputs[1]):
         return None
-    shape = graph.type_of(node.inputs[1]).shape or ()
-    if (*(1,) * (4 - len(shape)), *shape) != (1, channels, 1, 1) or channels == 1:
+    slopes = graph.type_of(node.inputs[1]).shape
+    if channels == 1 or elements(slopes) != channels or not is_per_channel(graph, node.inputs[1], tensor, channels):
         return None
     return Recognised(node.outputs[0], Conv2d(out_channels=1, activation=PRELU), node.inputs[1])
 

@@ -63,14 +63,14 @@ def affine_of(graph: Graph, node: Node, tensor: str, channels: int) -> Affine | 
         return None
     if node.op == "Div" and node.inputs[0] != tensor:
         return None
-    return Affine(node, others[0]) if is_per_channel(graph, others[0], channels) else None
+    return Affine(node, others[0]) if is_per_channel(graph, others[0], tensor, channels) else None
 
 
 def limits_of(graph: Graph, node: Node, tensor: str, channels: int) -> tuple[Vector, Vector] | None:
     """The least and the most value, [channels] each, that a Max or Min with constants leaves; None for other nodes."""
     others = [name for name in node.inputs if name != tensor]
     if node.op not in ("Max", "Min") or not all(
-        graph.is_constant(name) and is_per_channel(graph, name, channels) for name in others
+        graph.is_constant(name) and is_per_channel(graph, name, tensor, channels) for name in others
     ):
         return None
     none = np.full(channels, np.inf)
@@ -80,13 +80,13 @@ def limits_of(graph: Graph, node: Node, tensor: str, channels: int) -> tuple[Vec
     return -none, np.min([none, *vectors], axis=0)
 
 
-def is_per_channel(graph: Graph, constant: str, channels: int) -> bool:
-    """Whether a constant, broadcast to NCHW, has one value per channel, or one for all."""
-    shape = graph.type_of(constant).shape
-    if shape is None or len(shape) > 4:
+def is_per_channel(graph: Graph, constant: str, tensor: str, channels: int) -> bool:
+    """Whether a constant, broadcast to a tensor of NCHW or NCW, has one value per channel, or one for all."""
+    shape, rank = graph.type_of(constant).shape, len(graph.type_of(tensor).shape or ())
+    if shape is None or len(shape) > rank:
         return False
-    padded = (1,) * (4 - len(shape)) + shape
-    return padded[0] == padded[2] == padded[3] == 1 and padded[1] in (1, channels)
+    padded = (1,) * (rank - len(shape)) + shape
+    return all(size == 1 for axis, size in enumerate(padded) if axis != 1) and padded[1] in (1, channels)
 
 
 def _vector(graph: Graph, name: str, channels: int) -> Vector:

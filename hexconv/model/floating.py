@@ -8,7 +8,7 @@ import numpy as np
 from hexconv.model.activation import Recognised, activation_of
 from hexconv.model.affine import Affine, affine_of
 from hexconv.model.entry import float_entry
-from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape
+from hexconv.model.geometry import Sides, check_bias, filter_shape, geometry, image_shape, oihw
 from hexconv.model.graph import Graph, Node
 from hexconv.model.passing import passes
 from hexconv.model.refused import Refused
@@ -52,7 +52,7 @@ class FloatWeights:
 
     def _rounded(self, graph: Graph) -> Folded:
         """Work out filter and bias without a check that they are finite."""
-        filter = graph.value(self.filter).astype(np.float64)
+        filter = oihw(graph.value(self.filter)).astype(np.float64)
         channels = filter.shape[0]
         bias = graph.value(self.bias).astype(np.float64) if self.bias else np.zeros(channels)
         for affine in self.affine:
@@ -83,9 +83,9 @@ def float_unit(graph: Graph, node: Node) -> Unit:
         raise Refused(f"the type of its filter {filter} is not known to ONNX's shape inference: it may be sparse")
     if dtype not in FLOATS or dtype != filter_dtype:
         raise Refused(f"it has {dtype} values and {filter_dtype} filters; a chain has {' or '.join(FLOATS)} for both")
-    image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter)
+    image, taps = image_shape(graph, node.inputs[0]), filter_shape(graph, filter, node.inputs[0])
     check_bias(graph, bias, taps[0])
-    fields = geometry(node, image, taps)
+    fields = geometry(graph, node, image, taps)
     fields["padding"] = _with(fields["padding"], entry.padding)
     tail = _tail(graph, node.outputs[0], taps[0])
     found = tail.activation

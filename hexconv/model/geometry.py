@@ -1,52 +1,81 @@
-"""Read the geometry of an ONNX conv as a case states it: kernel, stride, dilation, and padding on each side."""
+"""Read the geometry of an ONNX conv as a case states it: kernel, stride, dilation, and padding on each side.
 
-from collections.abc import Sequence
-from typing import Any
+A 1-D conv over [N, C, W] is one over an image of height 1, with a filter of one row.
+"""
 
-from hexconv.model.constants import Shape
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from hexconv.model.constants import Array, Shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.refused import Refused
 from hexconv.model.unknown import open_sizes, unknown
 from hexconv.spec import Padding
 
+Attributes = Mapping[str, Any]
+Size = TypeVar("Size")
 Sides = tuple[int, int, int, int]
 """Padding at the top, left, bottom and right, which is also the order of ONNX's `pads`."""
 
 NO_SIDES = (0, 0, 0, 0)
-SPATIAL_AXES = {3: "1-D", 5: "3-D"}
+RANKS = (3, 4)
+"""The axes of images and filters that a chain can have: of 1-D and 2-D convs."""
+SPATIAL_AXES = {3: "1-D", 4: "2-D", 5: "3-D"}
 
 
 def image_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
-    """The logical NHWC shape of the tensor that a conv reads (ONNX has NCHW).
+    """The logical NHWC shape of the tensor that a conv reads (ONNX has NCHW, or NCW).
 
     Raises:
-        Refused: the tensor doesn't have four axes, or the size of an axis is open.
+        Refused: the tensor has other axes, or the size of an axis is open.
     """
     shape = graph.type_of(tensor).shape
     if shape is None:
         raise Refused(unknown(graph, tensor))
-    if len(shape) != 4:
+    if len(shape) not in RANKS:
         kind = SPATIAL_AXES.get(len(shape), "other")
-        raise Refused(f"it is a {kind} conv, over {_shown(shape)}; a chain has 2-D convs")
-    n, c, h, w = (size for size in shape)
+        raise Refused(f"it is a {kind} conv, over {_shown(shape)}; a chain has 1-D and 2-D convs")
+    n, c, h, w = (*shape[:2], *_two(shape[2:], 1))
     if not (isinstance(n, int) and isinstance(c, int) and isinstance(h, int) and isinstance(w, int)):
         raise Refused(open_sizes(graph, tensor))
     return n, h, w, c
 
 
-def filter_shape(graph: Graph, tensor: str) -> tuple[int, int, int, int]:
+def filter_shape(graph: Graph, tensor: str, image: str) -> tuple[int, int, int, int]:
     """The OIHW shape of a constant filter.
 
+    Args:
+        graph: the graph of the model.
+        tensor: the name of the filter.
+        image: the name of the tensor that its conv reads.
+
     Raises:
-        Refused: the filter is computed from the model's inputs, or its shape is not known.
+        Refused: the filter is computed from the model's inputs, its shape is not known, or it has other axes than the
+            image.
     """
     if not graph.is_constant(tensor):
         raise Refused(f"its filter {tensor} depends on the model's input; filters are constants here")
-    shape = _constant_shape(graph, tensor)
-    if len(shape) != 4:
-        raise Refused(f"it is a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}")
-    o, i, h, w = (int(size) for size in shape)
+    shape, axes = _constant_shape(graph, tensor), len(graph.type_of(image).shape or ())
+    if len(shape) != axes or axes not in RANKS:
+        raise Refused(
+            f"it is a {SPATIAL_AXES.get(len(shape), 'other')} conv, with a filter of {_shown(shape)}, over {axes} axes"
+        )
+    o, i, h, w = (int(size) for size in (*shape[:2], *_two(shape[2:], 1)))
     return o, i, h, w
+
+
+def oihw(filter: Array) -> Array:
+    """A filter as a chain has it: one of OIW gets a height of 1.
+
+    >>> oihw(np.zeros((8, 3, 5))).shape
+    (8, 3, 1, 5)
+    """
+    return filter.reshape(*filter.shape[:2], *_two(filter.shape[2:], 1))
+
+
+def _two(sizes: Sequence[Size], missing: Size) -> Sequence[Size]:
+    """What an attribute or a shape says of rows and columns, where it may say it of columns alone."""
+    return sizes if len(sizes) > 1 else (missing, *sizes)
 
 
 def check_bias(graph: Graph, tensor: str, channels: int) -> None:
@@ -71,10 +100,11 @@ def _constant_shape(graph: Graph, tensor: str) -> Shape:
     return shape
 
 
-def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
+def geometry(graph: Graph, node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str, Any]:
     """The fields of `Conv2d`: out_channels, kernel, stride, dilation, padding, groups.
 
     Args:
+        graph: the graph of the model.
         node: the conv, a Conv, QLinearConv or ConvInteger.
         image: the NHWC shape of the tensor that it reads.
         taps: the OIHW shape of its filter.
@@ -83,50 +113,70 @@ def geometry(node: Node, image: Sequence[int], taps: Sequence[int]) -> dict[str,
         Refused: the attributes of the node don't fit its filter and its input.
     """
     out_channels, in_channels, *kernel = taps
-    attributes = node.attributes
+    attributes = window(node.attributes, len(graph.type_of(node.inputs[0]).shape or ()) - 2)
     groups = attributes.get("group", 1)
     if in_channels * groups != image[3]:
         raise Refused(f"it has {groups} groups of {in_channels} channels over an input of {image[3]} channels")
     stated = attributes.get("kernel_shape", kernel)
-    strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
+    strides, dilations = attributes["strides"], attributes["dilations"]
     if list(stated) != kernel or len(strides) != 2 or len(dilations) != 2:
         raise Refused(
             f"its attributes don't fit its filter {kernel}: "
             f"kernel {list(stated)}, strides {list(strides)}, dilations {list(dilations)}"
         )
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    padding = dict(zip(("top", "left", "bottom", "right"), sides(attributes, image, reach), strict=True))
     return {
         "out_channels": out_channels,
         "kernel": tuple(kernel),
         "stride": tuple(strides),
         "dilation": tuple(dilations),
         "groups": groups,
-        "padding": Padding(**dict(zip(("top", "left", "bottom", "right"), sides(node, image, reach), strict=True))),
+        "padding": Padding(**padding),
     }
 
 
-def sides(node: Node, image: Sequence[int], reach: Sequence[int]) -> Sides:
+def window(attributes: Attributes, axes: int) -> Attributes:
+    """The attributes of a conv, those on its window for rows and columns; with one axis, its window has one row.
+
+    Args:
+        attributes: the attributes of the node.
+        axes: the number of axes that it slides along.
+
+    >>> window({"strides": [3], "pads": [1, 2], "group": 4}, 1)
+    {'strides': [1, 3], 'pads': [0, 1, 0, 2], 'group': 4, 'dilations': [1, 1]}
+    """
+    stated = {"strides": [1] * axes, "dilations": [1] * axes} | dict(attributes)
+    if axes != 1:
+        return stated
+    ones = {name: [1, *stated[name]] for name in ("strides", "dilations", "kernel_shape") if name in stated}
+    pads = stated.get("pads", [0, 0])
+    whole = len(pads) == 2 and all(len(numbers) == 2 for numbers in ones.values())
+    return {**stated, **ones, "pads": [0, pads[0], 0, pads[1]]} if whole else stated
+
+
+def sides(attributes: Attributes, image: Sequence[int], reach: Sequence[int]) -> Sides:
     """The padding of a conv or a pool, from `pads` or from `auto_pad`.
 
     Args:
-        node: the conv or the pool.
+        attributes: the attributes of the conv or the pool.
         image: the NHWC shape of the tensor that it reads.
         reach: the rows and columns that its window spans.
 
     Raises:
         Refused: ONNX has no such `auto_pad`, or `pads` are negative and so would crop.
     """
-    auto_pad = node.attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
+    auto_pad = attributes.get("auto_pad", b"NOTSET").decode(errors="replace")
     if auto_pad not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Refused(f"its auto_pad is {auto_pad}, which ONNX doesn't have")
     if auto_pad == "VALID":
         return NO_SIDES
     if auto_pad == "NOTSET":
-        stated = tuple(node.attributes.get("pads", NO_SIDES))
+        stated = tuple(attributes.get("pads", NO_SIDES))
         if len(stated) != 4 or min(stated) < 0:
             raise Refused(f"its padding is {list(stated)}; it takes four numbers of at least 0")
         return stated
-    strides = node.attributes.get("strides", [1, 1])
+    strides = attributes.get("strides", [1, 1])
     axes = [_same(size, step, r) for size, step, r in zip(image[1:3], strides, reach, strict=True)]
     # The odd one of an uneven number goes to the end, or with SAME_LOWER to the beginning.
     small, large = [total // 2 for total in axes], [total - total // 2 for total in axes]

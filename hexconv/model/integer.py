@@ -8,7 +8,7 @@ import numpy as np
 
 from hexconv.model.constants import Array
 from hexconv.model.float32 import with_fraction_bits
-from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape
+from hexconv.model.geometry import check_bias, filter_shape, geometry, image_shape, oihw
 from hexconv.model.graph import Graph, Node
 from hexconv.model.quantised import Quantised, quantised, quantised_filter, scales_of
 from hexconv.model.refused import Refused
@@ -61,7 +61,7 @@ class IntegerWeights:
         Raises:
             Refused: a value of the bias is no finite number of units, or one that int32 doesn't hold.
         """
-        apart = graph.value(self.filter).astype(np.int32) - self.zero_points.reshape(-1, 1, 1, 1)
+        apart = oihw(graph.value(self.filter)).astype(np.int32) - self.zero_points.reshape(-1, 1, 1, 1)
         apart = apart if self.factors is None else apart * self.factors.reshape(-1, 1, 1, 1)
         filter = (apart + self.zero_point).astype(self.dtype)
         if not self.bias and self.shifts is None:
@@ -102,13 +102,16 @@ def qdq_unit(graph: Graph, node: Node) -> Unit:
     before, of_filter = (cast("Node", graph.maker(name)) for name in node.inputs[:2])
     source = quantised(graph, *(before.input(i) for i in range(3)), by=before)
     filter = quantised_filter(graph, *(of_filter.input(i) for i in range(3)), by=of_filter)
-    channels, scales = filter_shape(graph, filter.tensor)[0], source.scales.astype(np.float64) * filter.scales
+    channels, scales = (
+        filter_shape(graph, filter.tensor, node.inputs[0])[0],
+        source.scales.astype(np.float64) * filter.scales,
+    )
     bias = dequantised_bias(graph, node.input(2), scales)
     check_bias(graph, bias[0], channels)
     units = np.broadcast_to(bias_units(graph, *bias), (channels,))
 
     def sizes() -> Array:
-        return np.abs(graph.value(filter.tensor).astype(np.int64) - filter.zero_points.reshape(-1, 1, 1, 1))
+        return np.abs(oihw(graph.value(filter.tensor)).astype(np.int64) - filter.zero_points.reshape(-1, 1, 1, 1))
 
     low, high = INTEGER_RANGE[source.dtype]
     most = max(high - source.zero_point, source.zero_point - low)
@@ -143,7 +146,7 @@ def _unit(
 
     Its requantisation comes as near to ONNX Runtime's float32 as a chain can.
     """
-    image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor)
+    image, taps = image_shape(graph, source.tensor), filter_shape(graph, filter.tensor, node.inputs[0])
     filter_dtype, zero_point = _stored_filter(graph, filter, tail.factors)
     if filter_dtype not in FILTER_DTYPES[source.dtype]:
         allowed = " or ".join(FILTER_DTYPES[source.dtype])
@@ -160,7 +163,7 @@ def _unit(
         filter_dtype=filter_dtype,
         zero_point=source.zero_point,
         conv=Conv2d(
-            **geometry(node, image, taps),
+            **geometry(graph, node, image, taps),
             bias=bool(bias[0]) or tail.shifts is not None,
             activation=TABLE if table else "none",
             table_zero_point=table.zero_point_of_result if table else 0,
@@ -194,7 +197,7 @@ def _stored_filter(graph: Graph, filter: Quantised, factors: Array | None) -> tu
         return cast("Dtype", filter.dtype), filter.zero_point
     if is_one and factors is not None and np.isin(factors, (0, -1)).all() and filter.dtype != "int16":
         return cast("Dtype", filter.dtype), low + high - filter.zero_point
-    apart = graph.value(filter.tensor).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
+    apart = oihw(graph.value(filter.tensor)).astype(np.int32) - filter.zero_points.reshape(-1, 1, 1, 1)
     apart = apart if factors is None else apart * factors.reshape(-1, 1, 1, 1)
     least, most = int(apart.min(initial=0)), int(apart.max(initial=0))
     if filter.dtype == "int16" and low <= least and most <= high:

@@ -11,12 +11,14 @@ from hexconv.model.constants import SUBGRAPHS
 from hexconv.model.contributed import is_optimised
 from hexconv.model.elementwise import with_table
 from hexconv.model.floating import float_unit
+from hexconv.model.geometry import RANKS, image_shape
 from hexconv.model.graph import Graph, Node
 from hexconv.model.integer import integer_unit, is_qdq, qdq_unit, qlinear_unit
 from hexconv.model.manifest import NotTaken
 from hexconv.model.refused import Refused
 from hexconv.model.unit import Unit
 from hexconv.model.unknown import optimised, unknown
+from hexconv.spec import Case
 from hexconv.spec.wrong import first_complaint
 
 
@@ -35,7 +37,7 @@ def convs_of(graph: Graph) -> Convs:
         if not is_conv(node):
             continue
         try:
-            units.append(_checked(with_table(graph, _unit(graph, node))))
+            units.append(_checked(graph, with_table(graph, _unit(graph, node))))
         except Refused as refusal:
             not_taken.append(NotTaken(node=node.name, op=node.op, reason=str(refusal)))
     return Convs(tuple(units), tuple(not_taken))
@@ -86,12 +88,16 @@ def _unit(graph: Graph, node: Node) -> Unit:
     raise Refused(f"{node.op} is no conv2d that a chain can have; Conv, QLinearConv and ConvInteger are")
 
 
-def _checked(unit: Unit) -> Unit:
-    """Check that a unit makes a valid chain by itself; return the unit."""
+def _checked(graph: Graph, unit: Unit) -> Unit:
+    """Check that a unit makes a valid case by itself, with its weights, and writes a tensor of its own shape."""
     try:
-        _ = unit.alone
+        alone = Case(unit.node.name, unit.alone, states_plan=False).chain
     except ValidationError as error:
         raise Refused(str(first_complaint(error).within("its case"))) from None
     except InputError as error:
         raise Refused(str(error)) from None
+    unit.weights.folded(graph)
+    result = graph.type_of(unit.result)
+    if result.is_fixed and len(result.shape or ()) in RANKS and image_shape(graph, unit.result) != alone.shapes[-1]:
+        raise Refused(f"its result {unit.result} has the shape {list(result.shape or ())}, not that of a conv's result")
     return unit

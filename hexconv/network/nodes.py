@@ -100,7 +100,7 @@ def _pool(reading: Reading, operator: str, node: Node, source: Operand, result: 
     if not len(kernel) == len(strides) == len(dilations) == 2:
         raise Refused(f"its window is {list(kernel)}; a pool has a window of rows and columns here")
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
-    padding = sides(node, source.extents, reach)
+    padding = sides(node.attributes, source.extents, reach)
     counts = bool(node.attributes.get("count_include_pad", 0))
     window = Window(tuple(kernel), tuple(strides), tuple(dilations), padding, counts)
     reading.add(operator, node, [source], result, window)

@@ -35,7 +35,8 @@ def tensors_of(model: onnx.ModelProto, names: set[str], seed: int = 0) -> Tensor
 
 
 def nhwc(tensor: np.ndarray) -> np.ndarray:
-    return np.moveaxis(tensor, 1, 3)
+    """A tensor of NCHW or NCW as a chain has it."""
+    return np.moveaxis(tensor if tensor.ndim == 4 else tensor[:, :, None], 1, 3)
 
 
 def chain_answer(found: Imported, index: int, image: np.ndarray) -> np.ndarray:

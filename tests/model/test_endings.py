@@ -87,7 +87,7 @@ def not_taken(model: onnx.ModelProto, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("image", "filter", "attributes", "words"),
     [
-        ((1, 4, 9), (4, 4, 3), {"pads": [1, 1]}, "a 1-D conv, over [1, 4, 9]"),
+        ((1, 4, 9), (4, 4, 3), {"pads": [1, 1], "strides": [1, 1]}, "strides [1, 1]"),
         ((1, 4, 5, 5, 5), (4, 4, 3, 3, 3), {"pads": [1] * 6}, "a 3-D conv, over [1, 4, 5, 5, 5]"),
         (
             ("N", 4, 8, 8),
