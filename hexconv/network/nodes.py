@@ -5,7 +5,7 @@ from math import prod
 
 from hexconv.model.clamp import clamp_of
 from hexconv.model.contributed import DOMAIN
-from hexconv.model.geometry import sides
+from hexconv.model.geometry import sides, window
 from hexconv.model.graph import Node
 from hexconv.model.refused import Refused
 from hexconv.network.filters import of_conv_transpose, of_gemm, of_qgemm, of_qlinear_matmul
@@ -15,8 +15,8 @@ from hexconv.network.resizing import resize_of
 from hexconv.network.step import Along, Blocks, Filters, Window
 
 Ends = tuple[str, str]
-PLACES = {4: (0, 3, 1, 2), 2: (0, 3)}
-"""For a model's tensor of 4 or 2 axes, the place of each axis in N, H, W, C."""
+PLACES = {4: (0, 3, 1, 2), 3: (0, 3, 2), 2: (0, 3)}
+"""For a model's tensor of 4, 3 or 2 axes, the place of each axis in N, H, W, C."""
 
 
 def _quantize(reading: Reading, node: Node) -> None:
@@ -95,15 +95,14 @@ def _quantised_average_pool(reading: Reading, node: Node) -> None:
 
 
 def _pool(reading: Reading, operator: str, node: Node, source: Operand, result: Operand) -> None:
-    kernel = node.attributes["kernel_shape"]
-    strides, dilations = node.attributes.get("strides", [1, 1]), node.attributes.get("dilations", [1, 1])
+    stated = window(node.attributes, len(reading.shape(node.inputs[0])) - 2)
+    kernel, strides, dilations = stated["kernel_shape"], stated["strides"], stated["dilations"]
     if not len(kernel) == len(strides) == len(dilations) == 2:
         raise Refused(f"its window is {list(kernel)}; a pool has a window of rows and columns here")
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
-    padding = sides(node.attributes, source.extents, reach)
-    counts = bool(node.attributes.get("count_include_pad", 0))
-    window = Window(tuple(kernel), tuple(strides), tuple(dilations), padding, counts)
-    reading.add(operator, node, [source], result, window)
+    counts = bool(stated.get("count_include_pad", 0))
+    how = Window(tuple(kernel), tuple(strides), tuple(dilations), sides(stated, source.extents, reach), counts)
+    reading.add(operator, node, [source], result, how)
 
 
 def _global_average_pool(reading: Reading, node: Node) -> None:
@@ -130,7 +129,7 @@ def _quantised_concat(reading: Reading, node: Node) -> None:
 def _along(reading: Reading, node: Node) -> Along:
     rank, axis = len(reading.shape(node.outputs[0])), int(node.attributes["axis"])
     if rank not in PLACES:
-        raise Refused(f"its output has {rank} axes; it takes tensors of 4 or 2 axes here")
+        raise Refused(f"its output has {rank} axes; it takes tensors of 2 to 4 axes here")
     return Along(PLACES[rank][axis % rank])
 
 
@@ -178,8 +177,8 @@ def _conv_transpose(reading: Reading, node: Node) -> None:
     padding = tuple(node.attributes.get("pads", (0, 0, 0, 0)))
     if len(padding) != 4 or min(padding) < 0:
         raise Refused(f"its padding is {list(padding)}; it takes four numbers of at least 0")
-    window = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
-    reading.add("conv_transpose", node, [source], reading.result(node.outputs[0]), how, window)
+    slides = Window(how.shape[1:3], tuple(strides), tuple(dilations), padding)
+    reading.add("conv_transpose", node, [source], reading.result(node.outputs[0]), how, slides)
 
 
 def _ends(node: Node, at: int) -> Ends:

@@ -83,17 +83,17 @@ class Operand:
 
 
 def extents_of(shape: tuple[int, ...], rank: int | None = None) -> Extents:
-    """Logical N, H, W, C of a model's tensor: of NCHW or of a matrix; any other shape has all elements in C.
+    """Logical N, H, W, C of a model's tensor: of NCHW, NCW or a matrix; any other shape has all elements in C.
 
     Args:
         shape: the shape of the tensor.
         rank: the rank of the tensor that it is broadcast to, by default its own.
 
     >>> extents_of((1, 3, 8, 9)), extents_of((2, 10)), extents_of((64, 1, 1), 4), extents_of((6, 4, 2))
-    ((1, 8, 9, 3), (2, 1, 1, 10), (1, 1, 1, 64), (1, 1, 1, 48))
+    ((1, 8, 9, 3), (2, 1, 1, 10), (1, 1, 1, 64), (6, 1, 2, 4))
     """
     sizes = (1,) * ((rank or len(shape)) - len(shape)) + shape
-    if len(sizes) == 4:
-        batch, channels, rows, columns = sizes
-        return batch, rows, columns, channels
+    if len(sizes) in (3, 4):
+        batch, channels, *rows, columns = sizes
+        return batch, *(rows or [1]), columns, channels
     return (sizes[0], 1, 1, sizes[1]) if len(sizes) == 2 else (1, 1, 1, prod(sizes))

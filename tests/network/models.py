@@ -128,6 +128,13 @@ def flattened(net: OneOperator) -> str:
     return net.ended(net.node("Flatten", [net.image()[0]]))
 
 
+def in_one_dimension(net: OneOperator) -> str:
+    """Pools and a Concat along the one axis of an image of three axes."""
+    wave = net.ended(net.node("Reshape", [net.image()[0], net.constant([1, 3, 400], "int64")]))
+    most, mean = (net.node(op, [wave], kernel_shape=[3], strides=[2], pads=[1, 0]) for op in ("MaxPool", "AveragePool"))
+    return net.ended(net.node("Concat", [net.ended(most), net.ended(mean)], axis=2))
+
+
 def matmul(net: OneOperator) -> str:
     flat = net.node("Flatten", [net.node("MaxPool", [net.image()[0]], kernel_shape=[5, 5], strides=[5, 5])])
     return net.ended(net.node("MatMul", [net.ended(flat), net.weights8(48, 10, axis=1)]))
@@ -213,6 +220,7 @@ OPERATORS: dict[str, Callable[[OneOperator], str]] = {
         depth_to_space,
         depth_to_space_by_channels,
         flattened,
+        in_one_dimension,
         matmul,
         gemm,
         gemm_of_blocks,

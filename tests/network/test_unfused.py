@@ -14,7 +14,14 @@ from tests.network.models import OPERATORS, OneOperator, saved
 from tests.verify.networks import residual
 
 MIB = 1 << 20
-COPIES_BETWEEN_LAYOUTS = ("flattened", "matmul", "gemm")
+COPIES_BETWEEN_LAYOUTS = (
+    "flattened",
+    "matmul",
+    "gemm",
+    "gemm_of_blocks",
+    "gemm_of_blocks_of_inputs",
+    "in_one_dimension",
+)
 """Their programs also convert NHWC to the model's own order."""
 
 
