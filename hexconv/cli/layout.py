@@ -1,7 +1,8 @@
 """`hexconv layout`: shows where an element lies, and what the tensors of a chain take under four layout systems."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -10,6 +11,7 @@ from hexconv.cli.options import check_file
 layout = App(name="layout", help="Show where an element lives, in packed, oneDNN, MACE and OKKernel layouts.")
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+Numbers = Annotated[list[int] | None, Parameter(consume_multiple=True, negative=())]
 System = Literal["packed", "onednn", "mace", "okk"]
 TABLE = Path("reports/layout_usage.csv")
 PAGE = "hexconv/layout/README.md"
@@ -29,6 +31,7 @@ def of_element(
     at: Many = None,
     chip: str | None = None,
     npus: int | None = None,
+    address: int | None = None,
     start_npu: int | None = None,
     offset: int | None = None,
     strides: str | None = None,
@@ -53,13 +56,14 @@ def of_element(
         at: look up this element, `i,j,..`; may be given many times; with `--cell`, name a gate.
         chip: okk: bm1684, bm1684x or bm1688.
         npus: okk: another number of NPUs than the chip's: 4 gives the document's pictures.
+        address: okk: local address A = Q * S + R of the tensor, for NPU Q and offset R; S bytes are an NPU's memory.
         start_npu: okk: NPU of channel 0.
         offset: okk: bytes from the start of each NPU's memory, or of system memory.
         strides: okk and onednn `strided`: `n,c,h,w`.
         columns: okk matrix: columns per channel.
         beside: okk: another tensor, `NAME SHAPE DTYPE START_NPU OFFSET`, refused if it lies in the room of
             this one, empty blocks included; all but name and shape may be left out.
-        logical: packed: order of the shape's axes, where it isn't the tag's.
+        logical: packed and okk 2ic: order of the shape's axes, where it isn't the layout's own.
         use: onednn any: data, weights or grouped-weights; a stated rule chooses the format.
         cell: onednn: lstm or gru, whose gates are an axis of this tensor.
         view: onednn: `reshape 6,20`, `permute_axes 1,0` or `submemory SIZES OFFSETS`; several follow each other.
@@ -77,6 +81,7 @@ def of_element(
     placement = Placement(
         chip=chip,
         npus=npus,
+        address=address,
         start_npu=start_npu,
         offset_bytes=offset,
         strides=steps,
@@ -130,23 +135,54 @@ def reorder(
     made: Path,
     *,
     shape: str,
-    dtype: str = "float32",
+    dtype: Many = None,
+    chip: str | None = None,
+    npus: int | None = None,
+    address: Numbers = None,
+    start_npu: Numbers = None,
+    offset: Numbers = None,
+    strides: Many = None,
+    columns: Numbers = None,
+    view: Many = None,
     json: bool = False,
 ) -> int:
     """Move an array from one layout of a system to another, as the system's own reorders do.
 
+    The axes of both are matched by their letters. An option that both layouts take may have two values.
+
     Args:
         system: `packed`, `onednn`, `mace` or `okk`.
-        source: layout of the array that is given.
+        source: layout of the array that is given; in every system an order of axes (`NHWC`) is the tensor itself.
         target: layout of the array that is made; its padding is zero.
         given: `.npy` file of the first layout's store; of a plain layout (`nchw`) that is the tensor itself.
         made: `.npy` file to write.
-        shape: state the logical sizes, `2,17,4,5`.
-        dtype: state the type of the elements.
+        shape: state the sizes of the tensor in the order of the first layout, `2,17,4,5`.
+        dtype: state the type of the elements, float32 by default; onednn: also that of the array that is made.
+        chip: okk: bm1684, bm1684x or bm1688.
+        npus: okk: another number of NPUs than the chip's.
+        address: okk: local address A = Q * S + R, for NPU Q and offset R; S bytes are an NPU's memory.
+        start_npu: okk: NPU of channel 0.
+        offset: okk: bytes from the start of each NPU's memory, or of system memory.
+        strides: okk and onednn `strided`: `n,c,h,w`.
+        columns: okk matrix: columns per channel.
+        view: onednn: views of the array that is given, as of `hexconv layout`; what they show is moved.
         json: print JSON instead.
     """
-    from hexconv.cli.layout_reorder import reorder_file
-    from hexconv.cli.layout_words import sizes
+    from hexconv.cli.layout_reorder import Asked, reorder_file
+    from hexconv.cli.layout_words import sizes, views_of
 
     check_file("layout reorder: the file to write", made)
-    return reorder_file(system, (source, target), sizes("--shape", shape), dtype, given, made, json)
+    steps = [sizes("--strides", words) for words in strides or ()]
+    options: dict[str, Sequence[Any]] = {
+        **{"chip": [chip] if chip else [], "npus": [npus] if npus else [], "address": address or []},
+        **{"start_npu": start_npu or [], "offset_bytes": offset or [], "strides": steps, "columns": columns or []},
+    }
+    asked = Asked(
+        system=system,
+        names=(source, target),
+        shape=sizes("--shape", shape),
+        dtypes=tuple(dtype or ("float32",)),
+        options=tuple((name, tuple(values)) for name, values in options.items() if values),
+        views=views_of(view) if view else None,
+    )
+    return reorder_file(asked, given, made, json)

@@ -39,7 +39,8 @@ def _json(found: Found, addresses: list[dict]) -> dict:
     """Return the answer as plain data; for tensors in local memory also the bytes that each NPU gives."""
     told = {"system": found.system, "name": found.name, "shape": list(found.shape), "dtype": found.dtype}
     local = {} if found.bytes_per_npu is None else {"bytes_per_npu": found.bytes_per_npu}
-    return {**told, "bytes": found.bytes, **local, **found.facts, "at": addresses}
+    axes = {} if found.layout is None else {"axes": [axis.name.lower() for axis in found.layout.axes]}
+    return {**told, "bytes": found.bytes, **local, **axes, **found.facts, "at": addresses}
 
 
 def _print(found: Found, addresses: list[dict], drawing: str) -> None:
@@ -48,10 +49,12 @@ def _print(found: Found, addresses: list[dict], drawing: str) -> None:
     each = "" if found.bytes_per_npu is None else f" ({found.bytes_per_npu} per NPU)"
     asked = f"{found.system} {found.name} {list(found.shape)} {found.dtype}"
     console.print(f"{asked}: {found.bytes} bytes{each}{unused}")
+    if found.layout:
+        console.print("axes: " + ",".join(f"{axis.name.lower()}={axis.size}" for axis in found.layout.axes))
     for name, fact in found.facts.items():
         console.print(f"{name.replace('_', ' ')}: {_words(fact)}")
-    if found.note:
-        console.print(f"note: {found.note}")
+    for remark in found.remarks:
+        console.print(f"note: {remark}")
     if addresses:
         console.print(_table(addresses))
     if drawing:
@@ -67,7 +70,7 @@ def _table(addresses: list[dict]) -> Table:
 
 def _words(value: object) -> str:
     if isinstance(value, dict):
-        return " ".join(_words(part) for part in value.values())
+        return " ".join(f"{name}={_words(part)}" for name, part in value.items())
     return ",".join(str(x) for x in value) or "none" if isinstance(value, list) else str(value)
 
 

@@ -1,6 +1,8 @@
 """What `hexconv layout reorder` does: it reads an array in one layout from a file, and writes it in another layout."""
 
 import io
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +12,75 @@ from numpy.typing import NDArray
 from hexconv.cli.cases import print_json
 from hexconv.errors import InputError
 from hexconv.layout import Layout, mace
-from hexconv.layout.catalog import Found, Placement, find
+from hexconv.layout.catalog import Found, Placement, View, find, letters_of, options_of
+from hexconv.layout.onednn import converted
 from hexconv.written import write_file
 
 ADVICE = "name an .npy file, as numpy.save writes it"
 
 
-def reorder_file(
-    system: str, names: tuple[str, str], shape: tuple[int, ...], dtype: str, given: Path, made: Path, json: bool
-) -> int:
+@dataclass(frozen=True)
+class Asked:
+    """A move from one layout of a system to another.
+
+    Attributes:
+        system: the system of both layouts.
+        names: the names of the two layouts; a plain order of axes (`NHWC`) stands for the tensor itself.
+        shape: the sizes of the tensor, in the order of the first layout's axes.
+        dtypes: the dtype of the elements; or one for each layout.
+        options: options of `Placement`, each with one value, or with one for each of two layouts that take it.
+        views: onednn: views of the first layout; the second one holds what they show.
+    """
+
+    system: str
+    names: tuple[str, str]
+    shape: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    options: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    views: tuple[View, ...] | None = None
+
+
+def reorder_file(asked: Asked, given: Path, made: Path, json: bool) -> int:
     """Read an array in the first layout and write it in the second, with zeros as padding; returns 0."""
-    source = find(system, names[0], shape, dtype, Placement())
+    if len(asked.dtypes) > (2 if asked.system == "onednn" else 1):
+        what = f"layout reorder: --dtype {' '.join(asked.dtypes)}; {asked.system} converts no types"
+        raise InputError.because(what, "give one, or for onednn two")
+    from_placement, to_placement = _placements(asked)
+    source = _found(asked, 0, asked.shape, replace(from_placement, views=asked.views))
     before = _layout(source)
-    order = "".join(axis.name for axis in before.axes)
-    target = find(system, names[1], shape, dtype, Placement(logical=order if system == "packed" else None))
+    axes = _axes(asked, source, before)
+    target = _found(asked, 1, tuple(before.shape[axis] for axis in axes), to_placement)
     after = _layout(target)
-    _check_axes(source.name, order, target.name, "".join(axis.name for axis in after.axes))
-    if system == "mace" and source.name not in mace.CPU_BUFFERS:
+    if asked.system == "mace" and _is_image(source.name):
         mace.check_readable(source.name)
-    store = _loaded(given, before)
+    whole = _layout(_found(asked, 0, asked.shape, from_placement)) if asked.views else before
+    store = _loaded(given, whole).reshape(-1)
+    start = before.outputs[0].base if asked.views else 0
+    values = before.unpack(store[start : start + before.elements]).transpose(axes)
     content = io.BytesIO()
-    np.save(content, before.reorder(store.reshape(-1), after), allow_pickle=False)
+    np.save(content, after.pack(_typed(asked, values, after)), allow_pickle=False)
     write_file(made, content.getvalue())
-    told = {"system": system, "from": source.name, "to": target.name, "bytes": [source.bytes, target.bytes]}
+    told = {"system": asked.system, "from": source.name, "to": target.name, "bytes": [source.bytes, target.bytes]}
     if json:
         print_json(told)
     else:
         print(f"{made}: {target.name} {list(after.physical_shape)}, {after.bytes} bytes, {after.waste:.1%} unused")
     return 0
+
+
+def _found(asked: Asked, end: int, shape: tuple[int, ...], placement: Placement) -> Found:
+    """Find the first or the second layout; a plain order of axes is an array of numpy in every system."""
+    name, dtype = asked.names[end], asked.dtypes[min(end, len(asked.dtypes) - 1)]
+    return find("packed" if _is_plain(name) else asked.system, name, shape, dtype, placement)
+
+
+def _is_plain(name: str) -> bool:
+    return bool(re.fullmatch("[A-Z]+", name))
+
+
+def _is_image(name: str) -> bool:
+    """Whether a layout of MACE is an image."""
+    return not _is_plain(name) and name not in mace.CPU_BUFFERS
 
 
 def _layout(found: Found) -> Layout:
@@ -46,11 +89,39 @@ def _layout(found: Found) -> Layout:
     return found.layout
 
 
-def _check_axes(source: str, before: str, target: str, after: str) -> None:
-    """Refuse two layouts with different axes: the same sizes would mean different tensors."""
-    if before != after:
-        allowed = f"a layout of the axes {','.join(before)}, which are those of {source}"
-        raise InputError(f"layout reorder: axes of {target}", ",".join(after), allowed)
+def _placements(asked: Asked) -> tuple[Placement, Placement]:
+    """Give every option to the layouts that take it: its first value to the first of them, its last to the second."""
+    taken = [_options(asked, end) for end in (0, 1)]
+    found: list[dict[str, Any]] = [{}, {}]
+    for option, values in asked.options:
+        ends = [end for end in (0, 1) if option in taken[end]]
+        if len(values) > len(ends):
+            takers = " and ".join(asked.names[end] for end in ends) or f"neither {' nor '.join(asked.names)}"
+            flag = f"--{option.removesuffix('_bytes').replace('_', '-')}"
+            what = "1 value" if len(values) == 1 else f"{len(values)} values"
+            raise InputError(f"layout reorder: {flag}", what, f"{len(ends) or 'none'}: {takers} takes it")
+        for end, value in zip(ends, (values[0], values[-1]), strict=False):
+            found[end][option] = value
+    return Placement(**found[0]), Placement(**found[1])
+
+
+def _options(asked: Asked, end: int) -> tuple[str, ...]:
+    return () if _is_plain(asked.names[end]) else options_of(asked.system, asked.names[end])
+
+
+def _axes(asked: Asked, source: Found, before: Layout) -> list[int]:
+    """The first layout's axes in the order of the second one's.
+
+    Tags of oneDNN that name their axes otherwise go by position, as the library's reorders do.
+    """
+    name, own = asked.names[1], [axis.name.upper() for axis in before.axes]
+    wanted = list(name if _is_plain(name) else letters_of(asked.system, name, len(own)))
+    if sorted(wanted) == sorted(own):
+        return [own.index(letter) for letter in wanted]
+    if asked.system == "onednn" and len(wanted) == len(own) and not _is_plain(name):
+        return list(range(len(own)))
+    allowed = f"a layout of the axes {','.join(own)}, which are those of {source.name}"
+    raise InputError(f"layout reorder: axes of {name}", ",".join(wanted), allowed)
 
 
 def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
@@ -68,3 +139,12 @@ def _loaded(path: Path, layout: Layout) -> NDArray[Any]:
         wanted = f"{list(layout.physical_shape)}, or as many elements in a row, of {layout.itemsize_bytes} bytes each"
         raise InputError(f"{path}: array for {layout.name}", given, wanted)
     return store
+
+
+def _typed(asked: Asked, values: NDArray[Any], after: Layout) -> NDArray[Any]:
+    """Convert elements to the second layout's type: as oneDNN's reorders do, and MACE's bytes to lanes and back."""
+    if len(asked.dtypes) > 1:
+        return converted(values, *asked.dtypes)
+    if values.itemsize == after.itemsize_bytes:
+        return values
+    return values.astype(np.dtype(f"u{after.itemsize_bytes}"))

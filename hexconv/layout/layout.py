@@ -1,7 +1,7 @@
 """A layout: a function from logical index to place in a store, its inverse, and moving arrays through it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -110,6 +110,21 @@ class Layout(Digits):
         """Move a store of this layout into a new store of another layout of the same logical shape."""
         packing.check_shape(target, f"shape of {self.name}", self.shape, target.shape)
         return target.pack(self.unpack(array), fill)
+
+    def renamed(self, names: Sequence[str]) -> "Layout":
+        """The same layout with other names of its axes, in logical order."""
+        new = dict(zip((axis.name for axis in self.axes), names, strict=True))
+        axes = tuple(replace(axis, name=new[axis.name]) for axis in self.axes)
+        return replace(self, axes=axes, digits=tuple(replace(digit, axis=new[digit.axis]) for digit in self.digits))
+
+    def in_order(self, names: Sequence[str]) -> "Layout":
+        """The same layout with its axes, and so the sizes of its shape, in another logical order.
+
+        >>> from hexconv.layout import packed
+        >>> packed("NCHW16c", (1, 20, 4, 5)).in_order("NHWC").shape
+        (1, 4, 5, 20)
+        """
+        return replace(self, axes=tuple(self.axis(name) for name in names))
 
     def stored_extent(self, axis: str) -> int:
         """Count the elements that the store holds along a logical axis, padding included.

@@ -55,7 +55,7 @@ def times(value: float, other: float) -> str:
     """Return how many times another number a number is; two that differ are never told as equal.
 
     >>> times(268448, 87152), times(330880, 330592), times(2, 2)
-    ('3.08', '1.0009', '1.00')
+    ('3.08', '1.001', '1.00')
     """
     if value == other:
         return "1.00"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hexconv.cli.app import exit_code
 from hexconv.layout.catalog import Placement, find
@@ -34,6 +36,8 @@ def run(capsys, monkeypatch):
                 "shape": [1, 64, 64, 128],
                 "dtype": "float32",
                 "bytes": 2097152,
+                "axes": ["n", "h", "w", "c"],
+                "packed_shape": [1, 8, 8, 4, 8, 8, 32],
                 "at": [
                     {
                         "index": [0, 9, 10, 33],
@@ -50,12 +54,14 @@ def run(capsys, monkeypatch):
                 "shape": [2, 17, 4, 5],
                 "dtype": "float32",
                 "bytes": 5120,
+                "axes": ["a", "b", "c", "d"],
                 "format_kind": "blocked",
                 "dims": [2, 17, 4, 5],
                 "padded_dims": [2, 32, 4, 5],
                 "strides": [640, 320, 80, 16],
                 "inner_blks": [16],
                 "inner_idxs": [1],
+                "offset0": 0,
                 "at": [{"index": [1, 16, 3, 4], "address": {"offset_elements": 1264}}],
             },
         ),
@@ -67,7 +73,9 @@ def run(capsys, monkeypatch):
                 "shape": [2, 10],
                 "dtype": "float16",
                 "bytes": 48,
+                "axes": ["n", "h", "w", "c"],
                 "purpose": "input and output of most operators; the default",
+                "image_size": {"width": 3, "height": 2},
                 "at": [{"index": [1, 9], "address": {"x": 2, "y": 1, "lane": 1}}],
             },
         ),
@@ -80,8 +88,12 @@ def run(capsys, monkeypatch):
                 "dtype": "float32",
                 "bytes": 32768,
                 "bytes_per_npu": 512,
+                "axes": ["n", "c", "h", "w"],
                 "npus": 64,
                 "address": 62 * 524288 + 128,
+                "start_npu": 62,
+                "offset": 128,
+                "local_size": 524288,
                 "strides": [64, 32, 5, 1],
                 "channels_per_npu": 2,
                 "empty_blocks": 125,
@@ -96,6 +108,7 @@ def run(capsys, monkeypatch):
                 "shape": [2, 3, 4, 5],
                 "dtype": "float32",
                 "bytes": 480,
+                "axes": ["n", "c", "h", "w"],
                 "strides": [60, 20, 5, 1],
                 "at": [{"index": [1, 2, 3, 4], "address": {"byte": 576}}],
             },
@@ -171,6 +184,12 @@ def test_indices_come_one_by_one_or_together(run, at):
         ("onednn nchw --shape 1,2,3", "has 4 dimensions"),
         ("onednn any --shape 2,3 --at 0,0", "gives no element a place"),
         ("onednn strided --shape 2,3 --strides 3,2", "shorter strides reach"),
+        ("onednn oihw --shape 8,0,3,3", "oneDNN takes a zero in the weights of a convolution for an error"),
+        ("onednn gOIhw4i16o4i --shape 2,16,16,0,3", "got 0; expected sizes from 1 on"),
+        ("onednn nchw --shape 1,2,3,4 --at 0,0,3,0", "index along h: got 3"),
+        ("okk 2ic --shape 4,6,3,3 --logical NCHW", "each of IOHW once"),
+        ("okk aligned --shape 2,3,4,5 --address 128 --offset 0", "leave the others out"),
+        ("okk aligned --shape 2,3,4,5 --address 33554432", "0 to 33554431"),
         ("mace in-out-channel --shape 1,2,3", "2 or 4 sizes"),
         ("mace dw-conv2d-filter --shape 2,6,3,3", "multiplier 2"),
         ("okk aligned --shape 2,3,4,5 --offset 100", "multiples of 128 bytes, such as 0 or 128"),
@@ -276,16 +295,145 @@ def test_reorder_moves_a_file_there_and_back(run, tmp_path, system, source, targ
         ("onednn nchw nhwc none.npy", "No such file"),
         ("onednn nchw nhwc text.npy", "no array of numpy"),
         ("mace in-out-width in-out-channel given.npy", "no kernel from"),
-        ("mace cpu-in-out in-out-channel given.npy", "axes of in-out-channel: got N,H,W,C; expected a layout"),
+        ("mace cpu-filter in-out-channel given.npy", "axes of in-out-channel: got N,H,W,C; expected a layout"),
+        (
+            "onednn nchw nhwc given.npy --strides 1,2,3,4",
+            "--strides: got 1 value; expected none: neither nchw nor nhwc takes it",
+        ),
+        ("onednn strided nhwc given.npy --strides 1 2", "--strides: got 2 values; expected 1: strided takes it"),
+        ("okk NCHW strided given.npy", "no --strides given"),
+        ("okk NCHW aligned given.npy --chip bm1690", "bm1684, bm1684x, bm1688"),
+        ("mace NCHW in-out-channel given.npy --dtype float32 float16", "mace converts no types"),
     ],
 )
 def test_a_file_that_can_t_be_reordered_is_one_line(run, tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)
     np.save("given.npy", np.zeros((2, 17), np.float32))
     Path("text.npy").write_text("text")
-    code, out, err = run("reorder", *words.split(), "made.npy", "--shape", "2,17,4,5")
+    files, options = words.split(" --")[0], words.split()[4:]
+    code, out, err = run("reorder", *files.split(), "made.npy", "--shape", "2,17,4,5", *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
+
+
+def test_axes_have_the_letters_of_their_domain_behind_every_view(run):
+    """A permutation moves letters with their axes; a reshape makes axes that have none."""
+    _, out, _ = run("onednn", "nchw", "--shape", "1,3,2,2", "--draw")
+    assert "axes: n=1,c=3,h=2,w=2" in out
+    assert "cells: h.w;" in out
+    assert "| n=0 c=2" in out
+    _, out, _ = run("onednn", "nhwc", "--shape", "1,3,2,4", "--view", "permute_axes", "0,3,1,2")
+    assert "axes: n=1,h=2,w=4,c=3" in out
+    _, out, _ = run("onednn", "nchw", "--shape", "1,3,2,4", "--view", "reshape", "3,8")
+    assert "axes: dim0=3,dim1=8" in out
+
+
+def test_a_view_has_its_own_shape_bytes_and_start(run):
+    asked = ("onednn", "nchw", "--shape", "2,6,4,5", "--view", "submemory", "1,3,2,2", "1,1,1,1")
+    told = json.loads(run(*asked, "--at", "0,0,0,0", "--json")[1])
+    last = 2 * 20 + 5 + 1
+    assert (told["shape"], told["bytes"], told["offset0"]) == ([1, 3, 2, 2], 4 * (last + 1), 120 + 20 + 5 + 1)
+    assert told["at"][0]["address"] == {"offset_elements": told["offset0"]}
+    assert "of such a region get_size() says 0" in run(*asked)[1]
+
+
+def test_a_text_says_the_size_of_an_image_and_the_shape_of_a_pack(run):
+    assert "image size: width=15 height=3" in run("mace", "channel-major", "--shape", "1,3,5,10")[1]
+    assert "packed shape: 1,2,2,2,8,8,32" in run("packed", "NHWC8h8w32c", "--shape", "1,10,10,40")[1]
+
+
+@given(st.integers(0, 63), st.integers(0, 4000))
+def test_an_address_is_an_npu_and_an_offset(start_npu, lines):
+    """A = Q * S + R."""
+    shape, offset = (1, 2, 3, 4), 128 * lines
+    place = {"start_npu": start_npu, "offset_bytes": offset}
+    found = find("okk", "aligned", shape, "float32", Placement(**place))
+    size = found.facts["local_size"]
+    assert found.facts["address"] == start_npu * size + offset
+    other = find("okk", "aligned", shape, "float32", Placement(address=found.facts["address"]))
+    assert (other.layout, other.facts) == (found.layout, found.facts)
+    assert (other.facts["start_npu"], other.facts["offset"]) == divmod(found.facts["address"], size)
+
+
+def test_2ic_says_in_which_order_its_sizes_come_and_takes_the_other(run):
+    """The same element has one address, whichever way its shape is given."""
+    _, out, _ = run("okk", "2ic", "--shape", "4,6,3,3", "--at", "3,5,1,2")
+    assert "axes: i=4,o=6,h=3,w=3" in out
+    assert "the sizes of 2ic are I,O,H,W" in out
+    one = json.loads(run("okk", "2ic", "--shape", "4,6,3,3", "--at", "3,5,1,2", "--json")[1])
+    asked = ("okk", "2ic", "--logical", "OIHW", "--shape", "6,4,3,3", "--at", "5,3,1,2")
+    other = json.loads(run(*asked, "--json")[1])
+    assert other["at"][0]["address"] == one["at"][0]["address"]
+    assert (other["bytes"], other["strides"], other["axes"]) == (one["bytes"], one["strides"], ["o", "i", "h", "w"])
+    assert "note" not in run(*asked)[1]
+
+
+def moved(run, folder: Path, values: np.ndarray, words: str) -> np.ndarray:
+    """What a reorder makes of an array."""
+    np.save(folder / "given.npy", values)
+    system, source, target, *options = words.split()
+    files = (str(folder / "given.npy"), str(folder / "made.npy"))
+    shape = [] if "--shape" in options else ["--shape", ",".join(map(str, values.shape))]
+    code, _, err = run("reorder", system, source, target, *files, *shape, *options)
+    assert (code, err) == (0, "")
+    return np.load(folder / "made.npy")
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.tuples(*[st.integers(1, 6)] * 3, st.integers(1, 10)), st.sampled_from(["float32", "float16", "uint8"]))
+def test_an_activation_image_holds_what_the_document_says(run, tmp_path, shape, dtype):
+    """P[i, j] = {E[n, h, w, c] | n = j / H, h = j % H, w = i % W, c = i / W * 4 + k}, from either order of axes."""
+    n, h, w, c = shape
+    values = np.arange(n * h * w * c).reshape(shape).astype(dtype)
+    made = moved(run, tmp_path, values, f"mace NHWC in-out-channel --dtype {dtype}")
+    assert made.itemsize == {"float32": 4, "float16": 2, "uint8": 4}[dtype]
+    wide = np.pad(values, [(0, 0)] * 3 + [(0, -c % 4)])
+    j, i, k = np.ogrid[: n * h, : w * -(-c // 4), :4]
+    np.testing.assert_array_equal(made, wide[j // h, j % h, i % w, i // w * 4 + k])
+    nchw = np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+    np.testing.assert_array_equal(moved(run, tmp_path, nchw, f"mace cpu-in-out in-out-channel --dtype {dtype}"), made)
+    back = moved(run, tmp_path, made, f"mace in-out-channel NHWC --shape {n},{h},{w},{c} --dtype {dtype}")
+    np.testing.assert_array_equal(back, values)
+
+
+@pytest.mark.parametrize(
+    ("words", "placement"),
+    [
+        ("strided --strides 200,20,5,1 --chip bm1688 --start-npu 31", {"strides": (200, 20, 5, 1), "start_npu": 31}),
+        ("aligned --chip bm1688 --npus 4 --start-npu 3 --offset 128", {"npus": 4, "start_npu": 3, "offset_bytes": 128}),
+        ("compact --chip bm1688 --address 131076", {"address": 131076}),
+    ],
+)
+def test_a_tensor_is_reordered_into_local_memory_where_it_is_asked_for(run, tmp_path, words, placement):
+    values = np.arange(2 * 6 * 4 * 5, dtype=np.float32).reshape(2, 6, 4, 5)
+    made = moved(run, tmp_path, values, f"okk NCHW {words}")
+    layout = find("okk", words.split()[0], values.shape, "float32", Placement(chip="bm1688", **placement)).layout
+    np.testing.assert_array_equal(layout.unpack(made), values)
+
+
+def test_both_layouts_of_a_reorder_may_have_strides_columns_and_types_of_their_own(run, tmp_path):
+    values = np.arange(2 * 40, dtype=np.float32).reshape(2, 40)
+    first = moved(run, tmp_path, values, "okk RM matrix --columns 15")
+    second = moved(run, tmp_path, first, "okk matrix matrix --shape 2,40 --columns 15 10")
+    np.testing.assert_array_equal(second, moved(run, tmp_path, values, "okk RM matrix --columns 10"))
+    values -= 30.5
+    made = moved(run, tmp_path, values, "onednn strided strided --strides 40,1 1,2 --dtype f32 s8")
+    np.testing.assert_array_equal(made.reshape(40, 2).T, np.rint(values).astype(np.int8))
+
+
+def test_a_view_of_an_array_is_reordered(run, tmp_path):
+    values = np.arange(2 * 6 * 4 * 5, dtype=np.float32).reshape(2, 6, 4, 5)
+    words = "onednn nchw nhwc --view submemory 1,3,2,2 1,1,1,1 permute_axes 0,1,3,2"
+    region = values[1:2, 1:4, 1:3, 1:3].transpose(0, 1, 3, 2)
+    made = moved(run, tmp_path, values, words)
+    np.testing.assert_array_equal(made.reshape(1, 2, 2, 3), region.transpose(0, 3, 2, 1).transpose(0, 1, 2, 3))
+
+
+def test_filters_are_reordered_into_2ic(run, tmp_path):
+    values = np.arange(5 * 3 * 2 * 2, dtype=np.float32).reshape(5, 3, 2, 2)
+    made = moved(run, tmp_path, values, "okk OIHW 2ic")
+    layout = find("okk", "2ic", (3, 5, 2, 2), "float32", Placement()).layout
+    np.testing.assert_array_equal(layout.unpack(made), values.transpose(1, 0, 2, 3))
 
 
 CASE = """

@@ -21,7 +21,7 @@ class Found:
         bytes: the bytes to allocate; on okk, on all NPUs together.
         layout: the layout; None where no element has a place: oneDNN's `any` and zero descriptors.
         facts: other facts of the system, by their names in JSON: strides, purpose, view and the like.
-        note: a warning to read before relying on the layout; mostly empty.
+        remarks: sentences to read before relying on the layout.
     """
 
     system: str
@@ -31,7 +31,7 @@ class Found:
     bytes: int
     layout: Layout | None
     facts: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def bytes_per_npu(self) -> int | None:

@@ -1,5 +1,6 @@
 """Find OKKernel's layouts by name, with a note where a chip differs from the document."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hexconv.errors import InputError, Unsupported
@@ -27,23 +28,53 @@ def find_okk(name: str, shape: tuple[int, ...], dtype: str, placement: Placement
             would lie in its room.
     """
     kind = name.lower()
-    placement.check_only(f"okk {kind}", *_options(kind))
+    placement.check_only(f"okk {kind}", *options_of(kind))
     chip = okk.chip(placement.chip or "bm1684", placement.npus)
-    layout = _layout(chip, kind, shape, dtype, placement)
+    placement = _started(chip, placement)
+    own = letters_of(kind)
+    order = _order(kind, own, placement.logical or own)
+    native = tuple(shape[order.index(letter)] for letter in own) if len(shape) == len(order) else shape
+    layout = _layout(chip, kind, native, dtype, placement)
     if placement.beside:
         okk.check_apart(layout, _beside(chip, placement.beside))
-    note = _note(chip, layout, dtype, placement) if kind == "matrix" else ""
-    return Found("okk", name, shape, dtype, layout.bytes, layout, _facts(chip, layout, dtype, placement), note)
+    facts, remarks = _facts(chip, layout, dtype, placement), _remarks(chip, kind, layout, dtype, placement)
+    return Found("okk", name, shape, dtype, layout.bytes, layout.in_order(order), facts, remarks)
 
 
-def _options(name: str) -> tuple[str, ...]:
+def options_of(name: str) -> tuple[str, ...]:
     """The names of the options that a layout of OKKernel uses."""
-    if name not in OKK_NAMES:
+    if name.lower() not in OKK_NAMES:
         raise InputError.no_such("okk layout", name, OKK_NAMES)
-    local = () if name in SYSTEM_NAMES else ("npus", "start_npu", "beside")
+    local = () if name in SYSTEM_NAMES else ("npus", "address", "start_npu", "beside")
     strided = ("strides",) if name in ("strided", "system-strided", *okk.MODES) else ()
     columns = ("columns",) if name == "matrix" else ()
-    return ("chip", "offset_bytes", *local, *strided, *columns)
+    logical = ("logical",) if letters_of(name) == "IOHW" else ()
+    return ("chip", "offset_bytes", *local, *strided, *columns, *logical)
+
+
+def letters_of(name: str) -> str:
+    """The letters of a layout's axes in the order of its shape: R rows and M columns of a matrix."""
+    if name.lower() == "matrix":
+        return "RM"
+    return okk.MODES[name.lower()].axes if name.lower() in okk.MODES else "NCHW"
+
+
+def _order(name: str, own: str, order: str) -> str:
+    """Check the order of a shape's axes."""
+    if sorted(order.upper()) != sorted(own):
+        raise InputError(f"okk {name}: --logical", order, f"each of {own} once")
+    return order.upper()
+
+
+def _started(chip: okk.Chip, placement: Placement) -> Placement:
+    """Split an address A = Q * S + R into the NPU and the offset that it stands for."""
+    if placement.address is None:
+        return placement
+    if placement.start_npu is not None or placement.offset_bytes is not None:
+        what = "okk: --address beside --start-npu or --offset, which an address has in it"
+        raise InputError.because(what, "leave the others out")
+    start_npu, offset_bytes = chip.split(placement.address)
+    return replace(placement, start_npu=start_npu, offset_bytes=offset_bytes)
 
 
 def _layout(chip: okk.Chip, name: str, shape: tuple[int, ...], dtype: str, placement: Placement) -> Layout:
@@ -87,6 +118,9 @@ def _facts(chip: okk.Chip, layout: Layout, dtype: str, placement: Placement) -> 
     facts: dict[str, Any] = {
         "npus": chip.npus,
         "address": chip.join(start_npu, offset_bytes),
+        "start_npu": start_npu,
+        "offset": offset_bytes,
+        "local_size": chip.local_bytes,
         "strides": list(strides or okk.strides_of(layout)),
         "channels_per_npu": okk.channels_per_npu(chip, start_npu, channels),
         "empty_blocks": okk.empty_blocks(chip, start_npu, channels),
@@ -110,13 +144,17 @@ def _view(layout: Layout, dtype: str, placement: Placement) -> okk.View:
     return okk.View((rows, -(-columns // placement.columns), 1, placement.columns), dtype)
 
 
-def _note(chip: okk.Chip, layout: Layout, dtype: str, placement: Placement) -> str:
-    """A warning where the chip's own DMA doesn't write the layout of the document; mostly empty."""
+def _remarks(chip: okk.Chip, name: str, layout: Layout, dtype: str, placement: Placement) -> tuple[str, ...]:
+    """Which axis of filters comes first; a warning where the chip's own DMA doesn't write the document's layout."""
+    if letters_of(name) == "IOHW" and not placement.logical:
+        return (f"the sizes of {name} are I,O,H,W, input channels first; --logical OIHW takes them as O,I,H,W",)
+    if name != "matrix":
+        return ()
     try:
         okk.check_matrix_dma(chip, layout.shape[1], placement.columns or 1, dtype, placement.start_npu or 0)
     except Unsupported as error:
-        return str(error)
-    return ""
+        return (str(error),)
+    return ()
 
 
 def _start(placement: Placement) -> _Start:

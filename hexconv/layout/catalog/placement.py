@@ -30,12 +30,13 @@ class Placement:
     Attributes:
         chip: okk: `bm1684` (the default), `bm1684x`, `bm1688`.
         npus: okk: NPUs, where the chip's own number isn't wanted.
+        address: okk: local address of the tensor, A = Q * S + R: NPU Q, offset R, S bytes of memory an NPU.
         start_npu: okk: NPU of channel 0.
         offset_bytes: okk: offset in each NPU's memory, or in system memory.
         strides: okk `strided`, `system-strided` and storage modes, onednn `strided`; in elements or units.
         columns: okk `matrix`: columns per channel.
         beside: okk: another tensor in local memory.
-        logical: packed: order of the axes of the shape.
+        logical: packed, okk `2ic`: order of the axes of the shape.
         use: onednn `any`: `data`, `weights` or `grouped-weights`; a rule chooses the format.
         cell: onednn: `lstm` or `gru`, whose gates an axis counts.
         views: onednn: views of the descriptor, one after the other.
@@ -44,6 +45,7 @@ class Placement:
 
     chip: str | None = None
     npus: int | None = None
+    address: int | None = None
     start_npu: int | None = None
     offset_bytes: int | None = None
     strides: tuple[int, ...] | None = None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hexconv.layout.limits import check_array
 from hexconv.layout.onednn import memory
 from hexconv.layout.onednn.descriptor import MemoryDesc
+from hexconv.layout.onednn.dtypes import COMMON_NAMES
 from hexconv.layout.onednn.errors import DescriptorError
 
 NUMPY = {
@@ -97,10 +98,7 @@ class Memory:
         Raises:
             DescriptorError: other dimensions, a bfloat16 on one side alone, or no buffer.
         """
-        kinds = {self._desc.data_type, target._desc.data_type}
-        if len(kinds) > 1 and "bf16" in kinds:
-            raise DescriptorError("reorder", f"{' and '.join(sorted(kinds))}: bits of bf16 go to bf16 alone")
-        target.write(_converted(self.read(), np.dtype(NUMPY.get(target._desc.data_type, "uint8"))))
+        target.write(converted(self.read(), self._desc.data_type, target._desc.data_type))
 
     def _is_empty(self) -> bool:
         return self._desc.is_zero or 0 in self._desc.dims
@@ -118,8 +116,16 @@ class Memory:
             raise DescriptorError("set the data handle", reason)
 
 
-def _converted(array: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
-    """Convert elements to another type."""
+def converted(array: NDArray[Any], source: str, target: str) -> NDArray[Any]:
+    """Convert elements from one data type to another, as the library's reorders do.
+
+    Raises:
+        DescriptorError: a bfloat16 on one side alone.
+    """
+    kinds = {COMMON_NAMES.get(name, name) for name in (source, target)}
+    if len(kinds) > 1 and "bf16" in kinds:
+        raise DescriptorError("reorder", f"{' and '.join(sorted(kinds))}: bits of bf16 go to bf16 alone")
+    wanted = np.dtype(NUMPY.get(COMMON_NAMES.get(target, target), "uint8"))
     if array.dtype == wanted or wanted.kind == "f":
         return array.astype(wanted)
     held = np.clip(np.rint(array.astype(np.float64)), np.iinfo(wanted).min, _highest(array.dtype, wanted))

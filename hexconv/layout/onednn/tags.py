@@ -108,10 +108,25 @@ def canonical(name: str) -> str:
         raise _no_tag(name, f"a block of {strange[0]}, which is none of its letters {outer}")
     if used == list(LETTERS[: len(used)]):
         return name
-    domain = next((domain for domain in DOMAINS if sorted(domain) == used), None)
-    if domain is None:
-        raise _no_tag(name, f"letters {''.join(used)} are neither {LETTERS[: len(used)]} nor those of a domain")
-    return name.translate(_letters(domain))
+    return name.translate(_letters(dimensions(name)))
+
+
+def dimensions(name: str) -> str:
+    """The letters of a tag's dimensions in their logical order: those of its domain, or from a on.
+
+    Raises:
+        DescriptorError: the letters are neither.
+
+    >>> dimensions("nhwc"), dimensions("gOIhw4i16o4i"), dimensions("aBcd16b")
+    ('nchw', 'goihw', 'abcd')
+    """
+    outer, _ = split(name)
+    used = sorted(outer.lower())
+    plain = LETTERS[: len(used)]
+    found = next((letters for letters in (plain, *DOMAINS) if sorted(letters) == used), None)
+    if found is None:
+        raise _no_tag(name, f"letters {''.join(used)} are neither {plain} nor those of a domain")
+    return found
 
 
 def split(name: str) -> tuple[str, str]:
