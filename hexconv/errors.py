@@ -6,8 +6,10 @@ escapes to the command line is a bug of hexconv.
 
 import difflib
 import os
+import re
 from collections.abc import Iterable
 
+_DOUBTFUL = re.compile(r"[^ -~]")
 LONGEST_COMPARED = 60
 LONGEST_PART = 400
 """Characters of an error that a file or a command line has given; a longer text is shown by its ends."""
@@ -47,7 +49,16 @@ def one_line(text: str) -> str:
     >>> one_line("a\n b \x1b[2J")
     'a b \\x1b[2J'
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    return visible(" ".join(text.split()))
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""Return text in which what can't be printed is escaped: control characters, marks of direction, lone surrogates.
+
+    >>> visible("a\x1b[2J \u202egnp", kept="\n")
+    'a\\x1b[2J \\u202egnp'
+    """
+    return _DOUBTFUL.sub(lambda c: c[0] if c[0].isprintable() or c[0] in kept else ascii(c[0])[1:-1], text)
 
 
 def short_line(text: str) -> str:

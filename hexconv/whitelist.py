@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 LONGEST_PLAIN = 100
-"""Characters that are kept of a text."""
+LONGEST_LINE = 400
+"""Characters that are kept of a text, and of a line of a comment."""
 LONGEST_IDENTIFIER = 60
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_. -]+")
 _NOT_FOR_COMMENTS = re.compile(r'[^A-Za-z0-9_. \[\](){}<>=,:"+-]+')
@@ -86,4 +87,4 @@ class Code(Markup):
         >>> Code.comment('dtype = "uint8" */ \\')
         Code('dtype = "uint8" _ _')
         """
-        return str.__new__(cls, _NOT_FOR_COMMENTS.sub("_", line))
+        return str.__new__(cls, _NOT_FOR_COMMENTS.sub("_", line[:LONGEST_LINE]))

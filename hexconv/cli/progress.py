@@ -17,7 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from hexconv.errors import ToolMissing
+from hexconv.errors import ToolMissing, one_line
 from hexconv.run.simulator.needs import MORE_ADDRESSES, TVM_ADDRESS_BYTES, short_of_addresses
 
 Item = TypeVar("Item")
@@ -53,7 +53,7 @@ def counted(items: Sequence[Item], doing: str, named: Callable[[Item], str]) -> 
     with bar(SpinnerColumn(), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), text) as progress:
         task = progress.add_task(doing, total=len(items))
         for item in items:
-            progress.update(task, description=escape(f"{doing} {named(item)}"))
+            progress.update(task, description=_shown(f"{doing} {named(item)}"))
             yield item
             progress.advance(task)
 
@@ -77,8 +77,13 @@ def tenths(items: Iterable[Item], doing: str, total: int) -> Iterator[Item]:
 def waiting(doing: str) -> Iterator[None]:
     """Show what is being done, and the time that it has taken so far, until it is done."""
     with bar(SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}")) as progress:
-        progress.add_task(escape(doing), total=None)
+        progress.add_task(_shown(doing), total=None)
         yield
+
+
+def _shown(text: str) -> str:
+    """Return text as a bar shows it: its brackets are no markup, and it has no control characters."""
+    return escape(one_line(text))
 
 
 def starting() -> AbstractContextManager[None]:

@@ -2,7 +2,8 @@
 
 If the reader of a pipe has closed it, the rest of the output is dropped, and the exit code is still that of the check.
 If a disk is full, the result is missing: that is an error, printed in a line, and the exit code is 2. Characters that
-the encoding doesn't have are escaped.
+the encoding doesn't have are escaped, and so is what a terminal would obey, since names come from files. Only what rich
+writes has control characters, and it is given no text that has some.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-from hexconv.errors import NotWritten
+from hexconv.errors import NotWritten, visible
 
 
 class Standard:
@@ -32,15 +33,24 @@ class Standard:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write, or do nothing if the reader has closed the pipe.
+        """Write what can be printed, or do nothing if the reader has closed the pipe.
 
         Raises:
             NotWritten: the disk is full, or the write fails in a similar way.
         """
+        self.write_as_it_is(visible(text, kept="\n\t"))
+        return len(text)
+
+    def write_as_it_is(self, text: str) -> None:
+        """Write control characters too; the rest is as in `write`."""
         with self._watched():
             if self._is_open:
                 self.stream.write(text)
-        return len(text)
+
+    @property
+    def rich_proxied_file(self) -> "Styled":
+        """The stream that every console of rich writes to in place of this one; rich looks for this name."""
+        return Styled(self)
 
     def flush(self) -> None:
         """Write out everything that is buffered.
@@ -71,6 +81,22 @@ class Standard:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
             os.close(nowhere)
+
+
+class Styled:
+    """A standard stream for text that brings the control characters of its colours and bars."""
+
+    def __init__(self, standard: Standard) -> None:
+        self._standard = standard
+
+    def __getattr__(self, name: str) -> Any:
+        """Look up every other attribute in the stream."""
+        return getattr(self._standard, name)
+
+    def write(self, text: str) -> int:
+        """Write as `Standard.write_as_it_is` does."""
+        self._standard.write_as_it_is(text)
+        return len(text)
 
 
 @contextmanager

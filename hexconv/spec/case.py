@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from hexconv.errors import InputError
+from hexconv.errors import InputError, visible
 from hexconv.spec.chain import Chain
 from hexconv.spec.document import parse_table, read_text
 from hexconv.spec.edges import IN_BLOCKS
@@ -42,7 +42,7 @@ class Case:
     """A chain with a plan, under the name of its file.
 
     Attributes:
-        name: the name of the case.
+        name: the name of the case; what can't be printed in it is escaped.
         chain: what is computed.
         plan: how, as far as it is stated.
         states_plan: whether any knob is. A plan in a case file that is empty, or has a kernel alone, states none; one
@@ -66,6 +66,7 @@ class Case:
 
     def __post_init__(self) -> None:
         """Refuse splits larger than any conv of the chain has blocks, and cases of too many steps."""
+        object.__setattr__(self, "name", visible(self.name))
         if self.plan.stated:
             object.__setattr__(self, "states_plan", True)
         outputs = tensor_extents(self.chain)[1:]

@@ -65,4 +65,4 @@ def _value(value: object) -> str:
         inside = ((field.name, getattr(value, field.name)) for field in fields(value))
         stated = [f"{name} = {_value(item)}" for name, item in inside if item is not None]
         return "{ " + ", ".join(stated) + " }"
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from hexconv.errors import visible
 from hexconv.report.plots.theme import FAINT, FONT, INK, TEXT_PIXELS
 
 
@@ -16,7 +17,12 @@ class Drawing:
             "svg",
             {
                 **{"width": str(width), "height": str(height), "viewBox": f"0 0 {width} {height}", "role": "img"},
-                **{"aria-label": words, "class": css_class, "font-family": FONT, "font-size": str(TEXT_PIXELS)},
+                **{
+                    "aria-label": visible(words),
+                    "class": css_class,
+                    "font-family": FONT,
+                    "font-size": str(TEXT_PIXELS),
+                },
             },
         )
 
@@ -31,7 +37,7 @@ class Drawing:
 
     def text(self, at: tuple[float, float], words: str, colour: str = INK, **more: str) -> None:
         """Draw a line of text; `at` is where it begins, on its baseline."""
-        self._add("text", {"x": f"{at[0]:g}", "y": f"{at[1]:g}", "fill": colour}, more).text = words
+        self._add("text", {"x": f"{at[0]:g}", "y": f"{at[1]:g}", "fill": colour}, more).text = visible(words)
 
     def line(self, path: str, **more: str) -> None:
         """Draw a path that is not filled."""

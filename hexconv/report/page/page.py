@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from hexconv.errors import visible
 from hexconv.report.page.answer import Answer
 from hexconv.report.page.case_view import HEADINGS, CaseView, Measured, case_view
 from hexconv.report.page.inline import inline_svg
@@ -77,6 +78,7 @@ class Page:
         environment = Environment(
             loader=PackageLoader("hexconv.report.page"),
             autoescape=True,
+            finalize=_visible,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -95,7 +97,12 @@ def anchor(name: str) -> str:
     >>> anchor("split-3x3"), anchor("../x y")
     ('split-3x3', '.2e..2e..2f.x.20.y')
     """
-    return re.sub(r"[^\w-]", lambda found: f".{ord(found[0]):x}.", name)
+    return re.sub(r"[^A-Za-z0-9_-]", lambda found: f".{ord(found[0]):x}.", name)
+
+
+def _visible(value: object) -> object:
+    """Return text with what can't be printed escaped; it is escaped for HTML behind that."""
+    return visible(value, kept="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _draw(plot: Plot) -> Markup:
