@@ -9,7 +9,8 @@ from hexconv.kernel.hvx.pixels import PixelLanes, PixelTile
 from hexconv.kernel.hvx.tiles import VECTOR_BLOCKS, overlaps_tiles
 from hexconv.spec.activations import TABLE
 from hexconv.spec.extents import CHANNEL_BLOCK
-from hexconv.spec.narrowing import FixedPoint, narrowing_of
+from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.sums import narrowing_at
 
 LONG_TRIP = 8
 """The packets of an inner loop's trip from which on its start and its end hide behind the loop's own work."""
@@ -131,12 +132,12 @@ def _ending(planned: PlannedRows, index: int, sums: float, vectors: float, lanes
     """
     how = planned.chain.conv[index].requantize
     assert how
-    sequence, _offset = narrowing_of(how, planned.chain.dtype)
+    sequence, _offset = narrowing_at(planned.chain, index)
     looked_up = vectors * (planned.chain.conv[index].activation == TABLE)
     if not isinstance(sequence, FixedPoint):
         return Parts(narrow=vectors, even=sums * (sequence.halves is not None), table=looked_up)
     is_even = sequence.has_halves
     parts = Parts(narrow=vectors, scale=sums, even=sums * is_even, table=looked_up)
-    parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0))
+    parts["away"] = sums * (sequence.ties_away + (sequence.lift > 0) + sequence.doubles_saturating)
     parts["initial"] = lanes * len(sequence.vectors)
     return parts

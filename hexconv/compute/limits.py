@@ -6,7 +6,8 @@ from hexconv.errors import Unsupported
 from hexconv.kernel import input_layout
 from hexconv.kernel.documented import documented_filter
 from hexconv.spec import Chain, tensor_extents
-from hexconv.spec.room import LARGEST_INT32, sums_refusal
+from hexconv.spec.dtypes import LARGEST_INT32
+from hexconv.spec.room import sums_refusal
 
 
 def check_supported(chain: Chain) -> None:

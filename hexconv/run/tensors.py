@@ -30,7 +30,7 @@ from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import INPUT, bias_name, filter_name
 from hexconv.spec.room import bias_limit
 from hexconv.spec.vectors import OF_CHANNELS, Vector, check_vectors, in_whole_blocks, vector_names
-from hexconv.spec.weights import check_weights
+from hexconv.spec.weights import check_weights, sums_by_channel
 
 SUM_BYTES = 8
 """Bytes of a sum in the reference, which sums in float64 and int64."""
@@ -77,8 +77,8 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     is then above 6, or 4 times before a sigmoid (`hexconv.spec.activations`). The scale is the square root of their
     fan-in where signs are random, and the fan-in where all signs may agree.
 
-    Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it. The vectors of
-    requantisations are always random (`hexconv.run.vectors`).
+    Filters with a limit on their sums (`filter_l1`) keep to it, and mostly come near it; the bias of each channel keeps
+    to what its filter leaves of a `sum_limit`. The vectors of requantisations are always random (`hexconv.run.vectors`).
 
     Args:
         chain: the chain whose tensors are made.
@@ -89,7 +89,10 @@ def filled_tensors(chain: Chain, fills: Fills, seed: int = 0) -> Tensors:
     of_filters, of_biases = fills[1 : len(convs) + 1], iter(fills[len(convs) + 1 :])
     image = _image(random, chain, fills[0])
     filters = tuple(_filter(random, chain, index, of_filters[index]) for index in convs)
-    biases = (_bias(random, chain, index, next(of_biases)) if chain.conv[index].bias else None for index in convs)
+    biases = (
+        _bias(random, chain, index, next(of_biases), filters[index]) if chain.conv[index].bias else None
+        for index in convs
+    )
     return Tensors(image, filters, tuple(biases), drawn_vectors(chain, seed))
 
 
@@ -211,12 +214,22 @@ def _filter(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -
         scale = conv.curve.spread * {"random": sqrt(3 / fan_in), "one_hot": 1.0}.get(fill, 1 / fan_in)
         return _filled(random, fill, shape, -scale, scale, 0.0, dtype)
     (low, high), zero_point = INTEGER_RANGE[dtype], conv.filter_zero_point
-    if conv.filter_l1 is None:
+    if (limit := _limit_of_filter(chain, index)) is None:
         return _filled(random, fill, shape, low, high, zero_point, dtype)
     # Random taps share the limit; of extremes a few take all of it.
-    most = max(1, 2 * conv.filter_l1 // fan_in) if fill == "random" else conv.filter_l1
+    most = max(1, 2 * limit // fan_in) if fill == "random" else limit
     ends = max(low, zero_point - most), min(high, zero_point + most)
-    return _kept_to(conv.filter_l1, zero_point, _filled(random, fill, shape, *ends, zero_point, dtype))
+    return _kept_to(limit, zero_point, _filled(random, fill, shape, *ends, zero_point, dtype))
+
+
+def _limit_of_filter(chain: Chain, index: int) -> int | None:
+    """Return the largest sum of absolute values that a channel of a filter may have by all that its conv states."""
+    conv = chain.conv[index]
+    if conv.sum_limit is None:
+        return conv.filter_l1
+    furthest = max(abs(end - chain.output_zero_point(index)) for end in INTEGER_RANGE[chain.dtype])
+    limit = conv.sum_limit // furthest
+    return limit if conv.filter_l1 is None else min(conv.filter_l1, limit)
 
 
 def _kept_to(limit: int, zero_point: int, filter: Array) -> Array:
@@ -226,15 +239,20 @@ def _kept_to(limit: int, zero_point: int, filter: Array) -> Array:
     return np.where(sums <= limit, flat, np.asarray(zero_point, filter.dtype)).reshape(filter.shape)
 
 
-def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill) -> Array:
+def _bias(random: np.random.Generator, chain: Chain, index: int, fill: Fill, filter: Array) -> Array:
     """Fill the bias of conv `index` with values large enough to matter beside the sums."""
     shape = (1, chain.conv[index].out_channels)  # as a filter: one element of it is hot
     if not chain.is_integer:
         return _filled(random, fill, shape, -0.5, 0.5, 0.0, chain.bias_dtype)[0]
     limit = bias_limit(chain, index)
     if fill == "random":
-        return _of_every_size(random, limit, shape[1])
-    return _filled(random, fill, shape, -limit, limit, 0, "int32")[0]
+        drawn = _of_every_size(random, limit, shape[1])
+    else:
+        drawn = _filled(random, fill, shape, -limit, limit, 0, "int32")[0]
+    if (most := chain.conv[index].sum_limit) is None:
+        return drawn
+    least_sums, most_sums = sums_by_channel(chain, index, filter, None)
+    return np.clip(drawn, -most - least_sums, most - most_sums).astype(np.int32)
 
 
 def _of_every_size(random: np.random.Generator, limit: int, channels: int) -> Array:

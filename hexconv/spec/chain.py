@@ -13,7 +13,7 @@ from hexconv.spec.activations import TABLE
 from hexconv.spec.conv import Conv2d
 from hexconv.spec.conv_dtypes import check_dtypes, check_filter_dtype, check_zero_point
 from hexconv.spec.conv_shapes import check_shapes, output_shape
-from hexconv.spec.dtypes import INTEGER_RANGE, Dtype
+from hexconv.spec.dtypes import INTEGER_RANGE, LARGEST_INT32, Dtype
 from hexconv.spec.edges import IN_BLOCKS, PIXELS, EdgeLayout
 from hexconv.spec.fields import STRICT, Size
 from hexconv.spec.requantize import ZeroPoint
@@ -151,8 +151,10 @@ class Chain:
         return "int32" if self.is_integer else "float32"
 
     def sum_dtype(self, index: int) -> str:
-        """The dtype of the sums of conv `index`: that of biases, or int64 where they saturate later."""
-        return "int64" if self.saturates(index) else self.bias_dtype
+        """The dtype of the sums of conv `index`: that of biases, or int64 where they leave int32 and are scaled."""
+        conv = self.conv[index]
+        leaves = conv.requantize is not None and conv.sum_limit is not None and conv.sum_limit > LARGEST_INT32
+        return "int64" if leaves or self.saturates(index) else self.bias_dtype
 
     def saturates(self, index: int) -> bool:
         """Whether the sums of conv `index` saturate before they are scaled."""

@@ -79,6 +79,9 @@ class Conv2d:
             only known to fit if this says so.
         bias_limit: for integer chains, the largest absolute value that the bias has; if left out, the largest that
             int32 leaves beside the sums and the numbers that requantisation adds to them (`hexconv.spec.sums`).
+        sum_limit: for integer chains, the largest absolute value that a sum of any output channel has, bias included:
+            the bias of each channel beside its own filter. If left out, the largest that `filter_l1` and `bias_limit`
+            allow together, as if one channel had both. Beyond int32, plain sums in 64 bits.
         requantize: how an integer chain returns to its dtype; the last conv may leave it out and stay int32.
     """
 
@@ -96,6 +99,7 @@ class Conv2d:
     filter_zero_point: ZeroPoint = 0
     filter_l1: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     bias_limit: Annotated[int, Field(ge=0, le=2**31)] | None = None
+    sum_limit: Annotated[int, Field(ge=0, le=2**62)] | None = None
     requantize: Requantize | None = None
 
     @cached_property

@@ -54,7 +54,7 @@ def _check_floats(where: str, conv: Conv2d, dtype: str) -> None:
     if conv.activation == TABLE:
         raise InputError(f"{where}.activation", f"a table in a {dtype} chain", ", ".join(CURVES))
     check_parameters(where, conv.activation, conv.activation_slope, conv.activation_offset)
-    for limit in ("filter_l1", "bias_limit"):
+    for limit in ("filter_l1", "bias_limit", "sum_limit"):
         if getattr(conv, limit) is not None:
             raise InputError(f"{where}.{limit}", f"one in a {dtype} chain", "none; it is for integers")
 

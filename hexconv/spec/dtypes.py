@@ -4,6 +4,7 @@ from typing import Literal
 
 Dtype = Literal["float32", "float16", "int8", "uint8", "int16"]
 INTEGER_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+LARGEST_INT32 = 2**31 - 1
 ZERO_POINTS = {**INTEGER_RANGE, "int16": (0, 0)}
 """The zero points of an integer dtype; int16 is symmetric, as TFLite has it."""
 FILTER_DTYPES: dict[str, tuple[Dtype, ...]] = {

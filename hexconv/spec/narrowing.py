@@ -70,6 +70,8 @@ class FixedPoint:
         halves_per_channel: whether each channel has halves of its own.
         lift: how far sums are shifted to the left before they are multiplied.
         halves_of_product: the high halves of products that round to even, or None.
+        doubles_saturating: with shifts per channel, whether only channels without a shift are doubled, and saturate:
+            sums then may have all 32 bits.
     """
 
     multiplier: int | None
@@ -81,6 +83,7 @@ class FixedPoint:
     halves_per_channel: bool = False
     lift: int = 0
     halves_of_product: Halves | None = None
+    doubles_saturating: bool = False
 
     @property
     def has_halves(self) -> bool:

@@ -10,11 +10,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hexconv.spec.chain import Chain
-from hexconv.spec.sums import Arithmetic, requantisation_steps, window_products
+from hexconv.spec.dtypes import LARGEST_INT32
+from hexconv.spec.sums import LEAST_BIAS_LIMIT, Arithmetic, requantisation_steps, stated_bias, window_products
 
-LARGEST_INT32 = 2**31 - 1
-LEAST_BIAS_LIMIT = 2**12
-"""The least bias limit: a kernel must leave room for such a bias, or it doesn't serve a conv that states no limit."""
 SATURATE = ", or let sums saturate (requantize.saturates_at)"
 REMEMBERED = 1024
 """The number of chains whose refusals are kept: every plan of a chain asks for them."""
@@ -55,8 +53,7 @@ def sums_refusal(chain: Chain, kernel: Arithmetic) -> str:
 
 def _refusal(chain: Chain, index: int, kernel: Arithmetic) -> str:
     conv = chain.conv[index]
-    stated = conv.bias_limit if conv.bias_limit is not None else LEAST_BIAS_LIMIT
-    bias = stated if conv.bias else 0
+    bias = stated_bias(conv)
     worst = max(requantisation_steps(chain, index, kernel, bias), key=lambda step: step.excess)
     if not worst.excess:
         return ""

@@ -34,7 +34,8 @@ def saturating(chain: Chain, sums: Sequence[Array], vectors: Mapping[str, Array]
     if chain.dtype != "int16":
         return chain
     for index, refusal in enumerate(sums_refusals(chain, "plain")):
-        if refusal and chain.conv[index].requantize:
+        leaves = chain.sum_dtype(index) == "int64" and not chain.saturates(index)
+        if (refusal or leaves) and chain.conv[index].requantize:
             chain = _saturating(chain, index, _invisible_from(chain.conv[index], index, sums[index], vectors))
     return chain
 

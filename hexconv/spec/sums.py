@@ -1,7 +1,8 @@
 """The range of values of every step of requantisation in an integer conv, for each kernel.
 
 Let a be the activations and w the filter of a conv, za and zw their zero points. Both may be any value of their dtype,
-the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too. Then
+the filter of one output channel within `filter_l1` where a conv states it. The bias is limited too, and where a conv
+states its `sum_limit`, so is the sum of both. Then
 
 | step | what it computes | plain | hvx |
 |---|---|---|---|
@@ -23,8 +24,10 @@ Where sums saturate, plain has the sum and the sum with bias in 64 bits; hvx nev
 after them in their place (`hexconv.spec.raised`).
 With `rounding = "even"` plain rounds the product itself, and hvx takes one from sums that lie half way (`less one`), or
 with `fraction_bits` from the high halves of their products.
+A sum whose limit is beyond int32 has 64 bits in plain, and so has its sum with bias.
 Multipliers and shifts that are one a channel count with the largest that a channel may have; hvx doubles what such a
-shift takes (`doubled`), so that one rounding shift by 1 ends all of them.
+shift takes (`doubled`), so that one rounding shift by 1 ends all of them. Where sums leave no bit for that, only those
+of channels without a shift are doubled, and saturate, long after their results have.
 
 Every step grows with the one before it, so its ends are made of the ends before it, and inputs that reach the first
 reach all. Windows that padding cuts count the taps that can lie on the image at once.
@@ -36,11 +39,11 @@ what they come to is in this table. From there on shifts to the right and satura
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import Literal
 
 from hexconv.spec.chain import Chain
+from hexconv.spec.conv import Conv2d
 from hexconv.spec.dtypes import INTEGER_RANGE
 from hexconv.spec.narrowing import MOST_NARROWING_SHIFT, FixedPoint, Shifts, narrowing_of
 from hexconv.spec.raised import Raised, raised
@@ -48,6 +51,10 @@ from hexconv.spec.requantize import FRACTION_BITS, LARGEST_MULTIPLIER, SMALLEST_
 
 Arithmetic = Literal["plain", "hvx"]
 """Kernels that have arithmetic for integers."""
+LEAST_BIAS_LIMIT = 2**12
+"""The least bias limit: a kernel must leave room for such a bias, or it doesn't serve a conv that states no limit."""
+SHIFTED_BITS = 33
+"""A shift that rounds has a bit of its own for the half that it adds."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +109,52 @@ def requantisation_steps(chain: Chain, index: int, kernel: Arithmetic, bias: int
     rounded 838877184 2470224384 322740737
     """
     conv = chain.conv[index]
-    total = _sum(chain, index)
-    biased = Step("with bias", total.least - bias, total.most + bias)
+    steps = _summed(chain, index, kernel, bias)
     if conv.requantize is None:
-        return total, biased
-    steps = _saturating(chain, index, kernel, bias, biased) if chain.saturates(index) else (total, biased)
-    rest = _plain if kernel == "plain" else partial(_hvx, dtype=chain.dtype)
-    return *steps, *rest(steps[-1], conv.requantize)
+        return steps
+    if kernel == "plain":
+        return *steps, *_plain(steps[-1], conv.requantize)
+    sequence, offset = narrowing_at(chain, index)
+    return *steps, *_hvx(steps[-1], conv.requantize, sequence, offset)
+
+
+def narrowing_at(chain: Chain, index: int) -> tuple[Shifts | FixedPoint, int]:
+    """Return the sequence that narrows the sums of conv `index` for hvx, and the number to add to every sum.
+
+    Of two sequences for shifts per channel the shorter one is taken where it has a bit for doubling all sums.
+    """
+    conv = chain.conv[index]
+    assert conv.requantize
+    sequence, offset = narrowing_of(conv.requantize, chain.dtype)
+    if isinstance(sequence, FixedPoint) and sequence.shift is None:
+        total = _summed(chain, index, "hvx", stated_bias(conv))[-1]
+        if any(step.excess for step in _hvx(total, conv.requantize, sequence, offset)):
+            sequence = replace(sequence, doubles_saturating=True)
+    return sequence, offset
+
+
+def stated_bias(conv: Conv2d) -> int:
+    """Return the largest bias of a conv for which kernels are chosen: the stated limit, or the least that they leave.
+
+    >>> stated_bias(Conv2d(out_channels=1)), stated_bias(Conv2d(out_channels=1, bias=True))
+    (0, 4096)
+    """
+    if not conv.bias:
+        return 0
+    return LEAST_BIAS_LIMIT if conv.bias_limit is None else conv.bias_limit
+
+
+def _summed(chain: Chain, index: int, kernel: Arithmetic, bias: int) -> tuple[Step, ...]:
+    """Return the steps up to the sum that is requantised."""
+    total, limit = _sum(chain, index), chain.conv[index].sum_limit
+    biased = Step("with bias", total.least - bias, total.most + bias)
+    if limit is not None:
+        biased = replace(biased, least=max(biased.least, -limit), most=min(biased.most, limit))
+    if chain.saturates(index):
+        return _saturating(chain, index, kernel, bias, biased)
+    if kernel == "plain" and chain.sum_dtype(index) == "int64":
+        return replace(total, bits=64), replace(biased, bits=64)
+    return total, biased
 
 
 def raised_sums(chain: Chain, index: int, bias: int) -> Raised:
@@ -191,9 +237,8 @@ def _plain_fraction(total: Step, how: Requantize, bits: int) -> list[Step]:
     return [product, high, high.then("rounded", lambda value: value + (1 << (bits - 1)))]
 
 
-def _hvx(total: Step, how: Requantize, dtype: str) -> list[Step]:
+def _hvx(total: Step, how: Requantize, sequence: Shifts | FixedPoint, offset: int) -> list[Step]:
     """Return the steps of the sequences of `hexconv.spec.narrowing`."""
-    sequence, offset = narrowing_of(how, dtype)
     steps = [total.then("with offset", lambda value: value + offset)]
     if how.rounding == "even" and how.fraction_bits is None:
         steps.append(Step("less one", steps[-1].least - 1, steps[-1].most))
@@ -224,6 +269,8 @@ def _fixed_point(total: Step, how: FixedPoint) -> list[Step]:
 
 def _shifted_by_channel(total: Step, how: FixedPoint, multiplier: int, half: int) -> list[Step]:
     """Return the steps for shifts per channel: the worst channel has the largest multiplier and no shift."""
+    if how.doubles_saturating:
+        return _shifted_by_channel_saturating(total, how, multiplier, half)
     if how.rounds_once:
         doubled = total.then("doubled", lambda value: 2 * value)
         steps = [doubled, doubled.then("high half", lambda value: value * multiplier >> 31)]
@@ -231,6 +278,21 @@ def _shifted_by_channel(total: Step, how: FixedPoint, multiplier: int, half: int
         high = total.then("high half", lambda value: (value * multiplier + half) >> 31)
         steps = [high, high.then("doubled", lambda value: 2 * value + (value >> 31 if how.ties_away else 0))]
     return [*steps, steps[-1].then("rounded", lambda value: value + 1)]
+
+
+def _shifted_by_channel_saturating(total: Step, how: FixedPoint, multiplier: int, half: int) -> list[Step]:
+    """Return the same steps where doubling saturates, and channels that have a shift are shifted by 1 less.
+
+    """
+    if how.rounds_once:
+        doubled = total.then("doubled", lambda value: _saturated(2 * value, 32))
+        steps = [doubled, doubled.then("high half", lambda value: value * multiplier >> 31)]
+    else:
+        high = total.then("high half", lambda value: (value * multiplier + half) >> 31)
+        nudged = [high.then("nudged", lambda value: value + (value >> 31))] if how.ties_away else []
+        doubled = high.then("doubled", lambda value: _saturated(2 * value + (value >> 31 if how.ties_away else 0), 32))
+        steps = [high, *nudged, doubled]
+    return [*steps, steps[-1].then("rounded", lambda value: value + 1, SHIFTED_BITS)]
 
 
 def _saturated(value: int, bits: int) -> int:

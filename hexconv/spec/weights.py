@@ -31,13 +31,33 @@ def largest_bias(bias: Array) -> int:
     return int(np.abs(bias.astype(np.int64)).max(initial=0))
 
 
+def sums_by_channel(chain: Chain, index: int, filter: Array, bias: Array | None) -> tuple[Array, Array]:
+    """Return the least and the largest sum, bias included, that each output channel of a conv can have, int64 [K].
+
+    Each element of the image is at one end of its dtype, or at the zero point, which padding has.
+    """
+    low, high = (end - chain.output_zero_point(index) for end in INTEGER_RANGE[chain.dtype])
+    apart = filter.astype(np.int64) - chain.conv[index].filter_zero_point
+    up, down = (np.sum(part, axis=(1, 2, 3)) for part in (np.maximum(apart, 0), np.minimum(apart, 0)))
+    added = 0 if bias is None else bias.astype(np.int64)
+    return up * low + down * high + added, up * high + down * low + added
+
+
+def largest_sum(chain: Chain, index: int, filter: Array, bias: Array | None) -> int:
+    """Return the largest absolute value of a sum of any output channel, bias included."""
+    least, most = sums_by_channel(chain, index, filter, bias)
+    return int(np.maximum(-least, most).max(initial=0))
+
+
 def with_limits(
     chain: Chain,
     filters: Sequence[Array],
     biases: Sequence[Array | None],
     vectors: Mapping[str, Array] = NO_VECTORS,
 ) -> Chain:
-    """Return an integer chain with the `filter_l1` and `bias_limit` of its weights; return a float chain as it is.
+    """Return an integer chain with the limits that its weights have; return a float chain as it is.
+
+    These are `filter_l1`, `bias_limit` and `sum_limit`.
 
     Sums of int16 that leave int32 saturate where that changes no result (`hexconv.spec.saturating`).
 
@@ -48,37 +68,33 @@ def with_limits(
         vectors: `multiplier1`, `shift1`, ..., [K] each, where a requantisation has one value per channel.
 
     Raises:
-        InputError: a filter or a bias exceeds the limit that its conv states.
+        InputError: a filter, a bias or a sum of both exceeds the limit that its conv states.
     """
     if not chain.is_integer:
         return chain
     convs = []
     for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
-        _check(index, conv, filter, bias, conv.bias_limit)
+        _check(chain, index, filter, bias, conv.bias_limit)
         limit = None if bias is None else largest_bias(bias)
-        convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit))
-    sums = [_largest_sums(*each) for each in zip(chain.conv, filters, biases, strict=True)]
-    return saturating(replace(chain, conv=tuple(convs)), sums, vectors)
-
-
-def _largest_sums(conv: Conv2d, filter: Array, bias: Array | None) -> Array:
-    """Return the largest absolute value of each channel's sums of int16, bias included."""
-    apart = np.abs(filter.astype(np.int64) - conv.filter_zero_point).sum(axis=(1, 2, 3))
-    return apart * -INTEGER_RANGE["int16"][0] + (0 if bias is None else np.abs(bias.astype(np.int64)))
+        sums = largest_sum(chain, index, filter, bias)
+        convs.append(replace(conv, filter_l1=max(largest_l1(conv, filter), 1), bias_limit=limit, sum_limit=sums))
+    ends = [sums_by_channel(chain, index, *each) for index, each in enumerate(zip(filters, biases, strict=True))]
+    return saturating(replace(chain, conv=tuple(convs)), [np.maximum(-least, most) for least, most in ends], vectors)
 
 
 def check_weights(chain: Chain, filters: Sequence[Array], biases: Sequence[Array | None]) -> None:
     """Refuse weights of an integer chain beyond what it states, or beyond what int32 leaves where it states nothing.
 
     Raises:
-        InputError: a filter above its conv's `filter_l1`, or a bias above its `bias_limit`.
+        InputError: a filter above its conv's `filter_l1`, a bias above its `bias_limit`, or a sum above its `sum_limit`.
     """
     if chain.is_integer:
-        for index, (conv, filter, bias) in enumerate(zip(chain.conv, filters, biases, strict=True)):
-            _check(index, conv, filter, bias, bias_limit(chain, index))
+        for index, (filter, bias) in enumerate(zip(filters, biases, strict=True)):
+            _check(chain, index, filter, bias, bias_limit(chain, index))
 
 
-def _check(index: int, conv: Conv2d, filter: Array, bias: Array | None, limit: int | None) -> None:
+def _check(chain: Chain, index: int, filter: Array, bias: Array | None, limit: int | None) -> None:
+    conv = chain.conv[index]
     if conv.filter_l1 is not None and (sums := largest_l1(conv, filter)) > conv.filter_l1:
         allowed = f"up to {conv.filter_l1}, the filter_l1 of chain.conv[{index}]"
         raise InputError(filter_name(index + 1), f"an output channel that sums to {sums}", allowed)
@@ -86,3 +102,7 @@ def _check(index: int, conv: Conv2d, filter: Array, bias: Array | None, limit: i
         reason = "as it states" if conv.bias_limit is not None else "which int32 leaves beside its sums"
         allowed = f"up to {limit}, the bias_limit of chain.conv[{index}], {reason}"
         raise InputError(bias_name(index + 1), f"a value of {value}, its sign dropped", allowed)
+    if conv.sum_limit is not None and (sums := largest_sum(chain, index, filter, bias)) > conv.sum_limit:
+        given = filter_name(index + 1) if bias is None else f"{filter_name(index + 1)} and {bias_name(index + 1)}"
+        allowed = f"up to {conv.sum_limit}, the sum_limit of chain.conv[{index}]"
+        raise InputError(given, f"an output channel whose sums reach {sums}, their sign dropped", allowed)

@@ -11,9 +11,9 @@ from hexconv.lower.step_rows import Made
 from hexconv.spec import Chain, Plan, Requantize, tensor_extents
 from hexconv.spec.activations import TABLE
 from hexconv.spec.dtypes import INTEGER_RANGE
-from hexconv.spec.narrowing import MADE_UNSIGNED, narrowing_of
+from hexconv.spec.narrowing import MADE_UNSIGNED
 from hexconv.spec.room import bias_limit
-from hexconv.spec.sums import raised_sums
+from hexconv.spec.sums import narrowing_at, raised_sums
 
 
 def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
@@ -25,7 +25,7 @@ def inner_conv(chain: Chain, index: int, forms: Forms, plan: Plan) -> InnerConv:
     *_, side_by_side, _lanes, _bytes = forms.filters[index].physical_shape
     columns = forms.activations[index + 1].stored_extent("W")
     units = Units(forms.channel_units[index + 1], conv.out_channels, columns, pixels is not None)
-    sequence, offset = narrowing_of(conv.requantize, chain.dtype) if conv.requantize else (None, 0)
+    sequence, offset = narrowing_at(chain, index) if conv.requantize else (None, 0)
     return InnerConv(
         number=index + 1,
         spec=conv,

@@ -29,12 +29,15 @@ from hexconv.lower.hvx.inner import InnerConv
 from hexconv.spec.extents import CHANNEL_BLOCK
 from hexconv.spec.names import bias_name, filter_name, numbered
 from hexconv.spec.narrowing import FixedPoint
+from hexconv.spec.requantize import LARGEST_MULTIPLIER
 from hexconv.spec.vectors import OFFSET, SCALES, Array, odd_parts
 
 LAST_TIE = 30
 """The highest bit of a word that can be the half of a tie: the bit above it says whether the result is even."""
 NEVER = -(2**31)
 WORD_BITS = 32
+UNSHIFTED = -64
+"""A negative number of bits by which HVX shifts nothing: it reads the low six."""
 
 
 def laid_out(conv: InnerConv, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -94,6 +97,8 @@ def _scales(conv: InnerConv, how: FixedPoint, given: Mapping[str, Array]) -> Arr
     made = {"multiplier": multiplier, "shift": right}
     if how.halves_per_channel:
         made |= _halves(multiplier, right.astype(np.int64))
+    if how.doubles_saturating:
+        made |= _shifted_by_less(multiplier, right, how.rounds_once)
     return _wrapped(np.concatenate([_folded(conv, made[name]) for name in how.vectors]))
 
 
@@ -112,6 +117,20 @@ def _halves(multiplier: Array, right: Array) -> dict[str, Array]:
     return {
         "mask": np.where(can_be, (1 << (bound + 2)) - 1, -1),
         "half": np.where(can_be, (odd & 3) << bound, NEVER),
+    }
+
+
+def _shifted_by_less(multiplier: Array, right: Array, rounds_once: bool) -> dict[str, Array]:
+    """Leave the last bit of each shift to the shift by 1 that ends all of them.
+
+    Channels without a shift are marked, so that what they shift is doubled. Where that is the sum, a multiplier below a
+    half is doubled instead: such a sum can saturate before its result does.
+    """
+    has_none = right == 0
+    is_small = has_none & (2 * multiplier <= LARGEST_MULTIPLIER) & rounds_once
+    return {
+        "multiplier": np.where(is_small, 2 * multiplier, multiplier),
+        "shift": np.where(has_none & ~is_small, UNSHIFTED, np.maximum(right - 1, 0)),
     }
 
 

@@ -114,7 +114,8 @@ def _scaled(block: Block, total: tirx.Expr, how: FixedPoint, lanes: Lanes) -> ti
     if how.lift:
         total = block.bind("lifted", vector.shift_left(total, how.lift), vector.VECTOR)
     if how.rounds_once and how.shift is None:
-        total = block.bind("doubled", total + total, vector.VECTOR)
+        value = _also_unshifted(total, total, lanes) if how.doubles_saturating else total + total
+        total = block.bind("doubled", value, vector.VECTOR)
     factors = lanes["multiplier"] if how.multiplier is None else vector.splat(how.multiplier)
     low = block.bind("low", scaling.multiply_low(total, factors), vector.VECTOR)
     is_floor = how.rounds_once and how.shift != 0  # without a shift nothing else rounds
@@ -133,13 +134,22 @@ def _shifted(block: Block, scaled: tirx.Expr, how: FixedPoint, lanes: Lanes) -> 
     nudged = vector.less_one_where_negative
     if how.shift is None:
         # twice the high half, so that a last shift by 1 serves channels that have none of their own
-        doubled = scaled if how.rounds_once else scaled + scaled
-        value = block.bind("doubled", nudged(doubled, scaled) if how.ties_away else doubled, vector.VECTOR)
+        if how.doubles_saturating and not how.rounds_once:
+            doubled = _also_unshifted(nudged(scaled, scaled) if how.ties_away else scaled, scaled, lanes)
+        else:
+            doubled = scaled if how.rounds_once else scaled + scaled
+            doubled = nudged(doubled, scaled) if how.ties_away else doubled
+        value = block.bind("doubled", doubled, vector.VECTOR)
         return block.bind("shifted", vector.shift_right_by(value, lanes["shift"]), vector.VECTOR)
     value = block.bind("nudged", nudged(scaled, scaled), vector.VECTOR) if how.ties_away else scaled
     if how.shift <= MOST_NARROWING_SHIFT:
         return value
     return block.bind("shifted", vector.shift_right(value, how.shift - MOST_NARROWING_SHIFT), vector.VECTOR)
+
+
+def _also_unshifted(value: tirx.Expr, added: tirx.Expr, lanes: Lanes) -> tirx.Expr:
+    """Add to `value` in lanes of channels without a shift, whose number of bits is negative; it saturates."""
+    return vector.add_saturating(value, tirx.bitwise_and(added, vector.negative(lanes["shift"])))
 
 
 def deal_pixels(block: Block, interleaved: tirx.Expr) -> tirx.Expr:

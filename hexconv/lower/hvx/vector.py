@@ -100,6 +100,16 @@ def less_one_where_negative(words: tirx.Expr, some: tirx.Expr) -> tirx.Expr:
     return instruction("vasrw.acc", words, some, int32(31))
 
 
+def negative(words: tirx.Expr) -> tirx.Expr:
+    """Set all bits of the words that are negative, and clear all others."""
+    return instruction("vasrw", words, int32(31))
+
+
+def add_saturating(one: tirx.Expr, other: tirx.Expr) -> tirx.Expr:
+    """Add words; sums saturate."""
+    return instruction("vaddwsat", one, other)
+
+
 def shift_right_logical(words: tirx.Expr, bits: int) -> tirx.Expr:
     """Shift words right, and fill them with zeros."""
     return instruction("vlsrw", words, int32(bits))
